@@ -3,7 +3,7 @@ PYTHON ?= python
 PYTEST_FLAGS ?=
 PYTEST = $(PYTHON) -m pytest -q --dist loadgroup
 
-.PHONY: check quick format lint types contracts test quick-test lowest servers faults soak fuzz \
+.PHONY: check quick format lint types contracts test quick-test lowest servers faults long soak fuzz \
 	stable coverage bench docs
 
 check: lint types contracts test
@@ -28,7 +28,7 @@ contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 test:
-	$(PYTEST) -n 4 --ignore=tests/fuzz -m 'not faults' $(PYTEST_FLAGS)
+	$(PYTEST) -n 4 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \
@@ -48,12 +48,14 @@ servers:
 	$(PYTHON) .ci/servers.py $(SERVERS) $(if $(TESTS),--tests $(TESTS))
 
 # What is long, each with a budget of its own: see tests/README.md.
-# Faults: a hundred things that break, on real servers and clusters, what natstui says of each; and
-# every fault of every node of a cluster under load.
+# Faults: a hundred things that break, on real servers and clusters, and what natstui says of each.
 faults:
 	$(PYTHON) -m tests.faults --spark
+
+# Long: every fault of every node of a cluster under load, and the tests that are marked `long`.
+long:
 	$(PYTHON) -m tests.jetstream.cluster_matrix
-	$(PYTEST) -n 2 -m faults
+	$(PYTEST) -n 2 -m long
 
 soak:
 	$(PYTHON) -m benchmarks.soak
@@ -67,7 +69,7 @@ stable:
 # Lines and branches of natstui that the tests reach, in every process that they start.
 coverage:
 	$(PYTHON) -m coverage erase
-	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz -m 'not faults'
+	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz -m 'not long'
 	$(PYTHON) -m coverage combine -q
 	$(PYTHON) -m coverage report --skip-covered --sort=cover
 

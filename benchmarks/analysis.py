@@ -138,7 +138,7 @@ _BRONZE = """
 import os
 from pathlib import Path
 import tempfile
-from natstui.analysis.bronze.lines import read_lines
+from natstui.analysis.bronze.build import read_lines
 from natstui.analysis.spark.session import SparkSettings, open_session
 spark = open_session(SparkSettings(Path(tempfile.mkdtemp()), "local[2]"))
 pid = spark.sparkContext._gateway.proc.pid

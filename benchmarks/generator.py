@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from statistics import median
 
-from natstui.bench.plan.flags import core_plan, overridden
+from natstui.bench.plan.flags import core_plan, with_changes
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
@@ -30,7 +30,7 @@ class _Nobody:
 def measured(url: str) -> BenchmarkResult:
     """Run once."""
     changes = {"rate": str(RATE_PER_S), "duration": f"{DURATION_S}s"}
-    plan = overridden(core_plan("generator", pubs=1), changes)
+    plan = with_changes(core_plan("generator", pubs=1), changes)
     return asyncio.run(Benchmark(plan, Connection(servers=(url,)), _Nobody()).run())
 
 

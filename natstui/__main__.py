@@ -10,35 +10,35 @@ from natstui.output import keep_stdout_whole
 
 _NEEDS_PARSING = {"--help", "--engine", "--reset-terminal", "--version"}
 _COMPLETION = "_NATSTUI_COMPLETE"
-"""Set by the shell that asks what can be typed next."""
+"""Environment variable that the shell sets when it requests completions."""
 _WITHOUT_VALUE = {"--ascii", "--read-only"}
 
 
 def _names_a_command(arguments: list[str]) -> bool:
-    """Return whether a word stands among the flags that is not the value of one."""
-    words = iter(arguments)
-    for word in words:
+    """Return whether the arguments contain a command name, which is not the value of a flag."""
+    remaining = iter(arguments)
+    for word in remaining:
         if not word.startswith("-"):
             return True
         if word not in _WITHOUT_VALUE and "=" not in word:
-            next(words, None)
+            next(remaining, None)
     return False
 
 
 def _prepare() -> None:
-    """Set what every process that we start inherits, and keep our output whole."""
+    """Set the environment that child processes inherit, and protect stdout from torn writes."""
     keep_stdout_whole()
     # Whatever the shell allows, nobody else shall write into files and folders of ours.
     os.umask(os.umask(0o077) | 0o002)
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if sys.path[0] == root and root not in sys.path[1:]:
         # A checkout that is not installed: our own processes do not search the current folder.
-        known = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{known}" if known else root
+        python_path = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{python_path}" if python_path else root
 
 
 def main() -> None:
-    """Run the command line; `--version` and the viewer do without parsing flags here."""
+    """Run the command line; `--version` and the viewer start without importing it."""
     _prepare()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:

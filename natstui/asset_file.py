@@ -19,22 +19,22 @@ from typing import Any
 
 from natstui.clean import clean_line
 from natstui.errors import UsageError
-from natstui.files import MOST_TEXT_BYTES, read_given
-from natstui.model.assets.differences import AssetKind, changed, fields_of
+from natstui.files import MOST_TEXT_BYTES, read_plain
+from natstui.model.assets.differences import AssetKind, fields_of, with_field
 from natstui.model.assets.fields import Config, read, without_server_metadata
-from natstui.model.assets.text import parsed
+from natstui.model.assets.text import parse_field, word_text
 from natstui.parsing import parse_json, parse_toml, within_levels
 from natstui.paths import user_path
 from natstui.units import LARGEST, LARGEST_UNSIGNED
 
 _MOST_VALUES = 100_000
-"""In a configuration."""
+"""Limit of values in a configuration."""
 
 
 def read_asset_file(name: str, kind: AssetKind | None = None) -> Config:
-    """Return the configuration in a file; raises UsageError for one that cannot be read."""
+    """Return the configuration in a plain file; raises UsageError for one that cannot be read."""
     try:
-        content = read_given(user_path(name), MOST_TEXT_BYTES)
+        content = read_plain(user_path(name), MOST_TEXT_BYTES)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from error
     return parse_asset(content, name, kind)
@@ -50,22 +50,22 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
     try:
         text = content.decode("utf-8-sig")
         _refuse_manifest(text, name)
-        loaded = _plain(_loaded(text, name), count())
+        values = _plain(_loaded(text, name), count())
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} cannot be read: it is not text in UTF-8") from error
     except ValueError as error:
-        why = clean_line(" ".join(str(error).split()))
-        raise UsageError(f"{name} cannot be understood: {why}") from error
-    config = loaded.get("config", loaded) if isinstance(loaded, dict) else None
+        error_text = clean_line(" ".join(str(error).split()))
+        raise UsageError(f"{name} cannot be understood: {error_text}") from error
+    config = values.get("config", values) if isinstance(values, dict) else None
     if not isinstance(config, dict):
         raise UsageError(f"{name} has no configuration: it must be an object with keys")
     metadata = config.get("metadata")
     if isinstance(metadata, dict):
-        config["metadata"] = {key: _word(value) for key, value in metadata.items()}
+        config["metadata"] = {key: word_text(value) for key, value in metadata.items()}
     config = without_server_metadata(config)
     if kind is None:
         return config
-    if not (isinstance(loaded, dict) and "config" in loaded):
+    if not (isinstance(values, dict) and "config" in values):
         _refuse_unknown(kind, config, text, name)
     return _without_texts(kind, config, text, name)
 
@@ -84,13 +84,13 @@ def _refuse_manifest(text: str, name: str) -> None:
 
 def _refuse_unknown(kind: AssetKind, config: Config, text: str, name: str) -> None:
     """Raise UsageError for fields that no server knows, with their lines and the nearest names."""
-    known = {field.path.split(".")[0] for field in fields_of(kind)} | _BESIDE_FIELDS[kind]
+    known_fields = {field.path.split(".")[0] for field in fields_of(kind)} | _BESIDE_FIELDS[kind]
     nested = dict[str, set[str]]()
     for field in fields_of(kind):
         outer, dot, inner = field.path.partition(".")
         if dot and field.kind != "threshold":
             nested.setdefault(outer, set()).add(inner)
-    sentences = [_unknown(key, known, text) for key in config if key not in known]
+    sentences = [_unknown(key, known_fields, text) for key in config if key not in known_fields]
     for outer, inners in nested.items():
         value = config.get(outer)
         if isinstance(value, dict):
@@ -106,9 +106,9 @@ _BESIDE_FIELDS: Mapping[AssetKind, set[str]] = {
 """Fields that no form shows; `help` is what a template is for."""
 
 
-def _unknown(key: str, known: set[str], text: str) -> str:
-    near = difflib.get_close_matches(key, sorted(known), 1)
-    hint = f", did you mean {near[0]}" if near else ""
+def _unknown(key: str, known_fields: set[str], text: str) -> str:
+    similar = difflib.get_close_matches(key, sorted(known_fields), 1)
+    hint = f", did you mean {similar[0]}" if similar else ""
     return f"{_line_of(key, text)}unknown field {clean_line(key)}{hint}"
 
 
@@ -122,7 +122,7 @@ def _line_of(key: str, text: str) -> str:
 
 _WRITTEN_AS_TEXT = {"duration", "durations", "bytes", "count"}
 _OCTAL = re.compile(r"[-+]?0\d+")
-"""8 or 10 to different readers of YAML."""
+"""Numbers that YAML readers take as octal or as decimal."""
 
 
 def _without_texts(kind: AssetKind, config: Config, text: str, name: str) -> Config:
@@ -135,15 +135,15 @@ def _without_texts(kind: AssetKind, config: Config, text: str, name: str) -> Con
         if isinstance(value, bool):
             raise UsageError(f"{name}: {_line_of(key, text)}{key}: a number is missing")
         if isinstance(value, str) and _OCTAL.fullmatch(value):
-            what = (
+            source_text = (
                 f"{value}: some programs read a leading zero as octal: write it without the zero"
             )
-            raise UsageError(f"{name}: {_line_of(key, text)}{key}: {what}")
+            raise UsageError(f"{name}: {_line_of(key, text)}{key}: {source_text}")
         if field.kind == "durations" and isinstance(value, list):
             value = ",".join(map(str, value)) if any(isinstance(v, str) for v in value) else None
         if isinstance(value, str):
             try:
-                config = changed(config, field, parsed(field, value))
+                config = with_field(config, field, parse_field(field, value))
             except ValueError as error:
                 raise UsageError(f"{name}: {_line_of(key, text)}{key}: {error}") from error
     return config
@@ -165,10 +165,10 @@ def _loaded(text: str, name: str) -> object:
     if ending in ("yaml", "yml"):
         return _yaml(text)
     try:
-        found = _yaml(text)
+        value = _yaml(text)
     except ValueError as error:
         return _toml_or(error, text)
-    return found if isinstance(found, dict) else _toml_or(None, text)
+    return value if isinstance(value, dict) else _toml_or(None, text)
 
 
 _YAML_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
@@ -180,10 +180,10 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_twice(keys: Sequence[str]) -> None:
-    """Raise ValueError for a key that comes twice: which of both is meant is unknown."""
-    twice = [key for key, times_count in Counter(keys).items() if times_count > 1]
-    if twice:
-        raise ValueError(f"{clean_line(twice[0])} is given twice")
+    """Raise ValueError for a key that is repeated: which of both is meant is unknown."""
+    repeated = [key for key, times_count in Counter(keys).items() if times_count > 1]
+    if repeated:
+        raise ValueError(f"{clean_line(repeated[0])} is given twice")
 
 
 def _yaml(text: str) -> object:
@@ -191,7 +191,7 @@ def _yaml(text: str) -> object:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Reads what others do not read as they do as text, and refuses a key that comes twice.
+        """A YAML loader that keeps values as text where readers differ, and refuses repeated keys.
 
         The server counts nanoseconds, a datetime only microseconds; and to YAML 1.1 `010` is 8,
         `1:30` is 90.
@@ -201,8 +201,8 @@ def _yaml(text: str) -> object:
             """Return a mapping; raises ValueError for two equal keys of it."""
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             _refuse_twice([key for key in keys if key != "<<"])
-            found: dict[Any, Any] = super().construct_mapping(node, deep)
-            return found
+            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+            return mapping
 
     as_text = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int")
     Loader.yaml_implicit_resolvers = {
@@ -225,14 +225,15 @@ def _toml_or(error: ValueError | None, text: str) -> object:
 
 
 def _plain(value: object, numbers: Iterator[int]) -> object:
-    """Return what JSON can hold: YAML and TOML also have times, and keys that are no text.
+    """Return a value as JSON can represent it: YAML and TOML also have times, and keys that are no
+    text.
 
-    `numbers` count the values: an alias of YAML stands for all that it names, once more.
+    `numbers` counts the values: an alias of YAML counts as a copy of its anchor.
     """
     if next(numbers) > _MOST_VALUES:
         raise ValueError(f"it has more than {_MOST_VALUES:,} values")
     if isinstance(value, Mapping):
-        return {_word(key): _plain(item, numbers) for key, item in value.items()}
+        return {word_text(key): _plain(item, numbers) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item, numbers) for item in value]
     if isinstance(value, datetime):
@@ -247,8 +248,3 @@ def _plain(value: object, numbers: Iterator[int]) -> object:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     raise ValueError(f"it has a {type(value).__name__}, which a configuration cannot contain")
-
-
-def _word(value: object) -> str:
-    """Return a key, or a value of metadata, as text: the server takes only text there."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,28 +1,82 @@
-"""How natstui starts its own modules as processes, and ends a process at once."""
+"""How natstui starts its own modules as processes, reads what other programs print, and ends a
+process at once.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
+    import subprocess
 
 _PIPES_S = 5
-"""A descendant that left the session of a killed command keeps its pipes open: not for longer."""
+"""How long to wait for the pipes of a killed command: a descendant outside its session keeps them
+open.
+"""
 _READ_BYTES = 2**16
+MOST_OUTPUT_BYTES = 1024 * 1024
+"""Limit of what a program of somebody else prints: a secret, a profile, a version."""
 
 
-def own_program(module: str, *words: str) -> list[str]:
-    """Return the command line that runs a module of natstui, or any other installed one.
+def own_program(module: str, *arguments: str) -> list[str]:
+    """Return the command line that runs a Python module, of natstui or any installed one.
 
-    `-P` keeps the current folder off the module search path: a `natstui.py` or `json.py` that
-    lies there would else run in place of the real one.
+    `-P` keeps the current folder off the module search path: a `natstui.py` or `json.py` there
+    would else run in place of the real one.
     """
-    return [sys.executable, "-P", "-m", module, *words]
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def output_of(command: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of somebody else without input; return its exit code and what it printed.
+
+    Raises OSError if it does not start, TimeoutError if it does not end within `limit_s`, and
+    OSError if it prints more than `MOST_OUTPUT_BYTES`; in both cases it is killed.
+    """
+    import selectors
+    import subprocess
+
+    end_s = time.monotonic() + limit_s
+    pipe = subprocess.PIPE
+    with (
+        selectors.DefaultSelector() as selector,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process,
+    ):
+        assert process.stdout is not None and process.stderr is not None
+        printed = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        for descriptor in printed:
+            selector.register(descriptor, selectors.EVENT_READ)
+        try:
+            while selector.get_map():
+                ready = selector.select(max(0.0, end_s - time.monotonic()))
+                if not ready:
+                    raise subprocess.TimeoutExpired(command, limit_s)
+                for key, _ in ready:
+                    part = os.read(key.fd, _READ_BYTES)
+                    if not part:
+                        selector.unregister(key.fd)
+                    printed[key.fd] += part
+                    if len(printed[key.fd]) > MOST_OUTPUT_BYTES:
+                        reason = f"it printed more than {MOST_OUTPUT_BYTES:,} bytes"
+                        raise OSError(errno.EFBIG, reason)
+            code = process.wait(max(0.0, end_s - time.monotonic()))
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            reason = f"it did not end within {limit_s:g} s"
+            raise TimeoutError(errno.ETIMEDOUT, reason) from error
+        except BaseException:
+            process.kill()
+            raise
+        stdout, stderr = map(bytes, printed.values())
+    return subprocess.CompletedProcess(command, code, stdout, stderr)
 
 
 def kill(process: asyncio.subprocess.Process) -> None:
@@ -32,7 +86,7 @@ def kill(process: asyncio.subprocess.Process) -> None:
 
 
 async def end_session(process: asyncio.subprocess.Process) -> None:
-    """Kill a process that leads a session, with what it started; wait until it is gone.
+    """Kill a process that leads a session, with its children; wait until it has ended.
 
     asyncio's `wait` returns only when the pipes are closed too: what is left in them is read.
     """

@@ -1,6 +1,6 @@
 """Text from the server, made harmless: no control, escape, bidi or invisible character is left.
 
-Names, descriptions, headers and payloads are hostile until they went through here. Every visible
+Names, descriptions, headers and payloads are hostile until they are cleaned here. Every visible
 character stays; a character that controls a terminal is replaced by a visible one of its width.
 """
 

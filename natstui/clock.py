@@ -18,7 +18,7 @@ def steady_us() -> int:
 
 
 def steady_s() -> float:
-    """Return the same in seconds."""
+    """Return seconds on a clock that is never set, and that counts while asleep."""
     return time.clock_gettime(_STEADY)
 
 

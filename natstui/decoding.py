@@ -1,8 +1,8 @@
-"""Decoders of JSON that several threads may ask for.
+"""Decoders of JSON that several threads may request.
 
-What msgspec learns of a class it keeps on the class before it knows all of it. A thread that makes
-or uses a decoder meanwhile reads what is not there yet, and the process is gone. So they are made
-one at a time, and only finished ones are given out.
+msgspec caches the description of a class on the class before it is complete. A thread that creates
+or uses a decoder meanwhile reads incomplete data, and the process crashes. So decoders are created
+one at a time, and only complete ones are returned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def decoder_of(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]: 
 
 
 def decoder_of(kind: Any, *, strict: bool = True) -> msgspec.json.Decoder[Any]:
-    """Return the decoder of a type; not strict, it takes a number in a string for the number."""
+    """Return the decoder of a type; unless `strict`, it accepts a number written as a string."""
     with _making:
         if (kind, strict) not in _made:
             _made[kind, strict] = msgspec.json.Decoder(kind, strict=strict)

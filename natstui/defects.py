@@ -1,7 +1,7 @@
-"""What nobody foresaw: reported in private, said in one sentence, and survived in few places.
+"""Unexpected errors: each is written to a private crash log and reported in one sentence.
 
-`contained` is the only handler of every error in the program. A test names the places that may
-use it, and holds it to its report and its sentence.
+`contained` is the only handler of every error in the program. A test names the modules that may
+use it, and checks its report and its sentence.
 """
 
 from __future__ import annotations
@@ -21,30 +21,32 @@ from natstui.paths import private_folder
 
 _PLACES_KEPT = 100
 _reported: dict[str, tuple[Path | None, float]] = {}
-"""Where and what failed before → its report, and when it was last said (monotonic seconds)."""
+"""Source line and task of a defect → its crash log, and when it was last reported (monotonic
+seconds).
+"""
 
 
 @contextmanager
-def contained(what: str, tell: Callable[[str], None], *, again_s: float = 0) -> Iterator[None]:
-    """Let a defect inside end `what` and nothing else: report it, tell a sentence, go on.
+def contained(task: str, report: Callable[[str], None], *, again_s: float = 0) -> Iterator[None]:
+    """Let a defect inside end only `task`: write a crash log, report a sentence, continue.
 
-    The same defect at the same place is reported once, and told again after `again_s` seconds.
-    Errors that users can act on pass through: they have their own words.
+    The same defect in the same line is logged once, and reported again after `again_s` seconds.
+    Errors that users can act on pass through: they have their own sentences.
     """
     try:
         yield
     except NatstuiError:
         raise
     except Exception as error:  # noqa: BLE001 - the one place, see above
-        place = _place(error)
-        path, told_s = _reported.get(place, (None, float("-inf")))
-        if place not in _reported:
+        location = _place(error)
+        path, told_s = _reported.get(location, (None, float("-inf")))
+        if location not in _reported:
             path = write_crash_log(error, log_folder())
         if (now_s := time.monotonic()) - told_s >= again_s:
             if len(_reported) >= _PLACES_KEPT:
                 _reported.clear()
-            _reported[place] = (path, now_s)
-            tell(f"{what} failed by a defect ({type(error).__name__}); {_where(path)}")
+            _reported[location] = (path, now_s)
+            report(f"{task} failed by a defect ({type(error).__name__}); {_where(path)}")
 
 
 def _place(error: BaseException) -> str:
@@ -91,7 +93,7 @@ def _remove_older(folder: Path) -> None:
 
 
 def crash_line(error: BaseException, path: Path | None) -> str:
-    """Return the one line a user sees; the message may hold a secret, so only its kind is said."""
+    """Return the one line a user sees; without the error's message, which may contain a secret."""
     return f"natstui: stopped by a defect ({type(error).__name__}); {_where(path)}"
 
 

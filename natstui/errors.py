@@ -68,9 +68,9 @@ class AuthenticationFailed(ConnectionFailed):
 class ServerGone(ConnectionFailed):
     """The connection was there and is lost at this moment."""
 
-    def __init__(self, reason: str, *, sent: bool = False) -> None:
+    def __init__(self, reason: str, *, is_sent: bool = False) -> None:
         super().__init__(reason)
-        self.sent = sent
+        self.sent = is_sent
         """Whether the request may have reached the server before the connection was lost."""
 
 

@@ -1,4 +1,4 @@
-"""The whole message bus: sources push records into sinks; `Feed` is a sink that serves several."""
+"""The message bus: sources push records into sinks; `Feed` is a sink that serves several."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from natstui.model.records.record import Record
 
 
 class Sink(Protocol):
-    """Takes records, in order, and never blocks."""
+    """Receives records, in order, and never blocks."""
 
     def add(self, record: Record) -> None:
-        """Take one record and return at once: a sink does slow work elsewhere."""
+        """Receive a record and return at once: a sink does slow work elsewhere."""
 
 
 class Feed:
-    """Hands every record to its sinks in their order, the recorder first."""
+    """Passes every record to its sinks in their order, the recorder first."""
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
         self._sinks: list[Sink] = list(sinks)
 
     def add(self, record: Record) -> None:
-        """Pass one record on to every sink."""
+        """Pass a record to every sink."""
         for sink in self._sinks:
             sink.add(record)
 
     def join(self, sink: Sink, *, first: bool = False) -> None:
-        """Serve one more sink from now on, before all others when `first`."""
+        """Add a sink, before all others when `first`."""
         self._sinks.insert(0 if first else len(self._sinks), sink)
 
     def leave(self, sink: Sink) -> None:
-        """Stop serving a sink."""
+        """Remove a sink."""
         self._sinks.remove(sink)

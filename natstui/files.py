@@ -11,9 +11,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import io
 import os
 import re
 import secrets
+import select
 import shutil
 import stat
 import sys
@@ -26,7 +28,7 @@ from natstui.errors import NatstuiError, UsageError, WriteFailed
 from natstui.paths import private_folder
 
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What is no fault of the name that the user gave."""
+"""Errors of the disk itself, which are not caused by the file name that the user chose."""
 _KINDS = (
     (stat.S_ISLNK, "a link"),
     (stat.S_ISDIR, "a folder"),
@@ -35,8 +37,11 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISCHR, "a device"),
 )
+_PART_BYTES = 1024 * 1024
+SILENT_S = 30.0
+"""A pipe into which nothing is written for so long has no writer, or one that hangs."""
 _LONGEST_NAME = 200
-"""Bytes of a file name: file systems allow 255, and natstui adds endings."""
+"""Limit of bytes in a file name: file systems allow 255, and natstui appends suffixes."""
 
 
 def check_replaceable(target: Path, *, replaces: bool) -> None:
@@ -57,10 +62,10 @@ def check_replaceable(target: Path, *, replaces: bool) -> None:
 def write_failure(
     target: Path, error: OSError, otherwise: type[NatstuiError] = UsageError
 ) -> NatstuiError:
-    """Return what a command ends with that could not write a file.
+    """Return the error with which a command ends that could not write a file.
 
-    WriteFailed where the disk did not take it; `otherwise` where the name is wrong: it exists
-    already, is no plain file, has no folder, or may not be written.
+    WriteFailed where the disk failed; `otherwise` where the name is wrong: it exists already, is
+    no plain file, has no folder, or may not be written.
     """
     kind = failure_kind(error, otherwise)
     return kind(f"{target} cannot be written: {error.strerror or error}")
@@ -73,7 +78,7 @@ def failure_kind(error: OSError, otherwise: type[NatstuiError] = UsageError) -> 
 
 @contextmanager
 def writing(target: Path, otherwise: type[NatstuiError] = UsageError) -> Iterator[None]:
-    """Turn an OSError of the block into what `write_failure` returns."""
+    """Turn an OSError of the block into the error that `write_failure` returns."""
     try:
         yield
     except OSError as error:
@@ -84,8 +89,8 @@ def writing(target: Path, otherwise: type[NatstuiError] = UsageError) -> Iterato
 def complete_file(target: Path, *, replaces: bool, mode: int | None = None) -> Iterator[BinaryIO]:
     """Yield a file to write, which is named `target` once all of it is on the disk.
 
-    It has `mode`, or else that of the file it replaces, or what the umask leaves of 0666.
-    Raises OSError, also for a target that is not replaced; then the target is as it was.
+    It has `mode`, or else that of the file it replaces, or what the umask leaves of 0666. Raises
+    OSError, also for a target that may not be replaced; then the target is unchanged.
     """
     check_replaceable(target, replaces=replaces)
     folder = target.absolute().parent
@@ -106,7 +111,9 @@ def complete_file(target: Path, *, replaces: bool, mode: int | None = None) -> I
 
 
 def publish_file(temporary: Path, target: Path, *, replaces: bool) -> None:
-    """Give a complete file its name; raises OSError where the target is not to be replaced."""
+    """Rename a complete file to its target; raises OSError where the target may not be
+    replaced.
+    """
     check_replaceable(target, replaces=replaces)
     if replaces:
         temporary.replace(target)
@@ -145,8 +152,8 @@ def sync_folder(folder: Path) -> None:
 def complete_folder(target: Path) -> Iterator[Path]:
     """Yield a folder to write into, which is named `target` once all of it is on the disk.
 
-    What a killed run left of the same target is removed. Raises OSError when the target exists
-    and is no empty folder, or while another process writes to it; then the target is as it was.
+    Remains of a killed run for the same target are removed. Raises OSError when the target exists
+    and is no empty folder, or while another process writes to it; then the target is unchanged.
     """
     check_free_folder(target)
     with unfinished(target) as folder:
@@ -212,7 +219,7 @@ def unfinished(target: Path) -> Iterator[Path]:
 
 
 def has_unfinished(target: Path) -> bool:
-    """Tell whether a killed or stopped process left something of this target to continue with."""
+    """Return whether a killed or stopped process left files of this target to continue with."""
     try:
         return _is_private(Path(os.fsdecode(_state_file(target).read_bytes())), target)
     except FileNotFoundError:
@@ -232,7 +239,7 @@ def _state_file(target: Path) -> Path:
 
 
 def _is_private(folder: Path, target: Path) -> bool:
-    """Tell whether this is a folder beside `target` that only this user may enter, and no link."""
+    """Return whether a folder is beside `target`, is no link, and only this user may enter it."""
     if folder.parent != target.absolute().parent or not folder.name.startswith("."):
         return False
     try:
@@ -247,9 +254,9 @@ def _is_private(folder: Path, target: Path) -> bool:
 
 
 def empty_folder(folder: Path) -> None:
-    """Remove what an earlier process left in a folder of `unfinished`; raises OSError."""
-    for left in folder.iterdir():
-        _remove(left)
+    """Remove the files of an earlier process in a folder of `unfinished`; raises OSError."""
+    for entry in folder.iterdir():
+        _remove(entry)
 
 
 def _remove(path: Path) -> None:
@@ -267,8 +274,28 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """Let no other process of natstui change the files of a folder in the block: it waits.
+
+    Whoever reads such a file and writes it again does both inside. Raises OSError.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        wait_for_lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def wait_for_lock(descriptor: int) -> None:
+    """Lock an open file or folder against other processes, until it is closed."""
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
 def open_lock(path: Path) -> int:
-    """Return a descriptor of a file to lock, made if need be: never what is behind a link.
+    """Return a descriptor of a lock file, created if missing; never follows a link.
 
     Raises OSError, also for a FIFO, device or folder. Nothing is written into it.
     """
@@ -276,7 +303,7 @@ def open_lock(path: Path) -> int:
 
 
 def open_log(path: Path, *, mode: int = 0o666) -> int:
-    """Return a descriptor that appends to a file, made if need be: never to one behind a link.
+    """Return a descriptor that appends to a file, created if missing; never follows a link.
 
     Raises OSError, also for a FIFO, device or folder, and for a file that has two names.
     """
@@ -314,16 +341,59 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 
 def read_given(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a file that the user named, which may be a pipe of a shell.
+    """Return the content of a file that the user named, which may be a FIFO or a pipe of a shell.
 
-    Raises OSError, also for one that is larger than allowed, or has no end.
+    Raises OSError, also for one that is longer than `most_bytes` or has no end, for a terminal,
+    and for a pipe into which nothing is written for 30 s.
     """
-    with path.open("rb") as file:
-        return _bounded(file, path, most_bytes)
+    content = bytearray()
+    with open_given(path) as file:
+        while part := file.read(min(_PART_BYTES, most_bytes + 1 - len(content))):
+            content += part
+            _wait_for_writer(file.fileno(), path)
+    _check_size(content, path, most_bytes)
+    return bytes(content)
+
+
+def open_given(path: Path) -> io.FileIO:
+    """Open a file that the user named; a FIFO or a pipe once something is written into it.
+
+    Raises OSError, also for a terminal, and when nothing is written for 30 s. It is not buffered:
+    at its end, Python would wait for a thread that fills a buffer.
+    """
+    try:
+        # A FIFO without a writer would be waited for in here, without a limit.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENXIO and path.is_socket():
+            raise OSError(errno.EINVAL, "it is a socket", str(path)) from error
+        raise
+    file = io.FileIO(descriptor)
+    try:
+        if file.isatty():
+            raise OSError(errno.EINVAL, "it is a terminal", str(path))
+        _wait_for_writer(descriptor, path)
+    except OSError:
+        file.close()
+        raise
+    os.set_blocking(descriptor, True)
+    return file
+
+
+def _wait_for_writer(descriptor: int, path: Path) -> None:
+    """Wait until something can be read, or the end; raises OSError when nothing is written.
+
+    A plain file is always ready.
+    """
+    reader = select.poll()
+    reader.register(descriptor, select.POLLIN)
+    if not reader.poll(SILENT_S * 1000):
+        reason = f"nothing was written into it within {SILENT_S:g} s"
+        raise OSError(errno.ETIMEDOUT, reason, str(path))
 
 
 def read_stdin(most_bytes: int) -> bytes:
-    """Return what comes on stdin until it ends; raises OSError once it is more than allowed."""
+    """Return all of stdin until it ends; raises OSError once it is longer than `most_bytes`."""
     return _bounded(sys.stdin.buffer, Path("stdin"), most_bytes)
 
 
@@ -340,17 +410,17 @@ def _bounded(file: BinaryIO, path: Path, most_bytes: int) -> bytes:
     return content
 
 
-def _check_size(content: bytes, path: Path, most_bytes: int) -> None:
+def _check_size(content: bytes | bytearray, path: Path, most_bytes: int) -> None:
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
 
 
 MOST_TEXT_BYTES = 16 * 1024 * 1024
-"""Of a file of settings, a configuration or a key that the user named."""
+"""Limit of a file with settings, a configuration or a key that the user named."""
 MOST_PAYLOAD_BYTES = 64 * 1024 * 1024
-"""Of a file to send: no server takes more."""
+"""Limit of a file to send: no server accepts more."""
 MOST_LINE_BYTES = 1024 * 1024
-"""Of a secret or an address that is read from stdin."""
+"""Limit of a secret or an address that is read from stdin."""
 
 
 _UNSAFE_IN_NAME = re.compile(r"^\.|[^\w.+@ -]")
@@ -362,11 +432,11 @@ def file_name(name: str) -> str:
     Letters, digits and `_.+@ -` stay as they are; other characters are written as %XX of their
     UTF-8, and what is too long ends with a checksum. Different names get different file names.
     """
-    quoted = _UNSAFE_IN_NAME.sub(
+    encoded = _UNSAFE_IN_NAME.sub(
         lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), name
     )
-    as_bytes = quoted.encode()
+    as_bytes = encoded.encode()
     if len(as_bytes) > _LONGEST_NAME:
         checksum = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
-        quoted = f"{as_bytes[: _LONGEST_NAME - 17].decode(errors='ignore')}~{checksum}"
-    return quoted or "%"
+        encoded = f"{as_bytes[: _LONGEST_NAME - 17].decode(errors='ignore')}~{checksum}"
+    return encoded or "%"

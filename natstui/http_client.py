@@ -24,7 +24,7 @@ class HttpReply:
 
     body: bytes
     began_mono_us: int
-    """When its headers were received."""
+    """When its headers were received, on the steady clock in µs."""
 
 
 async def http_request(
@@ -81,6 +81,12 @@ async def http_request(
         raise RequestFailed(f"no complete reply within {deadline_s:g} s") from error
     except aiohttp.ClientConnectorError as error:
         raise RequestFailed(f"cannot connect: {_reason(error.os_error)}") from error
+    # The text of these has the whole address, which may contain secrets.
+    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
+        raise RequestFailed("it is not an address of HTTP") from error
+    # The parser's own words differ by version and by whether it is the one in C.
+    except aiohttp.ClientResponseError as error:
+        raise RequestFailed("the reply is not valid HTTP") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise RequestFailed(f"no valid reply: {_reason(error)}") from error
 

@@ -32,7 +32,7 @@ from natstui.model.records.record import Command, Record, kind_of
 from natstui.parsing import reason
 
 SCHEMA_VERSION = 3
-"""Of the records; a reader checks it before it reads.
+"""Version of the record format; a reader checks it before it reads.
 
 Version 1 had no polls with differences; version 2 no names without rows and no servers.
 """
@@ -48,11 +48,13 @@ _LATER: dict[str, Any] = {
     for column in fields(table)
     if column.name in later_columns(table)
 }
-"""Column → its value where it was not recorded yet; counters and names have no such value."""
+"""Column → its value in recordings from before it existed; counters and names have none."""
 _STREAMS = tuple(field.name for field in fields(StreamColumns))
 _CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
 _ONLY_WITH_DIFFERENCES = b'"ack_floor_stream_behind_seq":'
-"""Is in every poll with differences, and in no string: there its quotes would be escaped."""
+"""Text that is in every poll with differences, and in no string: there its quotes would be
+escaped.
+"""
 _STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
 
 
@@ -62,11 +64,13 @@ class BadLine(NatstuiError):
 
 _DIGITS_ALIKE = bytes(ord("0") if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
 _AS_ZEROS = b"0" * 19
-"""What 2**63 has digits at least; to find them so takes a tenth of an expression's time."""
+"""Digits that any number from 2**63 on has at least; searching them takes a tenth of a regex's
+time.
+"""
 
 
 def _may_hold_huge(value: Any) -> bool:
-    """Tell cheaply whether an integer beyond 64 signed bits may be inside."""
+    """Return quickly whether a value may contain an integer beyond 64 signed bits."""
     if isinstance(value, PastPolls):
         return False
     if not isinstance(value, Snapshot | SnapshotAsDifferences):
@@ -89,12 +93,12 @@ def with_later_columns(snapshot: Snapshot) -> Snapshot:
 def _filled(table: Any, names: tuple[str, ...]) -> Any:
     rows_count = len(table.name)
     absent = [name for name in names if rows_count and not getattr(table, name)]
-    known = [name for name in absent if name in _LATER]
-    return replace(table, **{n: (_LATER[n],) * rows_count for n in known}) if known else table
+    filled = [name for name in absent if name in _LATER]
+    return replace(table, **{n: (_LATER[n],) * rows_count for n in filled}) if filled else table
 
 
 def _histograms(value: Any) -> list[LatencyCounts]:
-    """Return the histograms inside a value."""
+    """Return the latency histograms inside a value."""
     match value:
         case BenchmarkReport(latencies=latencies):
             return [getattr(latencies, name) for name in LATENCY_FIELDS]
@@ -103,13 +107,13 @@ def _histograms(value: Any) -> list[LatencyCounts]:
         case AcksCounted(times=times):
             return [times]
         case EvidenceSoFar(troubles=troubles):
-            return [minute.times for trouble in troubles for minute in trouble.acks.minutes]
+            return [minute.times for evidence in troubles for minute in evidence.acks.minutes]
         case _:
             return []
 
 
 def check_sound(value: Any, kind: str) -> None:
-    """Raise BadLine for a value that was decoded but would break the fold into a state."""
+    """Raise BadLine for a decoded value that would break the fold into a state."""
     if isinstance(value, Snapshot):
         _check_table(value.streams, _STREAMS, STREAM_COLUMNS, kind)
         _check_table(value.consumers, _CONSUMERS, CONSUMER_COLUMNS, kind)

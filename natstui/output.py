@@ -9,37 +9,53 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
+import signal
+import stat
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+_STALLED_MS = 1000
+"""A reader that reads nothing for so long, and for as long again after a signal, has stalled."""
+asked_to_end = threading.Event()
+"""Set when a signal has requested the end of this process: no write waits for a stalled reader."""
+
 
 class OutputFailed(OSError):
-    """The standard output cannot be written, though somebody reads it: the disk is full."""
+    """The standard output cannot be written, though it has a reader: the disk is full."""
 
 
 def write_all(fd: int, data: bytes) -> None:
     """Write all of it, waiting for the reader; raises OSError."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(fd, remaining) :]
 
 
 class WholeFile(io.FileIO):
-    """A file descriptor that takes every write whole; it stays open when this is closed."""
+    """A file descriptor that writes every buffer completely; it stays open when this is closed."""
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd, "w", closefd=False)
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+        # The size that a pipe accepts without blocking, once it is ready.
+        self._part_bytes = sys.maxsize if is_file else select.PIPE_BUF
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write all of it; raises OSError."""
-        whole = memoryview(data).cast("B")
+        remaining = memoryview(data).cast("B")
         written_bytes = 0
-        while written_bytes < len(whole):
+        while written_bytes < len(remaining):
+            self._wait_for_reader()
             try:
-                count = super().write(whole[written_bytes:])
+                count = super().write(remaining[written_bytes : written_bytes + self._part_bytes])
             except BrokenPipeError:
                 raise
             except OSError as error:
@@ -50,6 +66,44 @@ class WholeFile(io.FileIO):
             written_bytes += count
         return written_bytes
 
+    def _wait_for_reader(self) -> None:
+        """Wait until more can be written; after a signal, drop what a stalled reader left."""
+        reader = select.poll()
+        reader.register(self.fileno(), select.POLLOUT)
+        if reader.poll(0):
+            return
+        with _noting_signals():
+            is_ending = False
+            while not reader.poll(_STALLED_MS):
+                if is_ending:
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+                    return
+                is_ending = asked_to_end.is_set()
+
+
+@contextmanager
+def _noting_signals() -> Iterator[None]:
+    """Note Ctrl-C and SIGTERM inside the block: a loop of asyncio hears of them behind it only."""
+    handlers = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if callable(handler := signal.getsignal(number))
+    }
+    if threading.current_thread() is not threading.main_thread():
+        handlers.clear()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        asked_to_end.set()
+        handlers[signal.Signals(number)](number, frame)
+
+    for number in handlers:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
 
 def text_file(fd: int, encoding: str, errors: str, *, by_line: bool = False) -> TextIO:
     """Return a text file that writes everything to a descriptor, by line or when it is flushed."""
@@ -58,11 +112,11 @@ def text_file(fd: int, encoding: str, errors: str, *, by_line: bool = False) -> 
 
 
 def keep_stdout_whole() -> None:
-    """Let the standard output of this process lose nothing.
+    """Replace stdout by a file that loses nothing.
 
-    What its encoding cannot hold, a frame or a name on a terminal of latin-1, becomes a `?`. A
-    closed stdin, stdout or stderr becomes the null device: the next file or connection would
-    take its number otherwise, and get what is printed.
+    What its encoding cannot represent, a frame or a name on a terminal of latin-1, becomes a `?`.
+    A closed stdin, stdout or stderr becomes the null device: the next file or connection would get
+    its number otherwise, and receive what is printed.
     """
     for fd in range(3):
         try:

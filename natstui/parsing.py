@@ -12,22 +12,23 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 MOST_LEVELS = 100
-"""Of tables and lists in each other; whoever walks through them needs a call for each level."""
+"""Limit of nested tables and lists; walking through them needs a call for each level."""
 _TOO_DEEP = f"it is nested more than {MOST_LEVELS} levels deep"
 _TOO_LONG = "it has a number with thousands of digits"
 _DIGITS = "integer string conversion"
-"""What Python says of such a number; the rest of it names a setting of Python."""
+"""Python's text for a number that is too long; the rest of its message names a setting of Python.
+"""
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(
     rf"(?m)(?:^|[{{,])[ \t]*+\[{{0,2}}+[ \t]*+(?>{_PART}\.[ \t]*+){{{MOST_LEVELS}}}"
 )
-"""A key of TOML with a level for each of its parts: tomllib takes hours for one of a megabyte."""
+"""A TOML key with more than the allowed levels: tomllib takes hours for one of a megabyte."""
 
 
 def parse_json(
     text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
 ) -> Any:
-    """Return what JSON says; `pairs` makes a dictionary of an object.
+    """Parse JSON; `pairs` creates a dictionary from an object's pairs.
 
     Raises ValueError with a sentence: json.JSONDecodeError for what is no JSON at all.
     """
@@ -48,30 +49,32 @@ def _finite(number: str) -> float:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return what TOML says.
+    """Parse TOML.
 
     Raises ValueError with a sentence: tomllib.TOMLDecodeError for what is no TOML at all.
     """
     if _LONG_KEY.search(text):
         raise ValueError(_TOO_DEEP)
-    found: dict[str, Any] = within_levels(lambda: tomllib.loads(text), tomllib.TOMLDecodeError)
-    return found
+    tables: dict[str, Any] = within_levels(lambda: tomllib.loads(text), tomllib.TOMLDecodeError)
+    return tables
 
 
-def within_levels(parse: Callable[[], T], wrong: type[Exception]) -> T:
-    """Return what a parser returns; raises `wrong` as it is, and ValueError for too much."""
+def within_levels(parse: Callable[[], T], syntax_error: type[Exception]) -> T:
+    """Return the parser's result; raises `syntax_error` unchanged, and ValueError above a
+    limit.
+    """
     try:
-        found = parse()
-    except wrong:
+        value = parse()
+    except syntax_error:
         raise
     except (RecursionError, ValueError) as error:
         raise ValueError(reason(error)) from None
-    _check_levels(found)
-    return found
+    _check_levels(value)
+    return value
 
 
 def reason(error: Exception) -> str:
-    """Return what an error of a parser says; where it speaks of Python's limits, of the text."""
+    """Return a parser's error as text; limits of Python are described as limits of the text."""
     if isinstance(error, RecursionError):
         return _TOO_DEEP
     return _TOO_LONG if _DIGITS in str(error) else str(error)

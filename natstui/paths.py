@@ -8,7 +8,9 @@ from natstui.errors import UsageError
 
 
 def user_path(text: str) -> Path:
-    """Return the path, `~` being a home folder; raise UsageError when there is no such user."""
+    """Return the path, with `~` as the home folder; raises UsageError when there is no such
+    user.
+    """
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
@@ -16,7 +18,7 @@ def user_path(text: str) -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder, and those above it that are missing, for their owner alone; raises OSError.
+    """Create a folder, and its missing parents, for their owner alone; raises OSError.
 
     `Path.mkdir` gives its mode to the last folder only: under umask 000 everybody could replace
     the ones above it. A folder that exists keeps its mode.

@@ -28,8 +28,8 @@ def counted(count: int | str, noun: str) -> str:
     """Return `1 message`, `2 messages`, `at most 1 reply`, `3 replies`, `2 days`."""
     if str(count).rpartition(" ")[2] == "1":
         return f"{count} {noun}"
-    turned = noun.endswith("y") and noun[-2] not in "aeou"
-    return f"{count} {noun[:-1]}ies" if turned else f"{count} {noun}s"
+    has_ies = noun.endswith("y") and noun[-2] not in "aeou"
+    return f"{count} {noun[:-1]}ies" if has_ies else f"{count} {noun}s"
 
 
 def bytes_text(size_bytes: int | float | None) -> str:
@@ -93,10 +93,12 @@ def moment_text(at_us: int | float | None) -> str:
 def local_text(at_us: int | float, form: str = "%H:%M:%S", digits: int = 0) -> str:
     """Return a moment in local time with some digits of its second; unknown beyond calendars."""
     try:
-        at = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
+        local_time = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
     except (ValueError, OverflowError, OSError):
         return UNKNOWN
-    return at.strftime(form) + (f".{at.microsecond:06d}"[: digits + 1] if digits else "")
+    return local_time.strftime(form) + (
+        f".{local_time.microsecond:06d}"[: digits + 1] if digits else ""
+    )
 
 
 _DURATION_UNITS_NS = {
@@ -138,14 +140,14 @@ def parse_duration_ns(text: str) -> int:
 
 
 def _duration_unit_ns(unit: str) -> int:
-    known = unit.replace("μ", "µ") if unit == "M" else unit.replace("μ", "µ").lower()
-    return _DURATION_UNITS_NS[known]
+    unit_key = unit.replace("μ", "µ") if unit == "M" else unit.replace("μ", "µ").lower()
+    return _DURATION_UNITS_NS[unit_key]
 
 
 def _times(number: str, unit: int) -> int:
     """Return a product, exactly where a float would lose the last digits.
 
-    Of a number that is above all limits, one that is above them too.
+    For a number above all limits the result is above them too.
     """
     if _is_too_long(number):
         return LARGEST_UNSIGNED + 1
@@ -162,7 +164,7 @@ def parse_whole_number(text: str, least: int, most: int) -> int:
 
 
 def _is_too_long(number: str) -> bool:
-    """Tell whether a number is above all limits; Python refuses to read thousands of digits."""
+    """Return whether a number is above all limits; Python refuses to read thousands of digits."""
     return len(number.partition(".")[0].lstrip("0")) > _LARGEST_DIGITS
 
 
@@ -170,16 +172,16 @@ _SHOWN_LETTERS = 60
 
 
 def quoted(text: str) -> str:
-    """Return what was typed in quotes, the end of a long text left out."""
+    """Return typed text in quotes, shortened when it is long."""
     return repr(text if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]}…")
 
 
 LATEST_TIME_US = 4_102_444_800_000_000
-"""The begin of the year 2100: nothing that natstui reads was recorded or measured after it."""
+"""The start of the year 2100: nothing that natstui reads was recorded or measured after it."""
 
 
 def is_possible_time(at_us: int) -> bool:
-    """Tell whether something may have been recorded or measured at this time."""
+    """Return whether a record or measurement can be of this time."""
     return 0 <= at_us < LATEST_TIME_US
 
 
@@ -187,16 +189,16 @@ _AGO = re.compile(r"(.+)\s+ago|in\s+(.+)|now")
 
 
 def parse_moment(text: str, now: datetime | None = None) -> datetime:
-    """Return the moment of `2m ago`, `in 1h`, `now` or a written time; raise ValueError.
+    """Return the moment of `2m ago`, `in 1h`, `now` or a written time; raises ValueError.
 
-    A written time without a zone is a local one. The sentence says how to write it.
+    A written time without a zone is a local one. The error explains the format.
     """
     text = text.strip()
-    if found := _AGO.fullmatch(text):
+    if match := _AGO.fullmatch(text):
         now = now or datetime.now(UTC)
-        duration_ns = parse_duration_ns(found[1] or found[2] or "0")
+        duration_ns = parse_duration_ns(match[1] or match[2] or "0")
         distance = timedelta(microseconds=duration_ns / 1000)
-        return now - distance if found[1] else now + distance
+        return now - distance if match[1] else now + distance
     try:
         moment = datetime.fromisoformat(text)
         moment = moment if moment.tzinfo else moment.astimezone()
@@ -270,14 +272,14 @@ _TEXTS: tuple[tuple[tuple[str, ...], Callable[[int | float], str]], ...] = (
     (("p_value",), lambda value: f"{value:.2g}"),
     (("_seq", "_id", "_count"), lambda value: f"{value:.0f}"),
 )
-"""How a column's name ends → how its numbers are written; the first that fits."""
+"""Suffix of a column name → the format of its numbers; the first match counts."""
 
 
 _UNIT_ENDS = ("_at_us", "_us", "_s", "_bytes", "_msgs", "_count", "_share", "_change", "_ratio")
 
 
 def title_text(name: str) -> str:
-    """Return a column's name without its unit, which the cells carry; a rate keeps its time."""
+    """Return a column's name without its unit, which the cells show; a rate keeps its time."""
     for end, time in (("_per_s", "/s"), ("_per_min", "/min")):
         if name.endswith(end):
             return name.removesuffix(end).replace("_", " ") + time

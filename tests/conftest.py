@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.broker import Broker, HeldPorts
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.jetstream.testbed.ports import HeldPorts
 from tests.accounts import Account, ClusterAccount, account_names, accounts_config
 from tests.server_versions import LEFT_OUT, leave_out
 
@@ -49,7 +48,7 @@ TOGETHER = {"architecture"}
 """Folders whose tests share what they have read, in one worker."""
 LONG_TIMEOUT_S = 600
 LONGEST_TIMEOUT_S = 900
-"""For what is left to `make faults`, and for tests of whole analyses: the first that uses one of
+"""For what is left to `make long`, and for tests of whole analyses: the first that uses one of
 `WHOLE_ANALYSES` waits for it, on a machine that does other things."""
 WHOLE_ANALYSES = {"analysed", "two_runs"}
 
@@ -66,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_long = any(map(item.get_closest_marker, ("spark", "cluster")))
         if is_long and item.get_closest_marker("timeout") is None:
             longest = bool(WHOLE_ANALYSES & set(getattr(item, "fixturenames", ())))
-            longest = longest or item.get_closest_marker("faults") is not None
+            longest = longest or item.get_closest_marker("long") is not None
             timeout_s = LONGEST_TIMEOUT_S if longest else LONG_TIMEOUT_S
             item.add_marker(pytest.mark.timeout(timeout_s))
 

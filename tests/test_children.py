@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
+import time
 
 import pytest
 
-from natstui.children import end_session, kill
+from natstui.children import end_session, kill, output_of
 from natstui.cli.alerts.sending import run_command
 from natstui.errors import RequestFailed
 
@@ -45,3 +47,32 @@ async def test_a_command_of_an_alert_is_ended_with_what_it_started() -> None:
     with pytest.raises(RequestFailed, match="was stopped after"):
         async with asyncio.timeout(30):
             await run_command("sh -c 'sleep 600; true'", b"x" * 1_000_000, limit_s=0.2)
+
+
+ENDLESS = "import os\nwhile True: os.write({}, b'x' * 65536)"
+
+
+@pytest.mark.parametrize("descriptor", [1, 2])
+def test_a_program_that_prints_without_end_is_killed_before_it_fills_the_memory(
+    descriptor: int,
+) -> None:
+    before_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    with pytest.raises(OSError, match="it printed more than 1,048,576 bytes"):
+        output_of([sys.executable, "-c", ENDLESS.format(descriptor)], 60.0)
+    grown_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before_bytes
+    assert grown_bytes < 16 * 2**20
+
+
+def test_a_program_that_does_not_end_is_killed_at_its_deadline() -> None:
+    began_s = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"it did not end within 0\.5 s"):
+        output_of(["sh", "-c", "while :; do echo x; sleep 0.05; done"], 0.5)
+    with pytest.raises(TimeoutError, match=r"it did not end within 0\.5 s"):
+        # It prints nothing more, and goes on.
+        output_of(["sh", "-c", "exec >&- 2>&-; exec sleep 600"], 0.5)
+    assert time.monotonic() - began_s < 30
+
+
+def test_what_a_program_prints_is_returned_with_its_exit_code() -> None:
+    result = output_of(["sh", "-c", "cat; echo out; echo err >&2; exit 3"], 60.0)
+    assert (result.returncode, result.stdout, result.stderr) == (3, b"out\n", b"err\n")

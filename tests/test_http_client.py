@@ -20,8 +20,9 @@ REASONS = {
     "hang": "no complete reply within 2 s",
     "redirect": "the reply is 302, a redirect, which is not followed",
     "500": "the reply is 500",
+    "ssh": "the reply is not valid HTTP",
 }
-DEADLINES_S = {"drip": 2.0, "hang": 2.0, "redirect": 20.0, "500": 20.0}
+DEADLINES_S = {"drip": 2.0, "hang": 2.0, "redirect": 20.0, "500": 20.0, "ssh": 20.0}
 """Short only where it is what ends the request, but long enough for a busy machine to send it."""
 
 
@@ -30,10 +31,12 @@ async def test_a_wrong_reply_is_a_failure_within_the_deadline(mode: str) -> None
     requests: list[str] = []
     async with wrong_http(mode, requests) as address:
         began_s = time.monotonic()
-        with pytest.raises(RequestFailed, match=REASONS[mode]):
-            await http_request("POST", address, DEADLINES_S[mode], body=b"{}")
+        with pytest.raises(RequestFailed, match=REASONS[mode]) as failed:
+            signed = f"{address}/SECRET?token=SECRET"
+            await http_request("POST", signed, DEADLINES_S[mode], body=b"{}")
         assert time.monotonic() - began_s < 19
-    assert requests == ["POST / HTTP/1.1"]
+    assert requests == ["POST /SECRET?token=SECRET HTTP/1.1"]
+    assert "SECRET" not in str(failed.value)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -56,11 +59,13 @@ async def test_the_bytes_of_an_address_stay_and_a_reply_of_2xx_succeeds() -> Non
     assert requests == ["POST /a?signed=%2Fb%2fc&d=%41 HTTP/1.1"]
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/", "http://[/", "http://", "http://a b"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1/", "http://[/", "http://", "http://a b", "ftp://a/", "a/b"]
+)
 async def test_an_address_without_a_server_is_one_sentence(address: str) -> None:
     with pytest.raises(RequestFailed) as failed:
-        await http_request("POST", address, 30)
-    assert "\n" not in str(failed.value)
+        await http_request("POST", f"{address}?token=SECRET", 30)
+    assert "\n" not in str(failed.value) and "SECRET" not in str(failed.value)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,10 @@ WRITINGS = {
         kill_within_s=1.0,
     ),
     "bench --csv": Writing("bench pub x --msgs 10 --no-save --csv {target}", kill_within_s=3.0),
-    "analyze --html": Writing("analyze {recording} --out {tables} --html {target}", replaces=True),
+    "analyze --html": Writing("analyze {recording} --out {tables} --html {target}"),
+    "analyze --html --force": Writing(
+        "analyze {recording} --out {tables} --html {target} --force", replaces=True
+    ),
     "analyze --notebook": Writing("analyze {recording} --out {tables} --notebook {target}"),
     "analyze --log": Writing("analyze {recording} --out {tables} --log {target}", appends=True),
     "analyze --scratch": Writing(
@@ -103,7 +106,7 @@ WRITINGS = {
     "screenshot": Writing("screenshot {target}", kill_within_s=2.0),
 }
 LONG = ("analyze --out", "demo --store")
-"""What takes seconds in each case: make faults tries it."""
+"""What takes seconds in each case: `make long` tries it."""
 NO_SPARK = (
     "a link to a file", "a link to nothing", "a link to itself", "a link to a device",
     "a hard link", "a FIFO", "a socket", "a plain file", "a read-only file", "a read-only folder",
@@ -259,7 +262,8 @@ IN_THE_WAY: dict[str, Callable[[Site], None]] = {
     "links at temporary names": links_at_temporary_names,
 }
 COMPLETE = {
-    "analyze --html": b"</html>", "analyze --notebook": b"nbformat", "analyze --log": b"",
+    "analyze --html": b"</html>", "analyze --html --force": b"</html>",
+    "analyze --notebook": b"nbformat", "analyze --log": b"",
     "bench --csv": b"publish", "context select": b"other", "record --log-file": b"\n",
     "screenshot": b"</svg>",
 }  # fmt: skip
@@ -312,6 +316,20 @@ def tree(folder: Path) -> dict[str, tuple[object, ...]]:
             mtime_ns,
         )  # fmt: skip
     return found
+
+
+def last_tree(folder: Path) -> dict[str, tuple[object, ...]]:
+    """Return the tree once nothing is removed any more: servers of a killed demo end by
+    themselves.
+    """
+    give_up_s = time.monotonic() + 60
+    while True:
+        try:
+            return tree(folder)
+        except FileNotFoundError:
+            if time.monotonic() > give_up_s:
+                raise
+            time.sleep(0.05)
 
 
 class Cases:
@@ -397,7 +415,7 @@ class Cases:
         self, name: str, site: Site, before: dict[str, tuple[object, ...]], code: int
     ) -> list[str]:
         """Return what changed that must not, and what is not as the exit code says."""
-        after, target = tree(site.folder), str(site.target)
+        after, target = last_tree(site.folder), str(site.target)
         changed = {path for path in before.keys() | after.keys()
                    if before.get(path) != after.get(path)}  # fmt: skip
         # A context that is a link is written through, to where it points, and so is a library.
@@ -482,7 +500,7 @@ class Cases:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
-        left, target = tree(site.folder), str(site.target)
+        left, target = last_tree(site.folder), str(site.target)
         hidden = re.compile(
             rf"{re.escape(str(site.target.parent))}/\.{re.escape(site.target.name)}\.\w+\.part"
         )

@@ -1,4 +1,4 @@
-"""HTTP servers that reply wrongly: they drip, redirect, say nothing, or refuse."""
+"""HTTP servers that reply wrongly: they drip, redirect, say nothing, refuse, or are none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from tests.serving import serving
 
-MODES = ("drip", "redirect", "hang", "500")
+MODES = ("drip", "redirect", "hang", "500", "ssh")
 
 
 @asynccontextmanager
@@ -17,6 +17,7 @@ async def wrong_http(mode: str, requests: list[str], port: int = 0) -> AsyncIter
     replies = {
         "redirect": b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
         "500": b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n",
+        "ssh": b"SSH-2.0-hello\r\n",
         "ok": b"HTTP/1.1 204 No Content\r\n\r\n",
     }
 

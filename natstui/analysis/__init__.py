@@ -1,4 +1,4 @@
-"""Recorded sessions through Spark: runs without the other rooms.
+"""Analysis of recorded sessions with Spark; it runs without the rooms above the model.
 
-`job` is the program; `silver` makes tables of lines, `gold` answers, `report` shows them.
+`job` is the program; `bronze` parses lines, `silver` makes tables, `gold` answers, `report` pages.
 """

@@ -1,6 +1,6 @@
-"""What Spark is started with beside our own settings: `--conf`, `--packages`, `--jars`.
+"""The user's settings for Spark: `--conf`, `--packages`, `--jars`.
 
-Checked before Spark starts, which takes seconds and says less. Imports no pyspark.
+They are checked before Spark starts, whose errors come later and say less. Imports no pyspark.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _INSTEAD = {
         "a session named 0012 must not become the number 12"
     ),
 }
-"""Settings that are not taken, and why or what to use instead."""
+"""Setting that is refused → the reason, or what to use instead."""
 _PACKAGE = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-"""Added to ours: everything else replaces it."""
+"""Setting whose value is added to that of natstui; all others replace it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +43,31 @@ class Conf:
     jars: tuple[str, ...] = ()
 
     def start_settings(self) -> dict[str, str]:
-        """Return all of it as settings that a new Spark session takes."""
-        found = dict(self.settings)
+        """Return settings, packages and jars as the settings of a new Spark session."""
+        settings = dict(self.settings)
         if self.packages:
-            found["spark.jars.packages"] = ",".join(self.packages)
+            settings["spark.jars.packages"] = ",".join(self.packages)
         if self.jars:
-            found["spark.jars"] = ",".join(self.jars)
-        return found
+            settings["spark.jars"] = ",".join(self.jars)
+        return settings
 
 
-NOTHING = Conf()
+NO_CONF = Conf()
 
 
 def read_conf(conf: Sequence[str], packages: Sequence[str], jars: Sequence[str]) -> Conf:
-    """Return what was given, checked; lists may be cut by commas, as Spark's own are.
+    """Return the validated settings; lists may be separated by commas, as in Spark.
 
-    Raises AnalysisError with the first that cannot be used.
+    Raises AnalysisError for the first invalid option.
     """
     settings = dict(map(_setting, conf))
     coordinates = tuple(map(_package, _parts(packages)))
     return Conf(tuple(settings.items()), coordinates, tuple(map(_jar, _parts(jars))))
 
 
-def check_place(conf: Conf, *, remote: bool, submitted: bool) -> None:
-    """Raise AnalysisError where Spark is already started, and cannot take them any more."""
-    if submitted and conf != NOTHING:
+def check_applicable(conf: Conf, *, remote: bool, submitted: bool) -> None:
+    """Raise AnalysisError for settings that have no effect, as Spark is already started."""
+    if submitted and conf != NO_CONF:
         raise AnalysisError(
             "spark-submit starts Spark: write --conf, --packages and --jars before the name of "
             "the program"
@@ -78,16 +78,16 @@ def check_place(conf: Conf, *, remote: bool, submitted: bool) -> None:
         )
 
 
-def _parts(words: Sequence[str]) -> list[str]:
-    return [part.strip() for word in words for part in word.split(",")]
+def _parts(options: Sequence[str]) -> list[str]:
+    return [part.strip() for option in options for part in option.split(",")]
 
 
-def _setting(word: str) -> tuple[str, str]:
-    key, equals, value = word.partition("=")
-    shown = clean_line(word)[:80]
+def _setting(option: str) -> tuple[str, str]:
+    key, equals, value = option.partition("=")
+    shown_option = clean_line(option)[:80]
     if not equals or not key.strip():
         raise AnalysisError(
-            f"--conf takes KEY=VALUE, for example spark.task.maxFailures=1, not {shown!r}"
+            f"--conf takes KEY=VALUE, for example spark.task.maxFailures=1, not {shown_option!r}"
         )
     key = key.strip()
     if not re.fullmatch(r"spark\.[\w.$-]+", key):
@@ -99,22 +99,22 @@ def _setting(word: str) -> tuple[str, str]:
     return key, value
 
 
-def _package(word: str) -> str:
-    if not _PACKAGE.fullmatch(word):
+def _package(coordinates: str) -> str:
+    if not _PACKAGE.fullmatch(coordinates):
         raise AnalysisError(
             f"--packages takes group:artifact:version, for example "
-            f"org.apache.hadoop:hadoop-aws:3.5.0, not {clean_line(word)[:80]!r}"
+            f"org.apache.hadoop:hadoop-aws:3.5.0, not {clean_line(coordinates)[:80]!r}"
         )
-    return word
+    return coordinates
 
 
-def _jar(word: str) -> str:
-    if not word.endswith(".jar"):
+def _jar(path: str) -> str:
+    if not path.endswith(".jar"):
         raise AnalysisError(
-            f"--jars takes files that end with .jar, not {clean_line(word)[:80]!r}"
+            f"--jars takes files that end with .jar, not {clean_line(path)[:80]!r}"
         )
-    if is_url(word):
-        return word
-    if not Path(word).is_file():
-        raise AnalysisError(f"--jars: there is no file {clean_line(word)[:200]}")
-    return str(Path(word).absolute())
+    if is_url(path):
+        return path
+    if not Path(path).is_file():
+        raise AnalysisError(f"--jars: there is no file {clean_line(path)[:200]}")
+    return str(Path(path).absolute())

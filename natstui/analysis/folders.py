@@ -1,4 +1,4 @@
-"""Check local paths before Spark starts: a wrong one is reported at once, not after 10 s."""
+"""Checks local paths before Spark starts, so that errors are reported at once, not after 10 s."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from natstui.paths import private_folder
 
 CONNECT_PORT = 15002
 _ROOM_BYTES = 1 << 20
-"""The tables of the smallest recording need as much."""
+"""Disk space for the tables of the smallest recording."""
 CONNECT_WAIT_S = 10.0
 _ESCAPE = re.compile(r"\\(.)")
 _PACKED_TIMES = 12
-"""A sealed segment holds about so many times its size."""
+"""Ratio of the uncompressed size of a sealed segment to its size, estimated."""
 WRITTEN = ("_SUCCESS", "_delta_log")
-"""What tells that a table was written whole: files have the first, a Delta table the second."""
+"""Marks of a completely written table: the first for files, the second for a Delta table."""
 REPLACED = ("gold", "silver", "bronze", "result.json")
-"""What an analysis replaces in the folder of its tables."""
+"""Names that an analysis replaces in the folder of its tables."""
 FINGERPRINT = "_made_of-"
-"""Begins the name of an empty file in gold: the rest of it is the fingerprint of the answers."""
+"""Prefix of an empty file in gold, whose name ends with the fingerprint of the answers."""
 _LOCK = ".lock"
 
 
 def is_url(text: str) -> bool:
-    """Return whether Hadoop has to find it, and not the local file system."""
+    """Return whether a path is a URL for Hadoop instead of a local path."""
     return "://" in text
 
 
 def check_sessions(patterns: list[str]) -> list[str]:
-    """Return the patterns, local ones as absolute folders; raise AnalysisError for a wrong one."""
-    found: list[str] = []
+    """Return the patterns, local ones as absolute folders; raises AnalysisError for an error."""
+    checked_patterns: list[str] = []
     for pattern in patterns:
         if is_url(pattern):
-            found.append(pattern)
+            checked_patterns.append(pattern)
             continue
         path = os.path.abspath(os.path.expanduser(pattern))
         folders = [path] if os.path.isdir(path) else sorted(glob.glob(path))
@@ -52,8 +52,8 @@ def check_sessions(patterns: list[str]) -> list[str]:
             raise AnalysisError(_why_not(pattern, folders))
         for folder in sessions:
             _check_readable(folder)
-        found += [glob_escaped(folder) for folder in sessions]
-    return found
+        checked_patterns += [escape_glob(folder) for folder in sessions]
+    return checked_patterns
 
 
 def _why_not(pattern: str, folders: list[str]) -> str:
@@ -79,12 +79,12 @@ def _check_readable(folder: str) -> None:
 
 
 def files_of(folder: str) -> list[str]:
-    """Return the names of the files of a session that are read, its header first."""
+    """Return the file names of a session, its header first."""
     return ["session.json", *sorted(n for n in os.listdir(folder) if n.startswith("records-"))]
 
 
 def check_remote(address: str) -> None:
-    """Raise AnalysisError when no server listens there: the client would try for ten minutes."""
+    """Raise AnalysisError without a server at `address`: the client would try for ten minutes."""
     # What follows the semicolon may be a token, which no sentence must show.
     address = address.partition("/;")[0].partition(";")[0]
     parts = urlsplit(address)
@@ -100,18 +100,18 @@ def check_remote(address: str) -> None:
         raise AnalysisError(f"no Spark Connect server replies at {address}: {reason}") from error
 
 
-def glob_escaped(folder: str) -> str:
-    """Return a folder's name as Hadoop's globs read it literally."""
+def escape_glob(folder: str) -> str:
+    """Return a folder's name with the glob characters of Hadoop escaped."""
     return "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in folder)
 
 
-def unescaped(pattern: str) -> str:
-    """Return the folder that `glob_escaped` made a pattern of."""
+def unescape_glob(pattern: str) -> str:
+    """Return the folder's name of a pattern by `glob_escaped`."""
     return _ESCAPE.sub(r"\1", pattern)
 
 
 def prepare_out(out: str) -> str:
-    """Return where the tables go, made if it is local; raise AnalysisError when it cannot be."""
+    """Return the path of the tables, created if it is local; raises AnalysisError."""
     if is_url(out):
         return out
     path = Path(out).expanduser().absolute()
@@ -128,7 +128,7 @@ def prepare_out(out: str) -> str:
 
 
 def check_room(out: str) -> None:
-    """Raise WriteFailed before Spark starts where a local disk has no room for any tables."""
+    """Raise WriteFailed if a local disk has no room for any tables."""
     if is_url(out):
         return
     try:
@@ -140,15 +140,15 @@ def check_room(out: str) -> None:
 
 
 def _check_own_tables(out: Path) -> None:
-    """Raise AnalysisError where tables would replace files that no analysis has written."""
-    there = [name for name in REPLACED if os.path.lexists(out / name)]
-    for name in there:
+    """Raise AnalysisError if tables would replace files that no analysis has written."""
+    present_names = [name for name in REPLACED if os.path.lexists(out / name)]
+    for name in present_names:
         if (out / name).is_symlink():
             raise AnalysisError(f"cannot write the tables to {out}: {name} in it is a link")
     lock = out / _LOCK
     is_own = (lock.is_file() and not lock.stat().st_size) or any(out.glob(f"gold/{FINGERPRINT}*"))
-    if there and not is_own:
-        raise AnalysisError(not_own_tables(str(out), there))
+    if present_names and not is_own:
+        raise AnalysisError(not_own_tables(str(out), present_names))
 
 
 def not_own_tables(out: str, names: list[str]) -> str:
@@ -160,7 +160,7 @@ def not_own_tables(out: str, names: list[str]) -> str:
 
 
 @contextmanager
-def locked(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
+def lock_folder(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
     """Lock the folder of the tables and yield True; wait while another run has it locked.
 
     A URL yields False: object stores have no locks, so there the user runs one analysis at a time.
@@ -185,10 +185,10 @@ def locked(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
 
 
 def recorded_bytes(sessions: list[str]) -> int | None:
-    """Return about how much text is recorded in folders given as globs; None for URLs."""
+    """Return the estimated size of the text in session folders (globs); None for URLs."""
     if any(map(is_url, sessions)):
         return None
-    return sum(map(_text_bytes, map(unescaped, sessions)))
+    return sum(map(_text_bytes, map(unescape_glob, sessions)))
 
 
 def _text_bytes(folder: str) -> int:

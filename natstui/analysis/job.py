@@ -18,7 +18,7 @@ from typing import Any
 
 from natstui.analysis import defaults
 from natstui.analysis.folders import check_room, check_sessions, prepare_out
-from natstui.analysis.known import known_result, state_of
+from natstui.analysis.known import kept_result, state_of
 from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
 from natstui.analysis.progress import Send, TextSend, open_pipe, print_into
 from natstui.errors import AnalysisError, NatstuiError
@@ -34,18 +34,18 @@ _FOR_SPARK = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run; return the exit code."""
-    words = parser().parse_args(arguments)
-    if words.remote == FROM_ENVIRONMENT:
+    """Run the analysis of the command line; returns the exit code."""
+    options = parser().parse_args(arguments)
+    if options.remote == FROM_ENVIRONMENT:
         # Taken out: nothing that this process starts needs it.
-        words.remote = os.environ.pop(REMOTE_VARIABLE, None)
-    send = open_pipe() if words.pipe else TextSend()
+        options.remote = os.environ.pop(REMOTE_VARIABLE, None)
+    send = open_pipe() if options.pipe else TextSend()
     try:
-        with _scratch_folder(words.scratch) as scratch:
-            log = Path(words.log or f"{scratch}/spark.log")
-            if words.pipe:
+        with _scratch_folder(options.scratch) as scratch:
+            log = Path(options.log or f"{scratch}/spark.log")
+            if options.pipe:
                 print_into(log)
-            result = _result(words, Path(scratch), log, send)
+            result = _result(options, Path(scratch), log, send)
         # Who gets it closes stdin, which would interrupt the removal of the folder.
         send({"kind": "result", **result})
     except NatstuiError as error:
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
-    """Make a folder of this run, which is removed at its end; raises AnalysisError."""
+    """Create a folder for temporary data of this run; raises AnalysisError."""
     if "," in (parent or tempfile.gettempdir()):
         # The rest of the path would be a folder in the current one.
         raise AnalysisError(
@@ -68,28 +68,28 @@ def _scratch_folder(parent: str | None) -> tempfile.TemporaryDirectory[str]:
     try:
         return tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=parent)
     except OSError as error:
-        where = parent or tempfile.gettempdir()
+        path = parent or tempfile.gettempdir()
         kind = failure_kind(error, AnalysisError)
-        raise kind(f"cannot write to the scratch folder {where}: {error.strerror}") from error
+        raise kind(f"cannot write to the scratch folder {path}: {error.strerror}") from error
 
 
-def _result(words: argparse.Namespace, scratch: Path, log: Path, send: Send) -> dict[str, Any]:
-    sessions = check_sessions(words.sessions)
-    words.out = prepare_out(words.out)
-    state = None if words.remote else state_of(words, sessions)
-    if state is not None and (known := known_result(words.out, state)) is not None:
-        return known
-    check_room(words.out)
+def _result(options: argparse.Namespace, scratch: Path, log: Path, send: Send) -> dict[str, Any]:
+    sessions = check_sessions(options.sessions)
+    options.out = prepare_out(options.out)
+    state = None if options.remote else state_of(options, sessions)
+    if state is not None and (result := kept_result(options.out, state)) is not None:
+        return result
+    check_room(options.out)
     # Spark takes seconds to import and to start: only where there is something new.
     from natstui.analysis.pipeline import run
 
-    return run(words, sessions, state, scratch, log, send)
+    return run(options, sessions, state, scratch, log, send)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the options of the program."""
-    options = argparse.ArgumentParser(prog="natstui-analysis", description=__doc__)
-    add = options.add_argument
+    """Return the parser of the program's options."""
+    argument_parser = argparse.ArgumentParser(prog="natstui-analysis", description=__doc__)
+    add = argument_parser.add_argument
     add("sessions", nargs="+", metavar="SESSION", help="folder, glob or URL of a session")
     add("--out", required=True, help="folder or URL of the tables")
     add("--master", help=f"Spark master; {defaults.MASTER} unless submitted")
@@ -105,12 +105,12 @@ def parser() -> argparse.ArgumentParser:
         help="seconds without progress until a consumer counts as stuck",
     )
     add("--baseline", action="append", default=[], help="session to compare the others with")
-    for name, what in _FOR_SPARK.items():
-        add(name, action="append", default=[], help=what)
+    for name, help_text in _FOR_SPARK.items():
+        add(name, action="append", default=[], help=help_text)
     add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
     add("--pipe", action="store_true", help="write the result as lines of JSON")
     add("--log", help="file for the output of Spark")
-    return options
+    return argument_parser
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Run an analysis in a process of its own and pass on what it sends. Imports no Spark.
+"""Runs an analysis in a child process and passes on its lines. Imports no Spark.
 
 The child is `python -m natstui.analysis.job … --pipe`. It writes lines of JSON to stdout:
 `{"kind": "progress", "text", "done_count", "steps_count", "tasks_done_count", "tasks_count"}`,
 then one `{"kind": "result", "out", "sessions", "tables"}` or `{"kind": "failed", "text",
-"exit_code"}`. It is cancelled by closing its stdin or by SIGINT, and leaves nothing half-written.
+"exit_code"}`. It is cancelled by closing its stdin or by SIGINT, and leaves no incomplete files.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.analysis.conf import check_place, read_conf
+from natstui.analysis.conf import check_applicable, read_conf
 from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
 from natstui.children import own_program
 from natstui.errors import AnalysisError, MissingExtra
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 STARTING = "starting Spark"
-"""Text of the step in which Spark starts; where nothing is new there is none."""
+"""Text of the step in which Spark starts; without new data there is no such step."""
 CANCEL_WAIT_S = 15.0
 _CONNECT = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")
-"""What a Spark Connect client imports beside pyspark."""
+"""Modules that a Spark Connect client imports beside pyspark."""
 REMOTE_VARIABLE, FROM_ENVIRONMENT = "NATSTUI_SPARK_REMOTE", "-"
-"""The address of a Spark Connect server may hold a token, and everybody reads command lines."""
+"""Variable with the address of a Spark Connect server, which may have a token, and the value of
+`--remote` that refers to it: all users can read command lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """What to analyse, and how."""
+    """The sessions of an analysis with its options."""
 
     sessions: tuple[str, ...]
     """Folders, globs or URLs."""
@@ -56,7 +57,7 @@ class AnalysisRequest:
 
 
 class Failed(AnalysisError):
-    """The child failed; its sentence and exit code."""
+    """The error of a failed child, with its exit code."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
@@ -66,9 +67,9 @@ class Failed(AnalysisError):
 def command(request: AnalysisRequest) -> list[str]:
     """Return the command line of the child.
 
-    Raises MissingExtra without pyspark, AnalysisError for settings that Spark cannot be given.
+    Raises MissingExtra without pyspark, AnalysisError for settings that Spark does not accept.
     """
-    check_place(
+    check_applicable(
         read_conf(request.conf, request.packages, request.jars),
         remote=bool(request.remote),
         submitted=False,
@@ -77,7 +78,7 @@ def command(request: AnalysisRequest) -> list[str]:
         raise MissingExtra("analyze", "spark")
     if request.remote and not all(map(importlib.util.find_spec, _CONNECT)):
         raise MissingExtra("analyze --remote", "connect")
-    words = own_program("natstui.analysis.job", *request.sessions, "--pipe")
+    arguments = own_program("natstui.analysis.job", *request.sessions, "--pipe")
     options: dict[str, Any] = {
         "--out": request.out,
         "--master": request.master,
@@ -91,19 +92,19 @@ def command(request: AnalysisRequest) -> list[str]:
     }
     for name, value in options.items():
         if value is not None:
-            words.append(f"{name}={value}")
+            arguments.append(f"{name}={value}")
     for name in ("baseline", "conf", "packages", "jars"):
-        words += [f"--{name}={value}" for value in getattr(request, name)]
-    return [*words, "--ui"] if request.ui else words
+        arguments += [f"--{name}={value}" for value in getattr(request, name)]
+    return [*arguments, "--ui"] if request.ui else arguments
 
 
 def read_line(line: bytes) -> dict[str, Any]:
-    """Return one line of the child; raise AnalysisError for anything else."""
+    """Return a decoded line of the child; raises AnalysisError for an invalid one."""
     try:
         value = json.loads(line)
         if value["kind"] in ("progress", "result", "failed"):
-            line_read: dict[str, Any] = value
-            return line_read
+            decoded: dict[str, Any] = value
+            return decoded
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}") from error
     raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}")
@@ -136,17 +137,17 @@ def _result_of(
 ) -> dict[str, Any]:
     assert child.stdout is not None
     for line in child.stdout:
-        sent = read_line(line)
-        if sent["kind"] == "result":
-            return sent
-        if sent["kind"] == "failed":
-            raise Failed(str(sent["text"]), int(sent["exit_code"]))
-        on_progress(sent)
+        decoded = read_line(line)
+        if decoded["kind"] == "result":
+            return decoded
+        if decoded["kind"] == "failed":
+            raise Failed(str(decoded["text"]), int(decoded["exit_code"]))
+        on_progress(decoded)
     raise AnalysisError("the analysis ended without a result: its process was killed")
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Close its stdin, which ends it, and wait; kill it when it does not end."""
+    """End the child by closing its stdin, and wait; kill it if it does not end."""
     assert child.stdin is not None and child.stdout is not None
     child.stdin.close()
     try:

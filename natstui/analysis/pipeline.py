@@ -1,4 +1,4 @@
-"""From recorded sessions to answers, with Spark."""
+"""The pipeline from recorded sessions to answers, with Spark."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.sources import find_sources
-from natstui.analysis.conf import check_place, read_conf
+from natstui.analysis.conf import check_applicable, read_conf
 from natstui.analysis.defaults import MASTER, Thresholds
-from natstui.analysis.folders import check_remote, locked, recorded_bytes
+from natstui.analysis.folders import check_remote, lock_folder, recorded_bytes
 from natstui.analysis.gold.answer import Answer
 from natstui.analysis.gold.build import ANSWERS, TABLES, build_gold
 from natstui.analysis.known import (
     answers_fingerprint,
     forget_result,
     keep_result,
-    known_result,
+    kept_result,
 )
 from natstui.analysis.launch import STARTING
 from natstui.analysis.progress import Progress, Send
@@ -46,12 +46,12 @@ from natstui.errors import AnalysisError
 _SILVER_STEPS = 4
 _MOST_PRINTED = 100_000
 _MOST_TRIES = 3
-"""A recording that goes on completes a segment now and then, and gives it another name."""
+"""Maximum tries of an analysis: a running recording seals, and so renames, a segment at times."""
 FORMAT_VERSION = 1
 
 
 def run(
-    words: argparse.Namespace,
+    options: argparse.Namespace,
     sessions: list[str],
     state: str | None,
     scratch: Path,
@@ -60,81 +60,81 @@ def run(
 ) -> dict[str, Any]:
     """Start Spark, analyse, keep the result for this state, and return it; raises NatstuiError.
 
-    `log` is where Spark's process prints to.
+    `log` is the file with the output of Spark's process.
     """
     progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
-    out: str = words.out
-    settings = _settings(words, sessions, scratch)
+    out: str = options.out
+    settings = _settings(options, sessions, scratch)
     # spark-submit starts the JVM itself and leaves the port of it here.
-    submitted = is_submitted(words)
-    check_place(settings.conf, remote=bool(words.remote), submitted=submitted)
+    is_submitted_run = is_submitted(options)
+    check_applicable(settings.conf, remote=bool(options.remote), submitted=is_submitted_run)
     try:
-        if words.remote:
-            check_remote(words.remote)
-        with locked(out, progress.wait) as alone:
+        if options.remote:
+            check_remote(options.remote)
+        with lock_folder(out, progress.wait) as is_locked:
             # The run that was waited for may have computed the same.
-            if state is not None and (known := known_result(out, state)) is not None:
-                return known
+            if state is not None and (result := kept_result(out, state)) is not None:
+                return result
             progress.step(STARTING)
             try:
-                spark = submitted_session(settings) if submitted else open_session(settings)
+                spark = submitted_session(settings) if is_submitted_run else open_session(settings)
             except KeyboardInterrupt:
                 end_starting()
                 raise
             forget_result(out)
-            found = _analysed(spark, words, sessions, _Output(out, alone), progress)
+            result = _run_analysis(spark, options, sessions, _Output(out, is_locked), progress)
             if state is not None:
-                keep_result(out, state, found)
-            return found
+                keep_result(out, state, result)
+            return result
     except (PySparkException, Py4JError, OSError, ImportError) as error:
-        killed = jvm_was_killed(jvm_exit_code())
-        raise explain(killed or not_started(error, settings.conf, _printed(log))) from error
+        kill_error = jvm_was_killed(jvm_exit_code())
+        raise explain(kill_error or not_started(error, settings.conf, _output_end(log))) from error
     finally:
         progress.end()
 
 
-def _printed(log: Path) -> str:
-    """Return the end of what Spark's process printed."""
+def _output_end(log: Path) -> str:
+    """Return the end of the output of Spark's process."""
     try:
         return log.read_text("utf-8", "replace")[-_MOST_PRINTED:]
     except OSError:
         return ""
 
 
-def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> SparkSettings:
+def _settings(options: argparse.Namespace, sessions: list[str], scratch: Path) -> SparkSettings:
     return SparkSettings(
         scratch,
-        words.master or MASTER,
-        words.remote,
-        words.memory,
-        words.ui,
-        recorded_bytes(sessions) if _runs_here(words) else None,
-        conf=read_conf(words.conf, words.packages, words.jars),
+        options.master or MASTER,
+        options.remote,
+        options.memory,
+        options.ui,
+        recorded_bytes(sessions) if _runs_here(options) else None,
+        conf=read_conf(options.conf, options.packages, options.jars),
     )
 
 
-def is_submitted(words: argparse.Namespace) -> bool:
-    """Tell whether spark-submit has started this program."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
+def is_submitted(options: argparse.Namespace) -> bool:
+    """Return whether spark-submit has started this program."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ and not options.remote
 
 
-def _runs_here(words: argparse.Namespace) -> bool:
-    if words.remote or is_submitted(words):
+def _runs_here(options: argparse.Namespace) -> bool:
+    if options.remote or is_submitted(options):
         return False
-    return (words.master or MASTER).startswith("local")
+    return (options.master or MASTER).startswith("local")
 
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Where the tables go, and whether no other run can write there."""
+    """The folder or URL of the tables, and whether it is locked by this run."""
 
     out: str
-    alone: bool
+    is_locked: bool
 
 
-def _analysed(
+def _run_analysis(
     spark: SparkSession,
-    words: argparse.Namespace,
+    options: argparse.Namespace,
     sessions: list[str],
     output: _Output,
     progress: Progress,
@@ -146,11 +146,13 @@ def _analysed(
         while True:
             store = Store(spark, output.out, uuid.uuid4().hex[:8])
             try:
-                if output.alone:
+                if output.is_locked:
                     store.tidy()
                 else:
                     store.check_own()
-                return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
+                return analyse(
+                    spark, store, sessions, _thresholds(options), progress, options.rows
+                )
             except (PySparkException, Py4JError, FileNotFoundError) as error:
                 cancel.check()
                 tries_count += 1
@@ -163,7 +165,7 @@ def _analysed(
         cancel.end()
         progress.end()
         spark.stop()
-        if cancel.asked:
+        if cancel.is_cancelled:
             end_jvm()
 
 
@@ -175,21 +177,23 @@ def analyse(
     progress: Progress,
     rows_count: int,
 ) -> dict[str, Any]:
-    """Bring silver up to date, compute gold, put it in place, and return its first rows."""
+    """Bring silver up to date, compute and publish gold, and return its first rows."""
     sources = find_sources(spark, patterns)
     names = [source.session for source in sources]
     store.servers = {source.session: source.server for source in sources}
-    unknown = set(thresholds.baseline) - set(names)
-    if unknown:
-        raise AnalysisError(f"the baseline {', '.join(sorted(unknown))} is not among the sessions")
+    unknown_baseline = set(thresholds.baseline) - set(names)
+    if unknown_baseline:
+        raise AnalysisError(
+            f"the baseline {', '.join(sorted(unknown_baseline))} is not among the sessions"
+        )
     read_count = silver.build_silver(spark, store, sources, progress.step)
     mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
-    kept = not read_count and store.keep_gold(TABLES, mark)
-    if not kept:
+    is_kept = not read_count and store.keep_gold(TABLES, mark)
+    if not is_kept:
         build_gold(store, sources, thresholds, progress.step)
     progress.step("collecting the results")
     collected = collect(store, rows_count)
-    if not kept:
+    if not is_kept:
         store.publish(TABLES, mark)
     return {
         "out": store.root,
@@ -201,19 +205,21 @@ def analyse(
     }
 
 
-def _thresholds(words: argparse.Namespace) -> Thresholds:
+def _thresholds(options: argparse.Namespace) -> Thresholds:
     return Thresholds(
-        bucket_s=words.bucket, stuck_after_s=words.stuck_after, baseline=tuple(words.baseline)
+        bucket_s=options.bucket,
+        stuck_after_s=options.stuck_after,
+        baseline=tuple(options.baseline),
     )
 
 
 def collect(store: Store, rows_count: int) -> dict[str, Any]:
-    """Return the tables of this run, at most `rows_count` rows of each."""
-    tables = {answer.table.name: _collected(store, answer, rows_count) for answer in ANSWERS}
+    """Return the tables of this run for the result, with at most `rows_count` rows of each."""
+    tables = {answer.table.name: _collect_table(store, answer, rows_count) for answer in ANSWERS}
     return {"format_version": FORMAT_VERSION, "tables": tables}
 
 
-def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
+def _collect_table(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
     table = answer.table
     limit = max(min(rows_count, answer.most_rows_count or rows_count), answer.least_rows_count)
     rows = first_rows(store, answer, limit + 1)
@@ -230,15 +236,15 @@ def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
 
 
 def first_rows(store: Store, answer: Answer, count: int) -> list[Row]:
-    """Return the first rows of a table, in the order of its answer."""
+    """Return the first rows of an answer's table, in its order."""
     if store.is_empty(answer.table):
         return []
-    found: list[Row] = in_order(store.gold(answer.table), answer.sorted_by).take(count)
-    return found
+    rows: list[Row] = in_order(store.gold(answer.table), answer.sorted_by).take(count)
+    return rows
 
 
 def in_order(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
-    """Return rows sorted as a result tells them; `-` sorts the largest first."""
+    """Return rows sorted by columns; `-` before a name sorts the largest first."""
     keys = [
         F.col(n[1:]).desc_nulls_last() if n.startswith("-") else F.col(n).asc_nulls_first()
         for n in names

@@ -22,8 +22,8 @@ Send = Callable[[dict[str, Any]], None]
 
 
 def open_pipe() -> Send:
-    """Keep stdout for our lines, and end when stdin ends."""
-    ours = text_file(os.dup(1), "utf-8", "strict")
+    """Return a function that writes lines to stdout; SIGINT is sent when stdin ends."""
+    out = text_file(os.dup(1), "utf-8", "strict")
     stdin = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
     # The JVM would inherit our stdin and read from it.
@@ -34,13 +34,13 @@ def open_pipe() -> Send:
 
     def send(line: dict[str, Any]) -> None:
         with lock:
-            _write(ours, line)
+            _write(out, line)
 
     return send
 
 
 def print_into(log: Path) -> None:
-    """Put into a file what Spark prints; raises AnalysisError and WriteFailed."""
+    """Redirect stdout and stderr into a file; raises AnalysisError and WriteFailed."""
     with writing(log, AnalysisError):
         descriptor = open_log(log, mode=0o600)
     os.dup2(descriptor, 1)
@@ -48,10 +48,10 @@ def print_into(log: Path) -> None:
     os.close(descriptor)
 
 
-def _write(ours: TextIO, line: dict[str, Any]) -> None:
+def _write(out: TextIO, line: dict[str, Any]) -> None:
     try:
-        ours.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
-        ours.flush()
+        out.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
+        out.flush()
     except BrokenPipeError:
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -63,13 +63,13 @@ def _interrupt_after(stdin: int) -> None:
 
 
 class TextSend:
-    """Prints lines for a person, or for the log of a cluster: each step once."""
+    """Prints each step of a run once, for people or the log of a cluster."""
 
     def __init__(self) -> None:
         self._step = ""
 
     def __call__(self, line: dict[str, Any]) -> None:
-        """Print a line."""
+        """Print a line of progress or result."""
         if line["kind"] == "progress":
             if line["text"] != self._step:
                 self._step = line["text"]
@@ -89,7 +89,7 @@ EVERY_S = 0.5
 
 
 class Progress:
-    """Sends each new step at once, and a few times a second how far it is."""
+    """Sends each new step at once, and its progress every `EVERY_S`."""
 
     def __init__(self, send: Send, steps_count: int) -> None:
         self._send = send
@@ -101,7 +101,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def step(self, text: str) -> None:
-        """Begin a step; raises KeyboardInterrupt when the run was cancelled."""
+        """Start a step; raises KeyboardInterrupt after the run was cancelled."""
         self._check()
         with self._lock:
             self._done_count += 1
@@ -109,14 +109,14 @@ class Progress:
         self._send_progress(0, 0)
 
     def wait(self) -> None:
-        """Say that another run has the folder of the tables."""
+        """Send that this run waits for another run with the same tables."""
         self._text = "waiting for another analysis that writes the same tables"
         self._send_progress(0, 0)
 
     def watch(self, spark: SparkSession, check: Callable[[], None]) -> None:
-        """Follow Spark's own count of tasks from a thread; a Connect server has none.
+        """Send Spark's task counts from a thread; a Connect server has none.
 
-        `check` is called before each step and raises when the run was cancelled.
+        `check` is called before each step and raises after the run was cancelled.
         """
         self._check = check
         context = getattr(spark, "_jsc", None) and spark.sparkContext
@@ -125,21 +125,21 @@ class Progress:
             threading.Thread(target=self._follow, args=(tracker,), daemon=True).start()
 
     def end(self) -> None:
-        """Stop following."""
+        """Stop the thread that sends task counts."""
         self._ended.set()
 
     def _follow(self, tracker: Any) -> None:
-        before = (0, 0)
+        last_counts = (0, 0)
         while not self._ended.wait(EVERY_S):
             stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-            known = [stage for stage in stages if stage is not None]
-            now = (
-                sum(stage.numCompletedTasks for stage in known),
-                sum(stage.numTasks for stage in known),
+            known_stages = [stage for stage in stages if stage is not None]
+            counts = (
+                sum(stage.numCompletedTasks for stage in known_stages),
+                sum(stage.numTasks for stage in known_stages),
             )
-            if now != before and not self._ended.is_set():
-                self._send_progress(*now)
-            before = now
+            if counts != last_counts and not self._ended.is_set():
+                self._send_progress(*counts)
+            last_counts = counts
 
     def _send_progress(self, tasks_done_count: int, tasks_count: int) -> None:
         self._send(

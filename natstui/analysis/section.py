@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """How a report shows one table; a result carries it beside the rows."""
+    """The title and columns of a table in a report; a result has it beside the rows."""
 
     title: str
     columns: tuple[str, ...]
     empty: str
-    """The sentence in place of a table without rows."""
+    """The sentence that replaces a table without rows."""
     optional: bool = False
-    """Without rows, the section is left out, also its title."""
+    """Whether the section is left out without rows, with its title."""

@@ -2,8 +2,8 @@
 
     python -m natstui.analysis.submit_zip natstui.zip
 
-It holds every module of natstui that the job imports. Executors run no Python of ours; the
-driver needs only this zip and Spark.
+It has every module of natstui that the job imports. Executors run no code of natstui; the driver
+needs only this zip and Spark.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PARTS = (
     "analysis/**/*",
     "model/**/*",
 )
-"""What the zip holds, as globs below the package. A test imports the job from the zip alone."""
+"""Files of the zip, as globs below the package. A test imports the job from the zip alone."""
 
 
 def write_zip(path: Path) -> Path:
-    """Write the zip; return where it is."""
+    """Write the zip; returns its path."""
     root = Path(__file__).parent.parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for pattern in _PARTS:

@@ -1,4 +1,4 @@
-"""What a table is: named, typed, documented columns. The same text is its data dictionary."""
+"""Tables with named, typed and documented columns, and their data dictionary."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _TYPES: dict[str, DataType] = {
     "double": DoubleType(),
     "string": StringType(),
 }
-"""The types of columns; the JVM need not be asked what their names mean."""
+"""Name of a column type → its Spark type, without a call into the JVM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; the unit follows from the end of its name."""
+    """A column of a table; the end of its name is its unit."""
 
     name: str
     type: str
@@ -62,48 +62,48 @@ class Column:
 
     @property
     def unit(self) -> str:
-        """Return the unit in words, or nothing for text and truth values."""
+        """Return the unit as text; empty for strings, booleans and numbers without a unit."""
         if self.type in ("string", "boolean"):
             return ""
         return next((unit for end, unit in UNITS.items() if self.name.endswith(end)), "")
 
     @property
     def moment(self) -> str:
-        """Return the name of the same as a timestamp; nothing where it is no moment."""
+        """Return the name of the column with the same time as a timestamp; empty for others."""
         return self.name.removesuffix("_us") if self.unit == UNITS["_at_us"] else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of the silver or gold layer."""
+    """A table of the silver or gold layer."""
 
     name: str
     meaning: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
-    """The columns that no two rows have alike; empty where rows have no name, such as events."""
+    """The columns that identify a row; empty for rows without identity, such as events."""
     day_of: str = ""
-    """The column by whose UTC day, and then by server, the rows lie in folders of their own."""
+    """The column by whose UTC day, and then by server, rows are stored in separate folders."""
 
     def contract(self, rows: DataFrame) -> DataFrame:
-        """Return exactly the columns of this table, in order, typed and commented."""
+        """Return exactly the columns of this table, in order, with types and comments."""
         cast = (f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in self.columns)
         return rows.selectExpr(*cast).to(self.schema())
 
     def no_rows(self, spark: SparkSession) -> DataFrame:
-        """Return the table without any rows: Spark leaves out whatever is made of it alone."""
-        nothing = (f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in self.columns)
-        return spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
+        """Return the table without rows, which Spark optimizes away in queries."""
+        null_columns = (f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in self.columns)
+        return spark.sql(f"SELECT {', '.join(null_columns)} WHERE false")
 
     def stored(self, rows: DataFrame) -> DataFrame:
-        """Return the rows as they are written: beside each moment in µs, one that Spark knows."""
+        """Return the rows for writing, with a timestamp column beside each time in µs."""
         moments = (
             f"timestamp_micros(`{c.name}`) AS `{c.moment}`" for c in self.columns if c.moment
         )
         return self.contract(rows).selectExpr("*", *moments)
 
     def schema(self) -> StructType:
-        """Return the columns as a type of Spark, each with its meaning."""
+        """Return the Spark schema, each column with its meaning as comment."""
         return StructType(
             [
                 StructField(c.name, _TYPES[c.type], True, {"comment": _comment(c)})
@@ -125,14 +125,15 @@ def _comment(column: Column) -> str:
     return f"{column.meaning} [{column.unit}]" if column.unit else column.meaning
 
 
-def looked_up(
-    key: ColumnOfSpark, known: Mapping[str, str | int], type_text: str = "string"
+def look_up(
+    key: ColumnOfSpark, values: Mapping[str, str | int], type_text: str = "string"
 ) -> ColumnOfSpark:
-    """Return what is known of a key; null for one that is not known.
+    """Return the value of a key in `values`; null for an unknown key.
 
-    As one text: a call into the JVM for each of some hundred words takes longer than the query.
+    The values are passed as a single JSON text: a call into the JVM for each of them would take
+    longer than the query.
     """
-    text = json.dumps(dict(known))
+    text = json.dumps(dict(values))
     return F.from_json(F.lit(text), f"map<string,{type_text}>")[key]
 
 

@@ -1,4 +1,4 @@
 """Load: worker processes, the protocol between them, and honest statistics.
 
-`run` and `worker` stand on `wire`, that on `job`, all on `plan`; `result` judges.
+`run` and `worker` import `wire`, which imports `job`; all import `plan`. `result` has verdicts.
 """

@@ -1,9 +1,10 @@
-"""`natstui backup|restore` and `natstui stream backup|restore`: streams kept in a folder."""
+"""`natstui backup|restore` and `natstui stream backup|restore`: streams in a backup folder."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,11 +12,11 @@ from typing import Any, TypeVar
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.complete import stream_name
-from natstui.cli.manage.names import given_name
+from natstui.cli.complete import stream_argument
+from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import (
     change_flags,
-    confirmation,
+    confirm_name,
     refuse_read_only,
     run_with_writer,
 )
@@ -25,7 +26,7 @@ from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
-from natstui.errors import BackupError, NatstuiError, Refused, RequestFailed, UsageError
+from natstui.errors import BackupError, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import (
     Written,
@@ -42,6 +43,7 @@ from natstui.jetstream.managing.backup_folder import (
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
+    expired_text,
     name_to_type,
     read_backups,
     restore_all,
@@ -58,56 +60,63 @@ rate_option = click.option("--rate", metavar="SIZE", help="Maximum bytes per sec
 consumers_option = click.option(
     "--consumers/--no-consumers", default=True, help="Include consumers (default: yes)."
 )
-_LEAST_RATE = 1024
-_UNCHECKED = "frames complete; contents not checked: the backup has no checksum"
-_REPLICAS = click.option(
+_LEAST_BYTES_PER_S = 1024
+_UNCHECKED_TEXT = "frames complete; contents not checked: the backup has no checksum"
+_replicas_option = click.option(
     "--replicas",
     type=click.IntRange(min=1, max=5),
     help="Number of replicas, instead of the number in the backup.",
 )
 
 
-def pace_of(rate: str | None) -> Pace:
-    """Return how fast it may go; raises UsageError."""
+def parse_pace(rate: str | None) -> Pace:
+    """Return the pace of `--rate`: bytes per second, such as `10MB` or `10MB/s`; None: unlimited.
+
+    Raises UsageError for an invalid size, and below 1 KB.
+    """
     if rate is None:
         return Pace()
     try:
-        per_s = parse_bytes(rate.removesuffix("/s"))
+        bytes_per_s = parse_bytes(rate.removesuffix("/s"))
     except ValueError as error:
         raise UsageError(f"--rate: {error}") from error
-    if per_s < _LEAST_RATE:
+    if bytes_per_s < _LEAST_BYTES_PER_S:
         raise UsageError("--rate: at least 1KB, or the server gives up")
-    return Pace(per_s)
+    return Pace(bytes_per_s)
 
 
-def folder_of(text: str) -> Path:
-    """Return the folder that was typed; raises UsageError."""
+def parse_folder(text: str) -> Path:
+    """Return the path of a typed folder, `~` resolved; raises UsageError for an unknown user."""
     return user_path(text)
 
 
 class BytesLine(TerminalLine):
-    """A line that shows how much of a stream or file has been sent."""
+    """A terminal line that shows how much of a stream or file has been sent."""
 
-    def show_bytes(self, stream: str, done_bytes: int, whole_bytes: int | None = None) -> None:
-        """Show how much of a stream has been sent."""
-        of = f" of {bytes_text(whole_bytes)}" if whole_bytes else ""
-        self.show(f"{stream}: {bytes_text(done_bytes)}{of}")
+    def show_bytes(self, name: str, done_bytes: int, total_bytes: int | None = None) -> None:
+        """Show a name, and how many bytes of it are done; with `total_bytes`, also of how many."""
+        total_text = f" of {bytes_text(total_bytes)}" if total_bytes else ""
+        self.show(f"{name}: {bytes_text(done_bytes)}{total_text}")
 
 
-def stoppable(
-    connection: Connection, read_only: bool, what: str, work: Callable[[Writer], Awaitable[T]]
+def run_stoppable(
+    connection: Connection, read_only: bool, label: str, work: Callable[[Writer], Awaitable[T]]
 ) -> T:
-    """Connect and do the work; Ctrl-C and SIGTERM let it clean up behind itself."""
+    """Connect, return the result of the work, and close.
+
+    Ctrl-C and SIGTERM cancel the work, which cleans up; then Interrupted names it by `label`. Also
+    raises ConnectionFailed and the errors of the work.
+    """
 
     async def run(writer: Writer) -> T:
-        with cancelled_by_signal(what):
+        with cancelled_by_signal(label):
             return await work(writer)
 
     return run_with_writer(connection, read_only, run, prints=True)
 
 
 @command("backup")
-@stream_name
+@stream_argument
 @click.argument("folder", metavar="DIR", type=WrittenPath())
 @consumers_option
 @rate_option
@@ -120,79 +129,80 @@ def stream_backup(
     consumers: bool,
     rate: str | None,
     as_json: bool,
-    **_words: Any,
+    **_flags: Any,
 ) -> None:
     """Back up the stream NAME into DIR.
 
     Writes its configuration, consumers and messages. DIR must not exist; it appears when the
     backup is completely on disk.
     """
-    stream, target = given_name(name), folder_of(folder)
-    pace, shown = pace_of(rate), BytesLine()
+    stream, target = parse_name(name), parse_folder(folder)
+    pace, progress_line = parse_pace(rate), BytesLine()
     try:
-        written = stoppable(
+        results = run_stoppable(
             connection, True, f"the backup of {stream}",
             lambda writer: back_up_stream(
-                writer.client, stream, target, pace, shown.show_bytes, consumers=consumers
+                writer.client, stream, target, pace, progress_line.show_bytes, consumers=consumers
             ),
         )  # fmt: skip
     finally:
-        shown.clear()
-    _print_written([written], target, as_json=as_json)
+        progress_line.clear()
+    _print_written([results], target, as_json=as_json)
 
 
 @command()
-@click.argument("words", metavar="[verify] DIR", nargs=-1, required=True, type=WrittenPath())
+@click.argument("arguments", metavar="[verify] DIR", nargs=-1, required=True, type=WrittenPath())
 @consumers_option
 @rate_option
 @json_flag
 @connection_options
 def backup(
     connection: Connection,
-    words: tuple[str, ...],
+    arguments: tuple[str, ...],
     consumers: bool,
     rate: str | None,
     as_json: bool,
-    **_words: Any,
+    **_flags: Any,
 ) -> None:
     """Back up every stream of the account into DIR.
 
     `natstui backup verify DIR` checks a backup. DIR must not exist; it appears when the backup is
     completely on disk.
     """
-    *verb, folder = words
+    *verb, folder = arguments
     if verb == ["verify"]:
-        _verify(folder_of(folder), as_json=as_json)
+        _verify(parse_folder(folder), as_json=as_json)
         return
     if verb or folder == "verify":
         raise UsageError(
             "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
         )
-    target, pace, shown = folder_of(folder), pace_of(rate), BytesLine()
+    target, pace, progress_line = parse_folder(folder), parse_pace(rate), BytesLine()
     left_out = list[str]()
     try:
-        written = stoppable(
+        results = run_stoppable(
             connection, True, "the backup",
             lambda writer: back_up_account(
-                writer.client, target, pace, shown.show_bytes, left_out, consumers=consumers
+                writer.client, target, pace, progress_line.show_bytes, left_out,
+                consumers=consumers,
             ),
         )  # fmt: skip
     finally:
-        shown.clear()
-    _print_written(written, target, as_json=as_json)
+        progress_line.clear()
+    _print_written(results, target, as_json=as_json)
     if left_out:
         raise RequestFailed(f"the backup is not complete: {'; '.join(left_out)}")
 
 
-def _print_written(written: Sequence[Written], target: Path, *, as_json: bool) -> None:
+def _print_written(results: Sequence[Written], target: Path, *, as_json: bool) -> None:
     if as_json:
-        rows = [dataclasses.asdict(one) for one in written]
+        rows = [dataclasses.asdict(result) for result in results]
         click.echo(json.dumps({"folder": str(target), "streams": rows}))
         return
-    for one in written:
-        consumers = consumers_text(one)
-        size = f"{bytes_text(one.data_bytes)} in {target}"
-        click.echo(clean_line(f"{one.stream}: {state_text(one.state)}, {consumers}; {size}"))
+    for result in results:
+        consumers = consumers_text(result)
+        size = f"{bytes_text(result.data_bytes)} in {target}"
+        click.echo(clean_line(f"{result.stream}: {state_text(result.state)}, {consumers}; {size}"))
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:
@@ -201,17 +211,28 @@ def _verify(folder: Path, *, as_json: bool) -> None:
         raise BackupError(f"there is no folder {folder}")
     folders = streams_of(folder) if is_account(folder) else [folder]
     rows = []
-    for one in map(read_backup, folders):
-        rows.append({"stream": one.stream, "checksum": one.has_checksum, "state": one.state,
-                     "consumers": one.consumers, "data_bytes": one.data_bytes})  # fmt: skip
+    for stored_backup in map(read_backup, folders):
+        rows.append(
+            {
+                "stream": stored_backup.stream,
+                "checksum": stored_backup.has_checksum,
+                "state": stored_backup.state,
+                "consumers": stored_backup.consumers,
+                "data_bytes": stored_backup.data_bytes,
+            }
+        )
         if not as_json:
-            how = "whole" if one.has_checksum else _UNCHECKED
-            click.echo(clean_line(f"{one.stream}: {state_text(one.state)}; {how}"))
+            checksum_text = "whole" if stored_backup.has_checksum else _UNCHECKED_TEXT
+            click.echo(
+                clean_line(
+                    f"{stored_backup.stream}: {state_text(stored_backup.state)}; {checksum_text}"
+                )
+            )
     left_out = left_out_of(folder)
     _print_left_out(left_out)
     if as_json:
-        found = {"folder": str(folder), "streams": rows, "left_out": left_out}
-        click.echo(json.dumps(found))
+        result = {"folder": str(folder), "streams": rows, "left_out": left_out}
+        click.echo(json.dumps(result))
 
 
 def _print_left_out(left_out: Sequence[str]) -> None:
@@ -227,7 +248,7 @@ def _print_left_out(left_out: Sequence[str]) -> None:
     "--subjects", "--subject", "subjects", metavar="SUBJECT", multiple=True,
     help="New subjects of the stream; messages keep their subjects. Repeat for several.",
 )  # fmt: skip
-@_REPLICAS
+@_replicas_option
 @rate_option
 @change_flags
 @connection_options
@@ -238,86 +259,112 @@ def stream_restore(
     subjects: tuple[str, ...],
     replicas: int | None,
     rate: str | None,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Restore a stream from the backup in DIR.
 
     Compares the restored stream with the backup. Never replaces an existing stream.
     """
-    pace, kept = pace_of(rate), read_backup(folder_of(folder))
-    wanted = RestoreRequest(kept, given_name(name or kept.stream), replicas, subjects)
-    _restore(connection, [wanted], pace, words)
+    pace, stored_backup = parse_pace(rate), read_backup(parse_folder(folder))
+    restore_request = RestoreRequest(
+        stored_backup, parse_name(name or stored_backup.stream), replicas, subjects
+    )
+    _restore(connection, [restore_request], pace, flags)
 
 
 @command()
 @click.argument("folder", metavar="DIR")
-@_REPLICAS
+@_replicas_option
 @rate_option
 @change_flags
 @connection_options
 def restore(
-    connection: Connection, folder: str, replicas: int | None, rate: str | None, **words: Any
+    connection: Connection, folder: str, replicas: int | None, rate: str | None, **flags: Any
 ) -> None:
     """Restore every stream of an account's backup.
 
     Reads the backup in DIR and compares each restored stream with it. Restores nothing if one of
     the streams exists already.
     """
-    pace, place = pace_of(rate), folder_of(folder)
-    if not place.is_dir() or not is_account(place):
+    pace, account_folder = parse_pace(rate), parse_folder(folder)
+    if not account_folder.is_dir() or not is_account(account_folder):
         raise BackupError(
-            f"{place} is not the backup of an account; for the backup of a stream use `natstui "
-            "stream restore`"
+            f"{account_folder} is not the backup of an account; for the backup of a stream use "
+            "`natstui stream restore`"
         )
-    every = [RestoreRequest(one, given_name(one.stream), replicas) for one in read_backups(place)]
-    _print_left_out(left_out_of(place))
-    _restore(connection, every, pace, words)
+    restore_requests = [
+        RestoreRequest(stored_backup, parse_name(stored_backup.stream), replicas)
+        for stored_backup in read_backups(account_folder)
+    ]
+    _print_left_out(left_out_of(account_folder))
+    _restore(connection, restore_requests, pace, flags)
 
 
 def _restore(
-    connection: Connection, every: Sequence[RestoreRequest], pace: Pace, words: dict[str, Any]
+    connection: Connection,
+    restore_requests: Sequence[RestoreRequest],
+    pace: Pace,
+    flags: dict[str, Any],
 ) -> None:
-    refuse_read_only(connection, words["read_only"])
-    for one in every:
-        _ = one.config  # what cannot work is said before there is a connection
-    confirmed = _confirmed(connection, every, words)
-    done, shown = list[RestoredStream](), BytesLine()
+    refuse_read_only(connection, flags["read_only"])
+    for restore_request in restore_requests:
+        _ = restore_request.config  # what cannot work is said before there is a connection
+    is_confirmed = _confirm_restore(connection, restore_requests, flags)
+    restored_streams, progress_line = list[RestoredStream](), BytesLine()
 
     async def work(writer: Writer) -> None:
-        await restore_all(writer, every, pace, shown.show_bytes, done, confirmed=confirmed)
+        await restore_all(
+            writer,
+            restore_requests,
+            pace,
+            progress_line.show_bytes,
+            restored_streams,
+            is_confirmed=is_confirmed,
+        )
 
     try:
-        stoppable(connection, words["read_only"], "the restore", work)
+        run_stoppable(connection, flags["read_only"], "the restore", work)
     except NatstuiError:
-        if done:
-            names = ", ".join(one.name for one in done)
+        if restored_streams:
+            names = ", ".join(stream.name for stream in restored_streams)
             click.echo(clean_line(f"natstui: restored before this: {names}"), err=True)
         raise
     finally:
-        shown.clear()
-    _print_restored(done, as_json=words["as_json"])
+        progress_line.clear()
+    _print_restored(restored_streams, as_json=flags["as_json"])
 
 
-def _confirmed(
-    connection: Connection, every: Sequence[RestoreRequest], words: dict[str, Any]
+def _confirm_restore(
+    connection: Connection, restore_requests: Sequence[RestoreRequest], flags: dict[str, Any]
 ) -> bool:
-    """Ask in production; the name to type is that of the stream, or of the account's folder."""
-    name = name_to_type([one.backup for one in every], every[0].name)
-    if not connection.production and words["confirm"] is None:
+    """Ask for confirmation in production, and where the server removes messages at once.
+
+    The name to type is the stream's, or the account folder's.
+    """
+    backups = [restore_request.backup for restore_request in restore_requests]
+    name, now_us = name_to_type(backups, restore_requests[0].name), time.time_ns() // 1000
+    losses = list(filter(None, (expired_text(backup, now_us) for backup in backups)))
+    if not (connection.production or losses) and flags["confirm"] is None:
         return False
-    what = every[0].name if len(every) == 1 else counted(len(every), "stream")
-    question = f"This is production: this creates {what}" if connection.production else what
-    typed = confirmation(connection, name, question, yes=words["yes"], confirm=words["confirm"])
-    if typed != name:
-        raise Refused(f"not confirmed: {typed!r} is not {name!r}")
+    streams_text = (
+        restore_requests[0].name
+        if len(restore_requests) == 1
+        else counted(len(restore_requests), "stream")
+    )
+    question = "; ".join((f"this creates {streams_text}", *losses))
+    if connection.production:
+        question = f"This is production: {question}"
+    confirm_name(connection, name, question, yes=flags["yes"], confirm=flags["confirm"])
     return True
 
 
-def _print_restored(done: Sequence[RestoredStream], *, as_json: bool) -> None:
+def _print_restored(restored_streams: Sequence[RestoredStream], *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"streams": [dataclasses.asdict(one) for one in done]}))
+        click.echo(
+            json.dumps({"streams": [dataclasses.asdict(stream) for stream in restored_streams]})
+        )
         return
-    for one in done:
-        consumers = counted(one.consumers_count, "consumer")
-        text = f"{restored_text(one)}, {consumers}"
-        click.echo(clean_line("; ".join((text, *one.remarks))))
+    for stream in restored_streams:
+        consumers = counted(stream.consumers_count, "consumer")
+        text = f"{restored_text(stream)}, {consumers}"
+        click.echo(clean_line("; ".join((text, *stream.remarks))))

@@ -1,4 +1,4 @@
-"""`natstui check`: try a connection step by step, or what an analysis would run on."""
+"""`natstui check`: test a connection step by step, or the requirements of an analysis."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ async def _check(connection: Connection, *, as_json: bool) -> int:
     # Imported here for the sake of `--help`.
     from natstui.jetstream.connection.check import check as check_steps
 
-    code = 0
+    exit_code = 0
     async for step in check_steps(connection):
-        code = step.error.exit_code if step.error else code
+        exit_code = step.error.exit_code if step.error else exit_code
         _print_step(step.place, step.name, step.text, ok=step.error is None, as_json=as_json)
-    return code
+    return exit_code
 
 
 def _check_analysis(*, as_json: bool) -> int:
-    """Print what an analysis would run on; return the exit code of the last part that failed."""
-    code = 0
+    """Print the requirements of an analysis; return the exit code of the last one that failed."""
+    exit_code = 0
     for name, describe in (("Java", _java), ("Spark", _spark), ("memory", _memory)):
         error: NatstuiError | None = None
         try:
             text = describe()
         except NatstuiError as raised:
-            error, text, code = raised, str(raised), raised.exit_code
+            error, text, exit_code = raised, str(raised), raised.exit_code
         _print_step("analysis", name, text, ok=error is None, as_json=as_json)
-    return code
+    return exit_code
 
 
 def _java() -> str:
@@ -80,10 +80,10 @@ def _java() -> str:
 
 
 def _spark() -> str:
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    pyspark_spec = importlib.util.find_spec("pyspark")
+    if pyspark_spec is None or pyspark_spec.origin is None:
         raise MissingExtra("analyze", "spark")
-    home = os.environ.get("SPARK_HOME") or os.path.dirname(found.origin)
+    home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark_spec.origin)
     return f"pyspark {importlib.metadata.version('pyspark')}: {home}"
 
 
@@ -97,9 +97,9 @@ def _memory() -> str:
     )
 
 
-def _print_step(place: str, name: str, text: str, *, ok: bool, as_json: bool) -> None:
+def _print_step(location: str, name: str, text: str, *, ok: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps({"place": place, "step": name, "ok": ok, "text": text}))
+        click.echo(json.dumps({"place": location, "step": name, "ok": ok, "text": text}))
         return
     mark = click.style("ok    ", fg="green") if ok else click.style("failed", fg="red")
-    click.echo(f"{mark}  {place}  {name:<14}  {text}")
+    click.echo(f"{mark}  {location}  {name:<14}  {text}")

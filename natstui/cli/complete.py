@@ -1,4 +1,4 @@
-"""What a shell offers for names of streams, consumers and recordings, as they are now."""
+"""Shell completion of names that need a connection: streams, consumers, keys."""
 
 from __future__ import annotations
 
@@ -14,61 +14,65 @@ from natstui.model.assets.buckets import KV, OBJECTS, is_bucket, key_of
 if TYPE_CHECKING:
     from natstui.jetstream.connection.client import Client
 
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 _MOST_NAMES = 5_000
 
 
 @offering
 def recordings(context: click.Context) -> list[str]:
-    """Offer the recordings of the library, the newest first."""
-    from natstui.cli.sessions.options import library
+    """Return `last` and the recordings of the library that the flags name, the newest first."""
+    from natstui.cli.sessions.options import library_folder
     from natstui.session.library import session_folders
 
     # Of `analyze`, `sessions` are the recordings themselves.
-    named, config = context.params.get("sessions"), context.params.get("config")
-    folder = library(named if isinstance(named, str) else None, config)
+    sessions_folder, config = context.params.get("sessions"), context.params.get("config")
+    folder = library_folder(sessions_folder if isinstance(sessions_folder, str) else None, config)
     return ["last", *(session_folder.name for session_folder in session_folders(folder))]
 
 
 @offering
 def streams(context: click.Context) -> list[str]:
-    """Offer the streams of the server that the flags name."""
-    return _asked(context, lambda client: _names(client, "STREAM.NAMES", "streams"))
+    """Return the streams of the server that the flags name; stops after 5,000."""
+    return _request_names(context, lambda client: _read_names(client, "STREAM.NAMES", "streams"))
 
 
 @offering
 def consumers(context: click.Context) -> list[str]:
-    """Offer the consumers of the stream that was typed."""
+    """Return the consumers of the typed stream; stops after 5,000; empty before one is typed."""
     stream = context.params.get("stream")
     if not isinstance(stream, str):
         return []
-    return _asked(context, lambda client: _names(client, f"CONSUMER.NAMES.{stream}", "consumers"))
+    return _request_names(
+        context, lambda client: _read_names(client, f"CONSUMER.NAMES.{stream}", "consumers")
+    )
 
 
 @offering
 def buckets(context: click.Context) -> list[str]:
-    """Offer the key-value buckets of the server that the flags name."""
-    found = _asked(context, lambda client: _names(client, "STREAM.NAMES", "streams"))
-    return [name.removeprefix(KV) for name in found if name.startswith(KV)]
+    """Return the key-value buckets of the server that the flags name, without their prefix."""
+    names = _request_names(context, lambda client: _read_names(client, "STREAM.NAMES", "streams"))
+    return [name.removeprefix(KV) for name in names if name.startswith(KV)]
 
 
 @offering
 def stores(context: click.Context) -> list[str]:
-    """Offer the object stores of the server that the flags name."""
-    found = _asked(context, lambda client: _names(client, "STREAM.NAMES", "streams"))
-    return [name.removeprefix(OBJECTS) for name in found if name.startswith(OBJECTS)]
+    """Return the object stores of the server that the flags name, without their prefix."""
+    names = _request_names(context, lambda client: _read_names(client, "STREAM.NAMES", "streams"))
+    return [name.removeprefix(OBJECTS) for name in names if name.startswith(OBJECTS)]
 
 
 @offering
 def keys(context: click.Context) -> list[str]:
-    """Offer the keys of the bucket that was typed, deleted ones too."""
+    """Return the keys of the typed bucket, deleted ones too, 5,000 at most; empty without one."""
     bucket = context.params.get("bucket")
     if not isinstance(bucket, str) or not is_bucket(bucket):
         return []
-    return _asked(context, lambda client: _keys(client, bucket))
+    return _request_names(context, lambda client: _read_keys(client, bucket))
 
 
-def _asked(context: click.Context, ask: Callable[[Client], Awaitable[list[str]]]) -> list[str]:
+def _request_names(
+    context: click.Context, read_names: Callable[[Client], Awaitable[list[str]]]
+) -> list[str]:
     import asyncio
     import dataclasses
 
@@ -78,39 +82,39 @@ def _asked(context: click.Context, ask: Callable[[Client], Awaitable[list[str]]]
     flags = {name: context.params.get(name) for name in ("context", "profile", "config")}
     servers = ",".join(context.params.get("server") or ()) or None
     _, connection = ConnectionFlags(server=servers, **flags).resolve()
-    quick = dataclasses.replace(
-        connection, connect_timeout_s=_PATIENCE_S, request_timeout_s=_PATIENCE_S
+    impatient_connection = dataclasses.replace(
+        connection, connect_timeout_s=_TIMEOUT_S, request_timeout_s=_TIMEOUT_S
     )
 
     async def run() -> list[str]:
-        client = await connect(quick)
+        client = await connect(impatient_connection)
         try:
-            return await ask(client)
+            return await read_names(client)
         finally:
             await client.close()
 
     return asyncio.run(run())
 
 
-async def _names(client: Client, verb: str, of: str) -> list[str]:
-    found: list[str] = []
+async def _read_names(client: Client, verb: str, list_field: str) -> list[str]:
+    names: list[str] = []
     async for page in client.pages(verb):
-        found += json.loads(page).get(of) or ()
-        if len(found) >= _MOST_NAMES:
+        names += json.loads(page).get(list_field) or ()
+        if len(names) >= _MOST_NAMES:
             break
-    return found
+    return names
 
 
-async def _keys(client: Client, bucket: str) -> list[str]:
+async def _read_keys(client: Client, bucket: str) -> list[str]:
     info = await client.request(f"STREAM.INFO.{KV}{bucket}", {"subjects_filter": ">"})
-    found = json.loads(info)["state"].get("subjects") or {}
-    return sorted(map(key_of, found))[:_MOST_NAMES]
+    subject_counts = json.loads(info)["state"].get("subjects") or {}
+    return sorted(map(key_of, subject_counts))[:_MOST_NAMES]
 
 
-stream_name = click.argument("name", shell_complete=streams)
+stream_argument = click.argument("name", shell_complete=streams)
 """The argument NAME of a command about a stream."""
-on_stream = click.argument("stream", shell_complete=streams)
-consumer_name = click.argument("name", shell_complete=consumers)
+stream_of_consumer_argument = click.argument("stream", shell_complete=streams)
+consumer_argument = click.argument("name", shell_complete=consumers)
 """The argument NAME of a command about a consumer of STREAM."""
-session_name = click.argument("session", shell_complete=recordings)
+session_argument = click.argument("session", shell_complete=recordings)
 """The argument SESSION of a command about a recording."""

@@ -1,4 +1,4 @@
-"""`natstui config`: the effective settings, and where each came from."""
+"""`natstui config`: the effective settings, with their origins."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: 
     if example:
         click.echo(example_text(), nl=False)
         return
-    loaded = flags.load()
+    loaded_settings = flags.load()
     if wants_path:
-        click.echo(str(loaded.file))
+        click.echo(str(loaded_settings.file))
         return
-    rows = effective(loaded, flags.named())
+    rows = effective(loaded_settings, flags.connection_names())
     if as_json:
         for key, value, origin in rows:
             click.echo(json.dumps({"key": key, "value": value, "origin": origin}))

@@ -1,4 +1,4 @@
-"""Running what needs a connection: connect, do it, close; whoever waits for long sees it."""
+"""Running the work of a command on a connection, with a progress line when it takes long."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from natstui.jetstream.connection.client import Client, connect
 
 T = TypeVar("T")
 
-_UNTIL_SHOWN_S = 1.0
-"""So long a person does not ask what is going on."""
+_SHOWN_AFTER_S = 1.0
+"""How long a command waits before it shows a progress line."""
 
 
 def run_connected(
     connection: Connection, work: Callable[[Client], Awaitable[T]], *, prints: bool = False
 ) -> T:
-    """Connect, do the work, close; raises what connecting and the work raise.
+    """Connect, return the result of the work, and close.
 
-    `prints`: the work itself writes to the terminal, so only connecting shows how long it takes.
+    `prints`: the work itself writes to the terminal, so only connecting shows a progress line.
+    Raises ConnectionFailed, and the errors of the work.
     """
 
     async def run() -> T:
-        async with waiting():
+        async with progress_shown():
             client = await connect(connection)
         try:
-            async with waiting(shown=not prints):
+            async with progress_shown(is_shown=not prints):
                 return await work(client)
         finally:
             await client.close()
@@ -38,32 +39,35 @@ def run_connected(
     return asyncio.run(run())
 
 
-async def waited_for(work: Awaitable[T]) -> T:
-    """Await the work, and show how long it takes."""
-    async with waiting():
+async def await_with_progress(work: Awaitable[T]) -> T:
+    """Return the result of the work; after a second, a terminal shows for how long it runs."""
+    async with progress_shown():
         return await work
 
 
 @asynccontextmanager
-async def waiting(*, shown: bool = True) -> AsyncIterator[None]:
-    """Show on a terminal at stderr how long the block takes, from the first second on."""
-    if not (shown and sys.stderr.isatty()):
+async def progress_shown(*, is_shown: bool = True) -> AsyncIterator[None]:
+    """Show on a terminal at stderr for how long the block has been running, from 1 s on.
+
+    Nothing is shown without `is_shown`, or if stderr is no terminal.
+    """
+    if not (is_shown and sys.stderr.isatty()):
         yield
         return
-    line = asyncio.create_task(_show_waiting())
+    line_task = asyncio.create_task(_show_seconds())
     try:
         yield
     finally:
-        line.cancel()
-        await asyncio.wait([line])
+        line_task.cancel()
+        await asyncio.wait([line_task])
 
 
-async def _show_waiting() -> None:
+async def _show_seconds() -> None:
     """Count seconds on one line until it is cancelled, then clear the line."""
-    await asyncio.sleep(_UNTIL_SHOWN_S)
-    begun = asyncio.get_running_loop().time() - _UNTIL_SHOWN_S
+    await asyncio.sleep(_SHOWN_AFTER_S)
+    start_s = asyncio.get_running_loop().time() - _SHOWN_AFTER_S
     with TerminalLine() as line:
         while True:
-            waited_s = asyncio.get_running_loop().time() - begun
+            waited_s = asyncio.get_running_loop().time() - start_s
             line.show(f"waiting for the server: {waited_s:.0f} s (Ctrl-C stops)")
             await asyncio.sleep(1.0)

@@ -1,4 +1,4 @@
-"""`natstui context`: the contexts of the NATS CLI, listed, made, selected, changed and removed."""
+"""`natstui context`: contexts of the NATS CLI: list, create, select, edit, delete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import NatstuiError, Refused, UsageError
 from natstui.files import MOST_LINE_BYTES, read_stdin_line
 
-_FLAGS = (
+_FIELD_FLAGS = (
     ("description", ("--description",), "What it is."),
     ("url", ("--server", "-s"), "Addresses, separated by commas."),
     ("user", ("--user",), "User name."),
@@ -41,7 +41,7 @@ _FLAGS = (
     ("jetstream_event_prefix", ("--js-event-prefix",), "Subject prefix of advisories."),
     ("color_scheme", ("--colour", "--colors"), "Colour of tables and of the screen."),
 )
-"""Field of the file, its flags, what it is."""
+"""Field of the file, its flags, its meaning."""
 _NAME = click.argument("name", shell_complete=contexts)
 _JSON = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
 
@@ -52,11 +52,11 @@ def context() -> None:
 
 
 def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command a flag for each field; it gets them as `field_NAME`, None without one."""
-    switch = click.option("--tlsfirst/--no-tlsfirst", "field_tls_first", default=None,
+    """Add a flag for each field to a command; it gets them as `field_NAME`, None without one."""
+    tls_option = click.option("--tlsfirst/--no-tlsfirst", "field_tls_first", default=None,
                           help="Do the TLS handshake before the NATS protocol.")  # fmt: skip
-    command = switch(command)
-    for field, names, text in reversed(_FLAGS):
+    command = tls_option(command)
+    for field, names, text in reversed(_FIELD_FLAGS):
         command = click.option(*names, f"field_{field}", metavar="TEXT", help=text)(command)
     return command
 
@@ -67,8 +67,8 @@ def list_contexts(as_json: bool) -> None:
     """List the contexts; * marks the selected one."""
     from natstui.config.contexts import known_contexts, selected_context
 
-    chosen = selected_context()
-    rows = [_row(name, selected=name == chosen) for name in known_contexts()]
+    selected_name = selected_context()
+    rows = [_context_row(name, is_selected=name == selected_name) for name in known_contexts()]
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -77,33 +77,43 @@ def list_contexts(as_json: bool) -> None:
                Column("SERVERS", numeric=False, shrinks=True), Column("AS", numeric=False),
                Column("DESCRIPTION", numeric=False, shrinks=True, drop_order=1)]  # fmt: skip
     cells = [
-        ["*" if it["selected"] else "", *(str(it[key] or "") for key in _SHOWN)] for it in rows
+        ["*" if row["selected"] else "", *(str(row[key] or "") for key in _SHOWN_FIELDS)]
+        for row in rows
     ]
     for line in table(columns, cells, stdout_width()):
         click.echo(line)
 
 
-_SHOWN = ("name", "servers", "identity", "description")
+_SHOWN_FIELDS = ("name", "servers", "identity", "description")
 
 
-def _row(name: str, *, selected: bool) -> dict[str, object]:
-    """Return what may be shown of a context: no secret, and not what an address hides."""
+def _context_row(name: str, *, is_selected: bool) -> dict[str, object]:
+    """Return the printable fields of a context: without secrets, and without those in an
+    address.
+    """
     from natstui.config.contexts import read_fields
 
     try:
         fields = read_fields(name)
     except NatstuiError as error:
-        return {"name": name, "selected": selected, "servers": None, "identity": None,
+        return {"name": name, "selected": is_selected, "servers": None, "identity": None,
                 "description": str(error)}  # fmt: skip
-    servers = [one.rpartition("://") for one in str(fields.get("url") or "").split(",")]
-    places = [f"{scheme}{mark}{rest.rpartition('@')[2]}" for scheme, mark, rest in servers]
-    identity = next((it for it in ("creds", "nkey", "user_jwt", "nsc") if fields.get(it)), None)
+    servers = [address.rpartition("://") for address in str(fields.get("url") or "").split(",")]
+    addresses = [f"{scheme}{mark}{host.rpartition('@')[2]}" for scheme, mark, host in servers]
+    identity = next(
+        (field for field in ("creds", "nkey", "user_jwt", "nsc") if fields.get(field)), None
+    )
     if fields.get("user"):
         identity = f"user {fields['user']}"
     elif fields.get("token"):
         identity = "token"
-    return {"name": name, "selected": selected, "servers": ",".join(places), "identity": identity,
-            "description": fields.get("description") or ""}  # fmt: skip
+    return {
+        "name": name,
+        "selected": is_selected,
+        "servers": ",".join(addresses),
+        "identity": identity,
+        "description": fields.get("description") or "",
+    }
 
 
 @context.command()
@@ -111,32 +121,32 @@ def _row(name: str, *, selected: bool) -> dict[str, object]:
 @_field_options
 @click.option("--select", is_flag=True, help="Select it too.")
 @_JSON
-def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
+def add(name: str, select: bool, as_json: bool, **flags: Any) -> None:
     """Create the context NAME. A secret is a reference (env://NAME), or - asks for it."""
     from natstui.config.contexts import select_context, write_context
 
-    fields = _given(words)
+    fields = _typed_fields(flags)
     if not fields.get("url") and not fields.get("nsc"):
         raise UsageError("a context needs --server")
     path = write_context(name, fields, new=True)
     if select:
         select_context(name)
-    _tell(as_json, f"made {path}", name=name, file=str(path), selected=select)
+    _print_result(as_json, f"made {path}", name=name, file=str(path), selected=select)
 
 
 @context.command(cls=Edit)
 @_NAME
 @_field_options
 @_JSON
-def edit(name: str, as_json: bool, **words: Any) -> None:
+def edit(name: str, as_json: bool, **flags: Any) -> None:
     """Change fields of the context NAME. An empty text removes a field."""
     from natstui.config.contexts import write_context
 
-    fields = _given(words)
+    fields = _typed_fields(flags)
     if not fields:
         raise UsageError("nothing to change: add an option, such as --description TEXT")
     path = write_context(name, fields, new=False)
-    _tell(as_json, f"changed {path}", name=name, file=str(path))
+    _print_result(as_json, f"changed {path}", name=name, file=str(path))
 
 
 @context.command()
@@ -146,9 +156,9 @@ def select(name: str, as_json: bool) -> None:
     """Select the context NAME. For the NATS CLI and for natstui."""
     from natstui.config.contexts import select_context
 
-    before = select_context(name)
-    text = f"{name} is selected; previously selected: {before or 'none'}"
-    _tell(as_json, text, name=name, before=before or None)
+    previous_name = select_context(name)
+    text = f"{name} is selected; previously selected: {previous_name or 'none'}"
+    _print_result(as_json, text, name=name, before=previous_name or None)
 
 
 @context.command()
@@ -162,37 +172,37 @@ def rm(name: str, force: bool, as_json: bool) -> None:
     if not force:
         if not sys.stdin.isatty():
             raise Refused(f"not confirmed: this will remove the context {clean_line(name)}; -f")
-        asked = f"Type {clean_line(name)} to remove it"
-        if click.prompt(asked, err=True, default="", show_default=False) != name:
+        prompt = f"Type {clean_line(name)} to remove it"
+        if click.prompt(prompt, err=True, default="", show_default=False) != name:
             raise Refused("not confirmed: nothing was changed")
     remove_context(name)
-    _tell(as_json, f"removed {name}", name=name)
+    _print_result(as_json, f"removed {name}", name=name)
 
 
-def _tell(as_json: bool, text: str, **facts: object) -> None:
+def _print_result(as_json: bool, text: str, **fields: object) -> None:
     if as_json:
-        print_json(facts)
+        print_json(fields)
     else:
         click.echo(clean_line(text))
 
 
-def _given(words: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that were said; a secret of - is asked for, and never shown."""
+def _typed_fields(flags: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the given flags; prompts for a secret of -, without showing it."""
     from natstui.config.contexts import SECRET_FIELDS
 
     fields = {
-        name.removeprefix("field_"): value for name, value in words.items() if value is not None
+        name.removeprefix("field_"): value for name, value in flags.items() if value is not None
     }
     for name in SECRET_FIELDS:
         if fields.get(name) == "-":
-            fields[name] = _secret(name)
+            fields[name] = _read_secret(name)
     return fields
 
 
-def _secret(name: str) -> str:
+def _read_secret(name: str) -> str:
     if sys.stdin.isatty():
-        typed: str = click.prompt(name.replace("_", " "), hide_input=True, err=True)
-        return typed
+        typed_secret: str = click.prompt(name.replace("_", " "), hide_input=True, err=True)
+        return typed_secret
     try:
         line = read_stdin_line(MOST_LINE_BYTES).decode()
     except UnicodeDecodeError as error:

@@ -8,25 +8,25 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import streams
-from natstui.cli.core.options import moment_of
-from natstui.cli.manage.names import given_name
+from natstui.cli.core.options import parse_optional_time
+from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import (
     change_flags,
     run_with_writer,
     write_confirmed,
 )
-from natstui.cli.options import SEQUENCE, ConnectionFlags, WrittenPath, connection_options
+from natstui.cli.options import SEQUENCE, ConnectionFlags, WrittenPath, connection_flags
 from natstui.cli.sections import Group, command
 from natstui.cli.terminal_line import TerminalLine
 from natstui.cli.text_table import print_rows
 from natstui.config import Connection
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import StopEvent, stopped_by_signal
 from natstui.errors import Interrupted, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.writer import Writer
@@ -44,6 +44,7 @@ from natstui.jetstream.messages.copying.copy import (
 )
 from natstui.jetstream.messages.copying.losses import copy_loss
 from natstui.jetstream.messages.copying.selection import Wanted, select
+from natstui.jetstream.messages.copying.window import WINDOW_MARGIN
 from natstui.model.assets.subjects import is_subject
 from natstui.paths import user_path
 from natstui.session.library import find, sessions_folder
@@ -51,9 +52,8 @@ from natstui.session.read.given_up import recorded_give_ups
 from natstui.session.read.recording import Recording
 from natstui.units import bytes_text, counted, parse_count
 
-_SIGINT = 2
 _SHOWN_EVERY_S = 0.2
-_FROM = (
+_SOURCE_OPTIONS = (
     click.option("--from-file", metavar="FILE",
         help="Read the messages from a file instead of a stream."),
     click.option("--from-seq", type=SEQUENCE, help="First sequence to copy."),
@@ -70,7 +70,7 @@ _FROM = (
     click.option("--session", "sessions", metavar="NAME", multiple=True,
                  help="A recording that saw messages reach max deliver. Repeat for several."),
 )  # fmt: skip
-_TO = (
+_TARGET_OPTIONS = (
     click.option("--to-subject", metavar="SUBJECT", help="Publish all messages to this subject."),
     click.option("--to-stream", metavar="NAME",
         help="Refuse copies unless this stream stores them."),
@@ -85,9 +85,9 @@ _TO = (
                  help="made: each copy gets a new message id; kept: the publisher's id, if any."),
     click.option("--rate", metavar="NUMBER", help="Maximum messages per second: 500, 10k."),
     click.option("--original-pace", is_flag=True,
-        help="Keep the original pauses between messages."),
+        help="Keep the original pauses between messages, up to a day."),
 )  # fmt: skip
-_HOW = (
+_MODE_OPTIONS = (
     click.option("--dry-run", is_flag=True, help="Only count what would be copied."),
     click.option("--resume", is_flag=True,
                  help="Continue a stopped copy, and try refused messages again."),
@@ -97,139 +97,163 @@ _HOW = (
 
 
 def copy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flags of a copy."""
-    for option in reversed((*_FROM, *_TO, *_HOW)):
+    """Add the flags of source, target and mode of a copy to a command, each as an argument."""
+    for option in reversed((*_SOURCE_OPTIONS, *_TARGET_OPTIONS, *_MODE_OPTIONS)):
         command = option(command)
     return command
 
 
-def given_wanted(stream: str, words: dict[str, Any]) -> Wanted:
-    """Return which messages of a stream are meant; raises UsageError."""
-    of = [name for name in ("unacknowledged", "given_up") if words[name]]
-    if len(of) > 1:
+def parse_selection(stream: str, flags: dict[str, Any]) -> Wanted:
+    """Return the messages of a stream that the flags select.
+
+    Reads the recordings of `--session`. Raises UsageError for invalid or conflicting flags,
+    SessionError for a recording that cannot be read.
+    """
+    consumer_flags = [name for name in ("unacknowledged", "given_up") if flags[name]]
+    if len(consumer_flags) > 1:
         raise UsageError("use either --unacknowledged or --given-up")
-    if words["sessions"] and of != ["given_up"]:
+    if flags["sessions"] and consumer_flags != ["given_up"]:
         raise UsageError("--session belongs to --given-up")
-    for subject in words["subjects"]:
+    for subject in flags["subjects"]:
         if not is_subject(subject):
             raise UsageError(f"--subject: {subject!r} is not a valid subject")
-    consumer = given_name(words[of[0]]) if of else None
-    found = Wanted(
-        given_name(stream), words["subjects"], words["from_seq"], words["to_seq"],
-        _moment_us(words["since"], "--since"), _moment_us(words["until"], "--until"), consumer,
-        "given_up" if of == ["given_up"] else "unacknowledged" if of else None,
+    consumer = parse_name(flags[consumer_flags[0]]) if consumer_flags else None
+    selection = Wanted(
+        parse_name(stream), flags["subjects"], flags["from_seq"], flags["to_seq"],
+        _parse_time_us(flags["since"], "--since"), _parse_time_us(flags["until"], "--until"),
+        consumer,
+        None if not consumer_flags
+        else "given_up" if consumer_flags == ["given_up"] else "unacknowledged",
     )  # fmt: skip
-    if words["sessions"] and consumer is not None:
-        recorded = _recorded(words["sessions"], words["settings"], found.stream, consumer)
-        return dataclasses.replace(found, recorded=recorded)
-    return found
+    if flags["sessions"] and consumer is not None:
+        recorded_drops = _read_recorded_drops(
+            flags["sessions"], flags["settings"], selection.stream, consumer
+        )
+        return dataclasses.replace(selection, recorded=recorded_drops)
+    return selection
 
 
-def only_of_streams(words: dict[str, Any]) -> None:
-    """Raise UsageError for flags that a file has no meaning for."""
-    of_streams = ("from_seq", "to_seq", "since", "until", "subjects", "unacknowledged", "given_up",
-                  "sessions")  # fmt: skip
-    for name in of_streams:
-        if words[name]:
+def refuse_stream_flags(flags: dict[str, Any]) -> None:
+    """Raise UsageError for a flag that selects messages of a stream, if a file is the source."""
+    stream_flags = ("from_seq", "to_seq", "since", "until", "subjects", "unacknowledged",
+                    "given_up", "sessions")  # fmt: skip
+    for name in stream_flags:
+        if flags[name]:
             flag = {"subjects": "subject", "sessions": "session"}.get(name, name)
             raise UsageError(f"--{flag.replace('_', '-')} is about a stream, not about a file")
 
 
-def _moment_us(text: str | None, option: str) -> int | None:
-    moment = moment_of(text, option)
+def _parse_time_us(text: str | None, option: str) -> int | None:
+    moment = parse_optional_time(text, option)
     return None if moment is None else round(moment.timestamp() * 1_000_000)
 
 
-def _recorded(
+def _read_recorded_drops(
     names: tuple[str, ...], settings: Any, stream: str, consumer: str
 ) -> tuple[tuple[int, int], ...]:
-    """Return when recordings heard that which message was given up; raises SessionError."""
-    found, left_out = list[tuple[int, int]](), 0
+    """Return time and sequence of messages that recordings report as dropped; raises
+    SessionError.
+    """
+    dropped, uncounted_count = list[tuple[int, int]](), 0
     for name in names:
         recording = Recording(find(sessions_folder(settings.session), name))
-        some, uncounted = recorded_give_ups(recording, stream, consumer)
-        found, left_out = found + some, left_out + uncounted
-    if left_out:
-        text = counted(f"{left_out:,}", "announcement")
-        said = f"{text} arrived so fast that the recording has only their count"
-        click.echo(f"natstui: {said}: their sequences are not known", err=True)
-    return tuple(found)
+        session_drops, session_uncounted_count = recorded_give_ups(recording, stream, consumer)
+        dropped, uncounted_count = (
+            dropped + session_drops,
+            uncounted_count + session_uncounted_count,
+        )
+    if uncounted_count:
+        text = counted(f"{uncounted_count:,}", "announcement")
+        warning = f"{text} arrived so fast that the recording has only their count"
+        click.echo(f"natstui: {warning}: their sequences are not known", err=True)
+    return tuple(dropped)
 
 
-def given_target(words: dict[str, Any]) -> Target:
-    """Return where messages go; raises UsageError."""
-    subject, stream = words["to_subject"], words["to_stream"]
-    if words["to_file"] and (subject or stream or words["to_context"]):
+def parse_target(flags: dict[str, Any]) -> Target:
+    """Return the target of a copy: stream, subject maps and kind of message ids.
+
+    Raises UsageError if there is no target, several exclude each other, or a map is invalid.
+    """
+    subject, stream = flags["to_subject"], flags["to_stream"]
+    if flags["to_file"] and (subject or stream or flags["to_context"]):
         raise UsageError("--to-file needs no --to-subject, --to-stream and --to-context")
-    if not (subject or stream or words["to_file"] or words["to_context"]):
+    if not (subject or stream or flags["to_file"] or flags["to_context"]):
         raise UsageError(
             "the target is missing: use --to-subject, --to-stream, --to-context or --to-file"
         )
     maps = []
-    for text in words["maps"]:
-        source, colon, wanted = text.partition(":")
-        if not colon or not source or not wanted:
+    for text in flags["maps"]:
+        source, colon, target_name = text.partition(":")
+        if not colon or not source or not target_name:
             raise UsageError(f"--map {text!r}: write it as FROM:TO")
-        maps.append((source, wanted))
+        maps.append((source, target_name))
     if subject:
         maps.append((">", subject))
-    target = Target(given_name(stream) if stream else None, tuple(maps), words["ids"])
+    target = Target(parse_name(stream) if stream else None, tuple(maps), flags["ids"])
     target.check()
     return target
 
 
-def given_pace(words: dict[str, Any]) -> Pace:
-    """Return how fast; raises UsageError."""
+def parse_copy_pace(flags: dict[str, Any]) -> Pace:
+    """Return the pace: messages per second, or the original pauses; raises UsageError."""
     try:
-        text = words["rate"]
-        per_s = parse_count(text.removesuffix("/s")) if text else None
+        text = flags["rate"]
+        msgs_per_s = parse_count(text.removesuffix("/s")) if text else None
     except ValueError as error:
         raise UsageError(f"--rate: {error}") from error
-    if per_s == 0:
+    if msgs_per_s == 0:
         raise UsageError("--rate: at least 1")
-    return Pace(per_s, words["original_pace"])
+    return Pace(msgs_per_s, flags["original_pace"])
 
 
-def other_system(words: dict[str, Any], connection: Connection) -> Connection:
-    """Return where messages go to; without --to-context where they come from."""
-    name = words["to_context"]
+def target_connection(
+    connection_flags: ConnectionFlags, name: str | None, connection: Connection
+) -> Connection:
+    """Return the connection of the context `name`; the source's own `connection` without one.
+
+    `read_only` and `production` of the settings in `connection_flags` hold for it too. Raises
+    UsageError for an unknown context.
+    """
     if name is None:
         return connection
     from natstui.config.target import context_alone
 
-    return context_alone(ConnectionFlags().load(), name)
+    return context_alone(connection_flags.load(), name)
 
 
-def kept_under(
-    words: dict[str, Any], stream: str | None, connection: Connection
+def copy_identity(
+    flags: dict[str, Any], stream: str | None, connection: Connection
 ) -> dict[str, Any]:
-    """Return what makes a copy the same one, so that it goes on."""
-    paths = {name: str(Path(words[name]).absolute())
-             for name in ("from_file", "to_file") if words[name]}  # fmt: skip
+    """Return the values that identify a copy: source, target and selection, with absolute paths.
+
+    Only a copy with the same values is continued by --resume.
+    """
+    paths = {name: str(Path(flags[name]).absolute())
+             for name in ("from_file", "to_file") if flags[name]}  # fmt: skip
     names = ("from_seq", "to_seq", "since", "until", "subjects", "unacknowledged", "given_up",
              "to_subject", "to_stream", "to_context", "maps", "ids")  # fmt: skip
-    said = {name: words[name] for name in names}
-    return {**said, **paths, "stream": stream, "target": connection.target}
+    flag_values = {name: flags[name] for name in names}
+    return {**flag_values, **paths, "stream": stream, "target": connection.target}
 
 
 @command()
 @click.argument("name", metavar="[STREAM]", required=False, shell_complete=streams)
 @copy_options
 @change_flags
-@connection_options
-def copy(connection: Connection, name: str | None, **words: Any) -> None:
+@connection_flags
+def copy(flags: ConnectionFlags, name: str | None, **options: Any) -> None:
     """Copy messages of STREAM.
 
     Copies them to a subject, a stream, another system or a file. Each message is stored once, also
     when the connection breaks: the target recognises the id (Nats-Msg-Id) of each copy. At the end
     every message is accounted for. Ctrl-C stops the copy; --resume continues it.
     """
-    if (name is None) == (words["from_file"] is None):
+    if (name is None) == (options["from_file"] is None):
         raise UsageError("name a stream or use --from-file")
-    if words["dry_run"] and words["to_file"]:
+    if options["dry_run"] and options["to_file"]:
         raise UsageError("--dry-run counts what would be sent; --to-file sends nothing")
-    task = _Task(connection, name, words)
-    if words["dry_run"]:
+    task = _CopyCommand(flags, name, options)
+    if options["dry_run"]:
         task.count()
     else:
         task.run()
@@ -243,56 +267,65 @@ def messages() -> None:
 messages.add_command(copy)
 
 
-class _Task:
-    """One copy, from its words to its account."""
+class _CopyCommand:
+    """A copy, from its flags to its account."""
 
-    def __init__(self, connection: Connection, name: str | None, words: dict[str, Any]) -> None:
+    def __init__(
+        self, connection_flags: ConnectionFlags, name: str | None, flags: dict[str, Any]
+    ) -> None:
         if name is None:
-            only_of_streams(words)
-        self._words, self._source = words, connection
-        self._wanted = None if name is None else given_wanted(name, words)
-        self._target = other_system(words, connection)
-        self._asked = Copy(given_target(words), pace=given_pace(words))
-        self._kept = StateFile(kept_under(words, name, connection))
-        self._done: Copy | None = None
+            refuse_stream_flags(flags)
+        settings, connection = connection_flags.resolve()
+        flags = {**flags, "settings": settings}
+        self._flags, self._source = flags, connection
+        self._wanted = None if name is None else parse_selection(name, flags)
+        self._target = target_connection(connection_flags, flags["to_context"], connection)
+        self._requested_copy = Copy(parse_target(flags), pace=parse_copy_pace(flags))
+        self._state_file = StateFile(copy_identity(flags, name, connection))
+        self._current_copy: Copy | None = None
         self._is_loss_confirmed = False
+        self._stop = StopEvent()
 
     @property
-    def _typed(self) -> str:
-        """What has to be typed in production: where they go, or what goes there."""
+    def _name_to_type(self) -> str:
+        """Return the name to type in production: of the target, or of the copied stream."""
         return str(
-            self._words["to_stream"] or self._words["to_subject"]
-            or (self._wanted.stream if self._wanted else self._words["from_file"])
+            self._flags["to_stream"] or self._flags["to_subject"]
+            or (self._wanted.stream if self._wanted else self._flags["from_file"])
         )  # fmt: skip
 
     def count(self) -> None:
-        """Print what would be copied."""
+        """Print which messages would be copied."""
 
         async def work(source: Client, writer: Writer) -> None:
-            asked = await self._selected(source, None)
-            print_counts(await count_copy(source, writer.client, asked), asked,
-                         as_json=self._words["as_json"])  # fmt: skip
+            selection = await self._prepare_copy(source, None)
+            print_counts(await count_copy(source, writer.client, selection), selection,
+                         as_json=self._flags["as_json"])  # fmt: skip
 
         run_with_writer(self._target, True, self._with_source(work), prints=True)
 
     def run(self) -> None:
-        """Copy, and print what became of every message; raises what ended it."""
+        """Copy, and print the result of every message; raises the error that ended it."""
         failure: NatstuiError | None = None
         try:
             self._copy()
         except NatstuiError as error:
             failure = error
-        if self._done is not None and (failure is None or self._done.account.read_msgs):
-            print_account(self._done, as_json=self._words["as_json"])
+        if self._current_copy is not None and (
+            failure is None or self._current_copy.account.read_msgs
+        ):
+            print_account(self._current_copy, as_json=self._flags["as_json"])
         if failure is not None:
             raise failure
-        self._end()
+        self._raise_if_incomplete()
 
-    def _end(self) -> None:
-        assert self._done is not None
-        account = self._done.account
+    def _raise_if_incomplete(self) -> None:
+        assert self._current_copy is not None
+        account = self._current_copy.account
         if account.is_stopped:
-            raise Interrupted("the copy was stopped; --resume continues it", _SIGINT)
+            raise Interrupted(
+                "the copy was stopped; --resume continues it", self._stop.signal_number
+            )
         if account.not_kept and not self._is_loss_confirmed:
             raise RequestFailed("the target acknowledged copies and did not keep them")
         if account.refused_msgs:
@@ -300,48 +333,52 @@ class _Task:
         if account.removed_seqs:
             first_seq, last_seq = account.removed_seqs
             raise RequestFailed(
-                f"sequences {first_seq:,} to {last_seq:,} were removed from {self._done.name} "
-                "while the copy was stopped: what was there, and was not copied before, is missing"
+                f"sequences {first_seq:,} to {last_seq:,} were removed from "
+                f"{self._current_copy.name} before they were copied: what was there is missing"
             )
 
     def _copy(self) -> None:
-        if self._words["to_file"]:
+        if self._flags["to_file"]:
             run_with_writer(
-                self._source, True, lambda writer: self._write(writer.client), prints=True
+                self._source, True, lambda writer: self._write_file(writer.client), prints=True
             )
             return
 
-        async def work(writer: Writer, confirmed: str | None) -> None:
-            await self._with_source(lambda source, _: self._send(source, writer, confirmed))(
+        async def work(writer: Writer, confirmed_name: str | None) -> None:
+            await self._with_source(lambda source, _: self._send(source, writer, confirmed_name))(
                 writer
             )
 
-        write_confirmed(self._target, self._words, work)
+        write_confirmed(self._target, self._flags, work)
 
-    async def _write(self, source: Client) -> None:
-        copy_ = self._done = await self._selected(source, self._resumed())
+    async def _write_file(self, source: Client) -> None:
+        copy_ = self._current_copy = await self._prepare_copy(source, self._read_state())
         with TerminalLine(_SHOWN_EVERY_S) as line:
             copy_.on_progress = partial(_show_progress, line)
-            await write_copy(source, copy_, user_path(self._words["to_file"]), stopped_by_signal())
+            self._stop = stopped_by_signal()
+            await write_copy(source, copy_, user_path(self._flags["to_file"]), self._stop)
 
-    async def _send(self, source: Client, writer: Writer, confirmed: str | None) -> None:
-        writer.check(self._typed, confirmed)
-        state = self._resumed()
-        copy_ = await self._selected(source, state)
-        loses = await copy_loss(source, writer.client, copy_)
-        writer.check(self._typed, confirmed, loses=loses)
-        self._is_loss_confirmed = loses is not None
-        if state is not None and not state.is_settled:
+    async def _send(self, source: Client, writer: Writer, confirmed_name: str | None) -> None:
+        writer.check(self._name_to_type, confirmed_name)
+        state = self._read_state()
+        copy_ = await self._prepare_copy(source, state)
+        loss_text = await copy_loss(source, writer.client, copy_)
+        writer.check(self._name_to_type, confirmed_name, loses=loss_text)
+        self._is_loss_confirmed = loss_text is not None
+        if state is not None and state.unknown_msgs:
             await self._check_safe(writer.client, copy_, state)
-        self._done = copy_
+        self._current_copy = copy_
         with TerminalLine(_SHOWN_EVERY_S) as line:
             copy_.on_progress = partial(_show_progress, line)
-            await send_copy(source, writer, copy_, (self._typed, confirmed), stopped_by_signal())
+            self._stop = stopped_by_signal()
+            await send_copy(
+                source, writer, copy_, (self._name_to_type, confirmed_name), self._stop
+            )
 
     def _with_source(
         self, work: Callable[[Client, Writer], Awaitable[None]]
     ) -> Callable[[Writer], Awaitable[None]]:
-        """Connect to where messages come from too, where that is elsewhere."""
+        """Return the work with a connection to the source too, if that is another system."""
 
         async def run(writer: Writer) -> None:
             async with AsyncExitStack() as stack:
@@ -353,25 +390,27 @@ class _Task:
 
         return run
 
-    async def _selected(self, source: Client, state: State | None) -> Copy:
-        found = dataclasses.replace(self._asked, state=state, file=self._kept)
+    async def _prepare_copy(self, source: Client, state: State | None) -> Copy:
+        prepared_copy = dataclasses.replace(
+            self._requested_copy, state=state, file=self._state_file
+        )
         if self._wanted is None:
-            found.from_file = user_path(self._words["from_file"])
-            return found
+            prepared_copy.from_file = user_path(self._flags["from_file"])
+            return prepared_copy
         selection = await select(source, self._wanted)
         if state is not None:
             selection = dataclasses.replace(selection, end_seq=state.end_seq)
-            found.account.removed_seqs = selection.removed_after(state.done_seq)
+            prepared_copy.account.removed_seqs = selection.removed_after(state.done_seq)
         if selection.remark:
             click.echo(clean_line(f"natstui: {selection.remark}"), err=True)
-        found.selection = selection
-        return found
+        prepared_copy.selection = selection
+        return prepared_copy
 
-    def _resumed(self) -> State | None:
-        state = self._kept.read()
-        if self._words["resume"] and state is None:
+    def _read_state(self) -> State | None:
+        state = self._state_file.read()
+        if self._flags["resume"] and state is None:
             raise UsageError("nothing to resume: this copy was not stopped")
-        if state is not None and not self._words["resume"]:
+        if state is not None and not self._flags["resume"]:
             click.echo(
                 "natstui: this copy was stopped before; --resume would continue it", err=True
             )
@@ -379,45 +418,52 @@ class _Task:
         return state
 
     async def _check_safe(self, target: Client, copy_: Copy, state: State) -> None:
-        """Raise UsageError when what was on its way may be stored already and not known again."""
-        if self._words["accept_duplicates"]:
+        """Raise UsageError if messages in flight may be stored already and could be stored
+        again.
+        """
+        if self._flags["accept_duplicates"]:
             return
-        known_s = await remembering_s(target, copy_)
-        age_s = state.age_s
-        if age_s > known_s:
-            _refuse_doubt(state)
+        ids_kept_s = await remembering_s(target, copy_)
+        if state.age_s <= ids_kept_s * WINDOW_MARGIN:
+            return
+        left_msgs = state.end_seq - state.first_seq + 1
+        messages_text = counted(f"{min(state.unknown_msgs, left_msgs):,}", "message")
+        raise UsageError(
+            "the copy ended with messages in flight, and the target may have forgotten their ids: "
+            f"up to {messages_text} from sequence {state.first_seq:,} on may be stored twice; "
+            "--accept-duplicates copies them anyway"
+        )
 
 
-def _refuse_doubt(state: State) -> NoReturn:
-    raise UsageError(
-        "the copy ended with messages in flight, and the target has forgotten their ids: "
-        f"messages after sequence {state.done_seq:,} may be stored twice; --accept-duplicates "
-        "copies them anyway"
+def _show_progress(line: TerminalLine, account: Account, waiting_for: str) -> None:
+    """Show how many messages were copied, and what the copy waits for."""
+    text = f"{counted(f'{account.read_msgs:,}', 'message')}, up to {account.last_seq}"
+    line.show(
+        f"{text}; waiting: {waiting_for}" if waiting_for else text, immediately=bool(waiting_for)
     )
 
 
-def _show_progress(line: TerminalLine, account: Account, waits: str) -> None:
-    """Show what was copied, and what it waits for."""
-    text = f"{counted(f'{account.read_msgs:,}', 'message')}, up to {account.last_seq}"
-    line.show(f"{text}; waiting: {waits}" if waits else text, at_once=bool(waits))
-
-
 def print_account(copy: Copy, *, as_json: bool) -> None:
-    """Print what became of every message."""
+    """Print what happened to the messages of a copy: a line per count, or one JSON object.
+
+    That is how many were read, acknowledged, duplicate, refused or unknown, and why.
+    """
     account = copy.account
     if as_json:
-        told = dataclasses.asdict(account)
-        told |= {"from": copy.name, "refusals": dict(account.refusals)}
-        told |= {"not_kept": dict(account.not_kept)}
-        del told["stored_ranges"]
-        click.echo(clean_json(json.dumps(told)))
+        result = dataclasses.asdict(account)
+        result |= {"from": copy.name, "refusals": dict(account.refusals)}
+        result |= {"not_kept": dict(account.not_kept)}
+        del result["stored_ranges"]
+        click.echo(clean_json(json.dumps(result)))
         return
-    where = f", {account.first_seq}…{account.last_seq}" if account.first_seq else ""
+    range_text = f", {account.first_seq}…{account.last_seq}" if account.first_seq else ""
     size = bytes_text(account.payload_bytes)
-    click.echo(clean_line(f"{account.read_msgs:,} read from {copy.name}{where}, {size}"))
-    again = f" ({account.confirmed_msgs:,} asked for twice)" if account.confirmed_msgs else ""
+    click.echo(clean_line(f"{account.read_msgs:,} read from {copy.name}{range_text}, {size}"))
+    confirmed_text = (
+        f" ({account.confirmed_msgs:,} asked for twice)" if account.confirmed_msgs else ""
+    )
     for count, text in (
-        (account.acknowledged_msgs, f"acknowledged{again}"),
+        (account.acknowledged_msgs, f"acknowledged{confirmed_text}"),
         (account.not_kept.total(), "of these not kept by the target"),
         (account.duplicate_msgs, "duplicates: the target had them already"),
         (account.refused_msgs, "refused"),
@@ -437,11 +483,14 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
 
 
 def print_counts(counts: Counts, copy: Copy, *, as_json: bool) -> None:
-    """Print what would be copied."""
+    """Print which messages a copy would send: a table by subject, or one JSON object.
+
+    The total is printed to stderr, if not in JSON.
+    """
     if as_json:
-        told = dataclasses.asdict(counts)
-        told |= {"from": copy.name, "subjects": dict(counts.subjects.most_common())}
-        click.echo(clean_json(json.dumps(told)))
+        result = dataclasses.asdict(counts)
+        result |= {"from": copy.name, "subjects": dict(counts.subjects.most_common())}
+        click.echo(clean_json(json.dumps(result)))
         return
     print_rows(
         ("SUBJECT", "STORED IN", "MESSAGES"),
@@ -449,12 +498,12 @@ def print_counts(counts: Counts, copy: Copy, *, as_json: bool) -> None:
             (subject, counts.streams.get(subject) or "no stream", f"{count:,}")
             for subject, count in counts.subjects.most_common(MOST_SUBJECTS)
         ],
-        words_count=2,
+        text_columns_count=2,
     )
-    more = len(counts.subjects) - MOST_SUBJECTS
-    where = f", {counts.first_seq}…{counts.last_seq}" if counts.first_seq else ""
-    text = f"{counted(f'{counts.messages:,}', 'message')} of {copy.name}{where}"
+    more_subjects = len(counts.subjects) - MOST_SUBJECTS
+    range_text = f", {counts.first_seq}…{counts.last_seq}" if counts.first_seq else ""
+    text = f"{counted(f'{counts.messages:,}', 'message')} of {copy.name}{range_text}"
     text += f", {bytes_text(counts.payload_bytes)}; nothing was sent"
-    text += f"; {more:,} more subjects" if more > 0 else ""
+    text += f"; {more_subjects:,} more subjects" if more_subjects > 0 else ""
     text += f"; {counts.gone:,} are gone" if counts.gone else ""
     click.echo(clean_line(f"natstui: {text}"), err=True)

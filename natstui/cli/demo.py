@@ -27,35 +27,36 @@ from natstui.files import write_failure
 from natstui.jetstream.testbed.broker import server_binary
 from natstui.paths import private_folder
 
-_STOP_S = 10.0
-_LOOK_AGAIN_S = 0.05
+_STOP_TIMEOUT_S = 10.0
+_CHECK_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """A running shop."""
+    """A running demo shop."""
 
     url: str
-    """Where clients connect: one of the servers, which names the others to them."""
+    """Address of one server, which tells clients the others."""
     system: Mapping[str, str]
-    """The settings of its system account, as variables of the environment."""
+    """Settings of its system account, as environment variables."""
 
 
 @contextmanager
 def running_shop(store: Path | None) -> Iterator[Shop]:
-    """Run cluster and traffic in a process of their own; stop it and tidy up at the end.
+    """Run cluster and traffic in a child process until the block ends; yields the running shop.
 
-    That process ends with its stdin, so it also ends when this one is killed. Raises MissingExtra
-    without nats-server, UsageError for a store that cannot be written, BrokerFailed else.
+    `store` is the folder of its streams; None: a temporary one, deleted at the end. The child ends
+    with its stdin, so also when this process is killed. Raises MissingExtra without nats-server,
+    UsageError if `store` cannot be written, BrokerFailed if the shop does not start.
     """
     server_binary()
-    kept = [] if store is None else [str(_writable(store))]
+    store_arguments = [] if store is None else [str(_writable_folder(store))]
     scratch = tempfile.mkdtemp(prefix="natstui-demo-")
-    words = own_program("natstui.jetstream.testbed.shop.process", scratch, *kept)
+    arguments = own_program("natstui.jetstream.testbed.shop.process", scratch, *store_arguments)
     try:
         with Path(scratch, "demo.log").open("wb") as log:
             process = subprocess.Popen(
-                words,
+                arguments,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -65,15 +66,15 @@ def running_shop(store: Path | None) -> Iterator[Shop]:
                 start_new_session=True,
             )
         try:
-            yield _opened(process, Path(scratch))
+            yield _wait_until_ready(process, Path(scratch))
         finally:
             _stop(process)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _writable(store: Path) -> Path:
-    """Return the folder of the store, made if need be."""
+def _writable_folder(store: Path) -> Path:
+    """Return the folder of the store, created if missing."""
     try:
         private_folder(store)
         with tempfile.TemporaryFile(dir=store):
@@ -82,40 +83,42 @@ def _writable(store: Path) -> Path:
         raise write_failure(store, error) from error
 
 
-def _opened(process: subprocess.Popen[bytes], scratch: Path) -> Shop:
-    """Wait until the shop is open and return it; raise BrokerFailed with the reason."""
+def _wait_until_ready(process: subprocess.Popen[bytes], scratch: Path) -> Shop:
+    """Wait until the shop is ready and return it; raises BrokerFailed with the reason."""
     assert process.stdout is not None
-    _show_waiting(process.stdout)
+    _wait_for_output(process.stdout)
     line = process.stdout.readline()
     if not line:
         log = scratch / "demo.log"
-        words = log.read_text(errors="replace").splitlines() if log.exists() else []
-        raise BrokerFailed(f"the demo did not start: {words[-1] if words else 'no reason'}")
-    answer = json.loads(line)
-    if "error" in answer:
-        raise BrokerFailed(answer["error"])
-    user, password = answer["system_user"], answer["system_password"]
+        log_lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        raise BrokerFailed(
+            f"the demo did not start: {log_lines[-1] if log_lines else 'no reason'}"
+        )
+    ready_message = json.loads(line)
+    if "error" in ready_message:
+        raise BrokerFailed(ready_message["error"])
+    user, password = ready_message["system_user"], ready_message["system_password"]
     system = {"NATSTUI_SYSTEM_USER": user, "NATSTUI_SYSTEM_PASSWORD": password}
-    return Shop(answer["url"], system)
+    return Shop(ready_message["url"], system)
 
 
-def _show_waiting(stdout: IO[bytes]) -> None:
-    """Wait until there is something to read, and count the seconds on a terminal."""
+def _wait_for_output(stdout: IO[bytes]) -> None:
+    """Wait for output, and count the seconds on a terminal."""
     waited_s = 0
     with TerminalLine() as line:
         while not select.select([stdout], [], [], 1.0)[0]:
             waited_s += 1
-            sentence = f"waiting for the servers to elect their leaders: {waited_s} s"
-            line.show(f"{sentence} (Ctrl-C stops)")
+            waiting_text = f"waiting for the servers to elect their leaders: {waited_s} s"
+            line.show(f"{waiting_text} (Ctrl-C stops)")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Let the process end in order; kill it when that takes too long."""
+    """Stop the process regularly; kill it after a timeout."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
     try:
-        process.wait(_STOP_S)
+        process.wait(_STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -123,15 +126,15 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     _end_servers(process.pid)
 
 
-def _end_servers(group: int) -> None:
-    """End the servers that a killed shop leaves: they would write into its folder once more."""
-    kill_at = time.monotonic() + _STOP_S
+def _end_servers(process_group: int) -> None:
+    """Kill the servers of a killed shop, which would write into its folder again."""
+    kill_at_mono_s = time.monotonic() + _STOP_TIMEOUT_S
     with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGTERM)
-        while time.monotonic() < kill_at:
-            time.sleep(_LOOK_AGAIN_S)
-            os.killpg(group, 0)
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(process_group, signal.SIGTERM)
+        while time.monotonic() < kill_at_mono_s:
+            time.sleep(_CHECK_INTERVAL_S)
+            os.killpg(process_group, 0)
+        os.killpg(process_group, signal.SIGKILL)
 
 
 @command()
@@ -160,25 +163,25 @@ def demo(store: Path | None, headless: bool, as_json: bool) -> None:
     with running_shop(store) as shop:
         if headless:
             click.echo(json.dumps({"url": shop.url}) if as_json else shop.url)
-            _until_told_to_stop()
+            _wait_for_stop()
             return
         from natstui.cli.open_viewer import ENGINE, open_viewer
 
-        _forget_other_servers()
+        _remove_server_variables()
         # Who may ask the servers themselves: so every screen has content.
         os.environ.update(shop.system)
-        open_viewer((*ENGINE, "--server", shop.url), guided=True)
+        open_viewer((*ENGINE, "--server", shop.url), is_guided=True)
 
 
-def _forget_other_servers() -> None:
-    """Remove variables that name another server or user: the demo's server would refuse them."""
+def _remove_server_variables() -> None:
+    """Remove variables that name another server or user, which the demo's server would refuse."""
     for name in list(os.environ):
         if name.startswith(("NATS_", "NATSTUI_CONNECTION_", "NATSTUI_SYSTEM_")):
             del os.environ[name]
 
 
-def _until_told_to_stop() -> None:
-    """Sleep until Ctrl-C, SIGTERM or SIGHUP; raise BrokerFailed when the shop ends by itself."""
+def _wait_for_stop() -> None:
+    """Sleep until Ctrl-C, SIGTERM or SIGHUP; raises BrokerFailed when the shop ends by itself."""
     signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
     # Blocked only now: the child must not inherit blocked signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)

@@ -1,4 +1,4 @@
-"""`natstui engine`: what the viewer starts; records on stdout, commands on stdin."""
+"""`natstui engine`: the process behind the viewer; records on stdout, commands on stdin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`natstui help TOPIC`: a command, a group of commands, or a kind of finding, in words."""
+"""`natstui help TOPIC`: explains a command, a group of commands, or a kind of finding."""
 
 from __future__ import annotations
 
@@ -11,43 +11,51 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 
 
-def _command(context: click.Context, words: tuple[str, ...]) -> str | None:
-    """Return the help of a command by its words; None where there is no such command."""
+def _command_help(context: click.Context, topic_words: tuple[str, ...]) -> str | None:
+    """Return the help of a command; None if it does not exist."""
     from natstui.cli.root import root
 
     command: click.Command = root
-    within = click.Context(root, info_name="natstui", terminal_width=context.terminal_width)
-    for word in words:
-        found = command.get_command(within, word) if isinstance(command, click.Group) else None
-        if found is None:
+    context_of_group = click.Context(
+        root, info_name="natstui", terminal_width=context.terminal_width
+    )
+    for name in topic_words:
+        subcommand = (
+            command.get_command(context_of_group, name)
+            if isinstance(command, click.Group)
+            else None
+        )
+        if subcommand is None:
             return None
-        command = found
-        within = click.Context(command, parent=within, info_name=word)
-    return command.get_help(within)
+        command = subcommand
+        context_of_group = click.Context(command, parent=context_of_group, info_name=name)
+    return command.get_help(context_of_group)
 
 
-def _group(words: tuple[str, ...]) -> str | None:
-    """Return the commands of a group of the list, as "change"."""
+def _group_help(topic_words: tuple[str, ...]) -> str | None:
+    """Return the list of a command group, as "change"; None if it does not exist."""
     from natstui.cli.root import TOPICS
 
-    wanted = " ".join(words).lower()
+    title = " ".join(topic_words).lower()
     for topic, commands in TOPICS.items():
-        if topic.lower() == wanted:
+        if topic.lower() == title:
             formatter = click.HelpFormatter()
             with formatter.section(topic):
-                formatter.write_dl([(name, listed.help) for name, listed in commands.items()])
+                formatter.write_dl(
+                    [(name, command_entry.help) for name, command_entry in commands.items()]
+                )
             return formatter.getvalue().rstrip()
     return None
 
 
-def _finding(words: tuple[str, ...]) -> str | None:
-    """Return what a finding means, by its code or by what it is called."""
-    wanted = " ".join(words).lower()
-    found = [one for one in KINDS.values() if wanted in (one.code.lower(), one.word.lower())]
-    return "\n\n".join(map(_told, found)) or None
+def _finding_help(topic_words: tuple[str, ...]) -> str | None:
+    """Return the explanation of a finding by its code or label; None if it does not exist."""
+    title = " ".join(topic_words).lower()
+    kinds = [kind for kind in KINDS.values() if title in (kind.code.lower(), kind.word.lower())]
+    return "\n\n".join(map(_kind_help, kinds)) or None
 
 
-def _told(kind: Kind) -> str:
+def _kind_help(kind: Kind) -> str:
     lines = [
         f"{kind.code} {kind.word}: {kind.severity}, of a {kind.entity}",
         f"  means  {kind.sentence}",
@@ -60,23 +68,27 @@ def _told(kind: Kind) -> str:
     return "\n".join(lines)
 
 
-def _complete(
+def _complete_topic(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     from natstui.cli.root import TOPICS
 
-    commands = {name: one.help for topic in TOPICS.values() for name, one in topic.items()}
-    kinds = {one.code: one.word for one in KINDS.values()}
-    everything = {**commands, **kinds}
+    commands = {
+        name: command_entry.help
+        for topic in TOPICS.values()
+        for name, command_entry in topic.items()
+    }
+    kinds = {kind.code: kind.word for kind in KINDS.values()}
+    explanations = {**commands, **kinds}
     return [
-        CompletionItem(word, help=text)
-        for word, text in everything.items()
-        if word.lower().startswith(incomplete.lower())
+        CompletionItem(name, help=text)
+        for name, text in explanations.items()
+        if name.lower().startswith(incomplete.lower())
     ]
 
 
 @command("help")
-@click.argument("topic", nargs=-1, shell_complete=_complete)
+@click.argument("topic", nargs=-1, shell_complete=_complete_topic)
 @click.pass_context
 def help_(context: click.Context, topic: tuple[str, ...]) -> None:
     """Explain a command, a group or a finding.
@@ -84,11 +96,12 @@ def help_(context: click.Context, topic: tuple[str, ...]) -> None:
     `natstui help stream add`, `natstui help stores`, `natstui help NT-C07`, `natstui help 'no
     open pulls'`. Without TOPIC: the list of all commands.
     """
-    text = _command(context, topic) or _group(topic) or _finding(topic)
+    text = _command_help(context, topic) or _group_help(topic) or _finding_help(topic)
     if text is None:
-        said = " ".join(topic)
+        topic_text = " ".join(topic)
         raise UsageError(
-            f"there is no help on {said!r}: TOPIC is a command or group of natstui --help, or a "
+            f"there is no help on {topic_text!r}: TOPIC is a command or group of natstui "
+            "--help, or a "
             "finding of natstui health --list"
         )
     click.echo(text)

@@ -10,6 +10,6 @@ import click
 from natstui.clean import clean_json
 
 
-def print_json(told: Mapping[str, object]) -> None:
-    """Print an object as one line that is harmless on a terminal."""
-    click.echo(clean_json(json.dumps(told)))
+def print_json(values: Mapping[str, object]) -> None:
+    """Print an object as one line of JSON, with what could control a terminal escaped."""
+    click.echo(clean_json(json.dumps(values)))

@@ -1,6 +1,6 @@
-"""How a shell is offered names while somebody types; those that need no connection.
+"""Shell completion that needs no connection.
 
-click asks: whatever goes wrong, nothing is offered and nothing said.
+For click: on any error nothing is offered and nothing printed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ Offer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def offering(names: Callable[[click.Context], list[str]]) -> Offer:
-    """Return what offers those of the names that begin with what was typed."""
+    """Return a function for `shell_complete` of click that offers those of `names` with a prefix.
+
+    The prefix is what was typed so far. Offers nothing if `names` fails, and never raises
+    NatstuiError or OSError. Leaves out names with characters that a terminal does not show.
+    """
 
     @functools.wraps(names)
-    def offer(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    def offer(context: click.Context, _parameter: click.Parameter, prefix: str) -> list[str]:
         with suppress(NatstuiError, OSError):
             # A name that a terminal would not show as it is cannot be typed either.
-            found = (name for name in names(context) if clean_line(name) == name)
-            return [name for name in found if name.startswith(typed)]
+            valid_names = (name for name in names(context) if clean_line(name) == name)
+            return [name for name in valid_names if name.startswith(prefix)]
         return []
 
     return offer
@@ -33,7 +37,7 @@ def offering(names: Callable[[click.Context], list[str]]) -> Offer:
 
 @offering
 def contexts(_context: click.Context) -> list[str]:
-    """Offer the contexts of the NATS CLI."""
+    """Return the names of the contexts of the NATS CLI."""
     from natstui.config.contexts import known_contexts
 
     return known_contexts()

@@ -1,4 +1,4 @@
-"""Opening the viewer: engine first, so that it starts while the screen is imported."""
+"""Opens the viewer: starts the engine first, so that it starts while the screen is imported."""
 
 from __future__ import annotations
 
@@ -21,108 +21,109 @@ if TYPE_CHECKING:
     from natstui.tui.app.live_system import OpenSystem
 
 ENGINE = tuple(own_program("natstui", "engine"))
-_OVERRULING = ("NATS_URL", "NATSTUI_CONNECTION_SERVER")
-_NAMING = ("--context", "--profile")
-_ACCOUNT = "--account"
-ACCOUNTS_OF_ONE = "--account names accounts of one system: give one --context or --profile"
+_SERVER_VARIABLES = ("NATS_URL", "NATSTUI_CONNECTION_SERVER")
+_SYSTEM_FLAGS = ("--context", "--profile")
+_ACCOUNT_FLAG = "--account"
+ACCOUNTS_OF_ONE_TEXT = "--account names accounts of one system: give one --context or --profile"
 FROM_STDIN = "-"
-"""In place of a server address: it is the first line on stdin, a JSON string."""
+"""Placeholder of a server address, which is the first line on stdin, a JSON string."""
 
 
 def replay_engine(folder: str) -> tuple[str, ...]:
-    """Return what starts an engine that replays a session."""
+    """Return the command line of an engine that replays the recording in a folder."""
     return (*ENGINE[:-1], "replay-engine", folder)
 
 
 def secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
-    """Return a command line without secrets, and the first line of stdin, which has them.
+    """Return the command line of an engine without secrets, and the first line of its stdin.
 
-    A server address with a user or token in it goes that way, because every user of a machine
-    can list the command lines of all processes.
+    An address of `--server` with a user or token is passed on stdin, as every user of a machine
+    can read the command lines of all processes. The line is empty if there is no secret.
     """
-    others, addresses = [], []
-    words = iter(argv)
-    for word in words:
-        flag, sign, address = word.partition("=")
+    remaining, addresses = [], []
+    arguments = iter(argv)
+    for argument in arguments:
+        flag, sign, address = argument.partition("=")
         if flag != "--server":
-            others.append(word)
-        elif sign or (address := next(words, "")):
+            remaining.append(argument)
+        elif sign or (address := next(arguments, "")):
             addresses.append(address)
         else:
             return list(argv), b""
     if "@" not in "".join(addresses):
         return list(argv), b""
     line = json.dumps(",".join(addresses)).encode() + b"\n"
-    return [*others, "--server", FROM_STDIN], line
+    return [*remaining, "--server", FROM_STDIN], line
 
 
 def named_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
-    """Return which flag names systems, their names, and the words that are those of every engine.
+    """Return the flag that names several systems, their names, and the other arguments.
 
-    Raises UsageError where several are named and they cannot all be meant.
+    One name, or none, is one system. Raises UsageError if several flags name systems that cannot
+    be combined, or a name is empty.
     """
-    accounts, argv = _taken_out(_ACCOUNT, argv)
-    flag, value, others, servers = "--context", "", [], False
-    words = iter(argv)
-    for word in words:
-        name, sign, text = word.partition("=")
-        if name in _NAMING:
+    accounts, argv = _split_flag(_ACCOUNT_FLAG, argv)
+    flag, value, remaining, has_server = "--context", "", [], False
+    arguments = iter(argv)
+    for argument in arguments:
+        name, sign, text = argument.partition("=")
+        if name in _SYSTEM_FLAGS:
             if value:
-                others += [flag, value]
-            flag, value = name, text if sign else next(words, "")
+                remaining += [flag, value]
+            flag, value = name, text if sign else next(arguments, "")
             continue
-        servers = servers or name == "--server"
-        others.append(word)
-    names = _names(flag, value) if value else []
+        has_server = has_server or name == "--server"
+        remaining.append(argument)
+    names = _split_names(flag, value) if value else []
     if accounts and len(names) > 1:
-        raise UsageError(ACCOUNTS_OF_ONE)
+        raise UsageError(ACCOUNTS_OF_ONE_TEXT)
     if accounts:
-        return _ACCOUNT, _names(_ACCOUNT, accounts), argv
+        return _ACCOUNT_FLAG, _split_names(_ACCOUNT_FLAG, accounts), argv
     if len(names) > 1:
-        if servers:
+        if has_server:
             raise UsageError("--server names one system: leave it out to watch several")
-        if set(_NAMING) & set(others):
+        if set(_SYSTEM_FLAGS) & set(remaining):
             raise UsageError("--context and --profile: give one of them to watch several systems")
-        refuse_one_for_all()
-    return flag, names, others
+        refuse_server_variables()
+    return flag, names, remaining
 
 
-def _taken_out(flag: str, argv: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the value of a flag, the last one where it is given again, and the other words."""
-    value, others = "", []
-    words = iter(argv)
-    for word in words:
-        name, sign, text = word.partition("=")
+def _split_flag(flag: str, argv: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the value of a flag, the last one if it is repeated, and the other arguments."""
+    value, remaining = "", []
+    arguments = iter(argv)
+    for argument in arguments:
+        name, sign, text = argument.partition("=")
         if name == flag:
-            value = text if sign else next(words, "")
+            value = text if sign else next(arguments, "")
         else:
-            others.append(word)
-    return value, others
+            remaining.append(argument)
+    return value, remaining
 
 
-def _names(flag: str, value: str) -> list[str]:
+def _split_names(flag: str, value: str) -> list[str]:
     names = list(dict.fromkeys(value.split(",")))
     if len(names) > 1 and "" in names:
         raise UsageError(f"{flag}: a name is empty")
     return names
 
 
-def refuse_one_for_all() -> None:
-    """Raise UsageError where the environment names a server, which overrules every context."""
-    named = next((name for name in _OVERRULING if os.environ.get(name)), None)
-    if named is not None:
+def refuse_server_variables() -> None:
+    """Raise UsageError if the environment names a server, which would override every context."""
+    variable = next((name for name in _SERVER_VARIABLES if os.environ.get(name)), None)
+    if variable is not None:
         raise UsageError(
-            f"{named} is set: it would override the server of every context and profile"
+            f"{variable} is set: it would override the server of every context and profile"
         )
 
 
-def _known(flag: str) -> list[str]:
-    """Return what could be watched besides, by the flag that names it."""
+def _known_names(flag: str) -> list[str]:
+    """Return the other systems that could be watched, by the flag that names them."""
     if flag == "--context":
         from natstui.config.contexts import known_contexts
 
         return known_contexts()
-    if flag == _ACCOUNT:
+    if flag == _ACCOUNT_FLAG:
         # Servers tell which there are; the screen of servers lists them.
         return []
     from natstui.config.load import load
@@ -130,125 +131,135 @@ def _known(flag: str) -> list[str]:
     return sorted(load().settings.profiles)
 
 
-def _without_server(words: Sequence[str]) -> list[str]:
-    """Return the words of an engine without those that name its server."""
-    found, left = [], iter(words)
-    for word in left:
-        if word == "--server":
-            next(left, None)
-        elif not word.startswith("--server="):
-            found.append(word)
-    return found
+def _without_server(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of an engine without those that name its server."""
+    kept_arguments, remaining = [], iter(arguments)
+    for argument in remaining:
+        if argument == "--server":
+            next(remaining, None)
+        elif not argument.startswith("--server="):
+            kept_arguments.append(argument)
+    return kept_arguments
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """What starts engines on one system; a secret goes over stdin."""
+class EngineStarter:
+    """A callable that starts engines on one system; a secret is passed on stdin."""
 
-    words: list[str]
+    argv: list[str]
     first_line: bytes
 
-    def __call__(self, *more: str) -> Link:
-        """Start another one, with more words."""
+    def __call__(self, *more_arguments: str) -> Link:
+        """Start an engine with more arguments, and return the link to it."""
         from natstui.tui.app.link import Link
 
-        return Link((*self.words, *more), self.first_line)
+        return Link((*self.argv, *more_arguments), self.first_line)
 
 
-def starting(argv: Sequence[str]) -> Start:
-    """Return what starts engines with these words."""
-    return Start(*secrets_to_stdin(argv))
+def engine_starter(argv: Sequence[str]) -> EngineStarter:
+    """Return a callable that starts engines with the command line `argv`."""
+    return EngineStarter(*secrets_to_stdin(argv))
 
 
-def _starting_named(flag: str, name: str, others: Sequence[str]) -> Start:
-    """Return what starts engines on one of several systems."""
-    if flag == _ACCOUNT:
-        return starting((*others, flag, name))
-    refuse_one_for_all()
-    return starting((*_without_server(others), flag, name))
+def _named_engine_starter(flag: str, name: str, other_arguments: Sequence[str]) -> EngineStarter:
+    """Return a starter of engines on one of several systems."""
+    if flag == _ACCOUNT_FLAG:
+        return engine_starter((*other_arguments, flag, name))
+    refuse_server_variables()
+    return engine_starter((*_without_server(other_arguments), flag, name))
 
 
-def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
-    """Run the viewer on engines until the user leaves it, and exit with its code.
+def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
+    """Run the viewer until the user leaves it, then exit with its code: never returns.
 
-    `guided` shows a newcomer what to try.
+    `engine_argv` is the command line that starts an engine, with its connection flags; an engine
+    is started for each system that they name. `is_guided` shows the guide for newcomers. Raises
+    UsageError for invalid flags or without a terminal, and the error of an engine that does not
+    start.
     """
-    from natstui.tui.kit.terminal import needs_ascii, require_terminal
+    from natstui.tui.kit.terminal import is_in_browser, needs_ascii, require_terminal
 
-    flag, names, others = named_systems(engine_argv)
+    flag, names, other_arguments = named_systems(engine_argv)
     require_terminal()
 
-    def starting_named(name: str) -> Start:
-        return _starting_named(flag, name, others)
+    def named_starter(name: str) -> EngineStarter:
+        return _named_engine_starter(flag, name, other_arguments)
 
-    several = [starting_named(name) for name in names] if len(names) > 1 else []
-    starts = several or [starting(engine_argv)]
-    processes = _engines_at_once(starts)
+    several_starters = [named_starter(name) for name in names] if len(names) > 1 else []
+    starters = several_starters or [engine_starter(engine_argv)]
+    processes = _start_engines(starters)
 
     from natstui.tui.app.link import Link
 
-    links = [Link(it, start.first_line) for it, start in zip(processes, starts, strict=True)]
+    links = [
+        Link(process, starter.first_line)
+        for process, starter in zip(processes, starters, strict=True)
+    ]
     try:
         from natstui.tui.app.app import NatstuiApp
         from natstui.tui.app.controls.systems import Contexts
 
-        started = [link.wait_started(_tell) for link in links]
+        first_records = [link.wait_started(_print_stderr) for link in links]
     except BaseException:
         _close_all(links)
         raise
-    first = replace(started[0], ascii_only=started[0].ascii_only or needs_ascii())
+    first_record = replace(
+        first_records[0], ascii_only=first_records[0].ascii_only or needs_ascii()
+    )
     app = NatstuiApp(
-        first,
-        starts[0],
+        first_record,
+        starters[0],
         links[0],
         lambda folder: Link(replay_engine(folder)),
-        guided=guided,
-        others=_others(names, started, links, starts),
-        contexts=Contexts(lambda: _known(flag), starting_named, names[0] if names else ""),
+        is_guided=is_guided,
+        other_systems=_other_systems(names, first_records, links, starters),
+        contexts=Contexts(lambda: _known_names(flag), named_starter, names[0] if names else ""),
+        # Read-only on a terminal, the files are still those of whoever sits there.
+        may_change_host=not (is_in_browser() and "--read-only" in engine_argv),
     )
-    _run(app, mouse=first.mouse)
+    _run_app(app, mouse=first_record.mouse)
 
 
-def _tell(text: str) -> None:
+def _print_stderr(text: str) -> None:
     sys.stderr.write(f"natstui: {clean_text(text)}\n")
     sys.stderr.flush()
 
 
-def _others(
+def _other_systems(
     names: Sequence[str],
-    started: Sequence[EngineStarted],
+    first_records: Sequence[EngineStarted],
     links: Sequence[Link],
-    starts: Sequence[Start],
+    starters: Sequence[EngineStarter],
 ) -> list[OpenSystem]:
-    """Return all systems but the first."""
+    """Return all systems except the first."""
     from natstui.tui.app.live_system import OpenSystem
 
-    every = zip(names, started, links, starts, strict=False)
-    return [OpenSystem(*one) for one in every][1:]
+    systems = zip(names, first_records, links, starters, strict=False)
+    return [OpenSystem(*parts) for parts in systems][1:]
 
 
-def _engines_at_once(starts: Sequence[Start]) -> list[EngineProcess]:
-    """Start the engines, before the many imports that follow."""
+def _start_engines(starters: Sequence[EngineStarter]) -> list[EngineProcess]:
+    """Start the engines before the imports of the viewer, which take long."""
     from natstui.tui.app.engine_process import start_engine
 
-    return [start_engine(start.words) for start in starts]
+    return [start_engine(starter.argv) for starter in starters]
 
 
-def _run(app: NatstuiApp, *, mouse: bool) -> NoReturn:
+def _run_app(app: NatstuiApp, *, mouse: bool) -> NoReturn:
     """Run the app, end every engine, and exit."""
     try:
         code = app.run_guarded(mouse=mouse)
     finally:
-        ended = _close_all(app.parts.engines.links)[0]
-    if code == 0 and ended == SessionError.exit_code and app.link.parting_words:
+        exit_code = _close_all(app.parts.engines.links)[0]
+    if code == 0 and exit_code == SessionError.exit_code and app.link.parting_words:
         # A replay went as far as it can be read: whoever leaves it hears what is damaged.
         sys.stderr.write(f"natstui: {clean_text(app.link.parting_words)}\n")
-        code = ended
+        code = exit_code
     sys.exit(code)
 
 
 def _close_all(links: Sequence[Link]) -> list[int]:
-    """Close engines, all at the same time: one that hangs takes seconds. Return their codes."""
+    """Close engines in parallel, as a hanging one takes seconds. Return their exit codes."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max(1, len(links))) as threads:
@@ -256,7 +267,10 @@ def _close_all(links: Sequence[Link]) -> list[int]:
 
 
 def run_fast(arguments: Sequence[str]) -> None:
-    """Open the viewer without parsing flags: the engine parses them and reports what is wrong."""
+    """Open the viewer with the flags `arguments`, which the engine parses, then exit.
+
+    An error is one sentence on stderr and its exit code.
+    """
     try:
         open_viewer((*ENGINE, *arguments))
     except NatstuiError as error:

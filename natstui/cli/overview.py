@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, parse_seconds, watching_flags
 from natstui.cli.sections import command
+from natstui.cli.terminal_line import print_stderr
 from natstui.errors import RequestFailed
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _ANSI: Mapping[str, str] = {
     "ok": "32", "warn": "33", "strong warn": "1;33", "bad": "1;31", "error": "31", "dim": "2",
     "stale": "2;3", "accent": "36", "primary": "36", "strong": "1", "title": "1;36",
 }  # fmt: skip
-"""How a terminal writes each look, in its own colours."""
-_PIPE_SIZE = (120, 40)
+"""Look → its ANSI codes, in the terminal's own colours."""
+_PIPE_SIZE_CELLS = (120, 40)
 _MOST_ROWS = 20
 
 
@@ -49,87 +49,104 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     from natstui.cli.watch.run import left_out_text
 
     for_s = None if for_text is None else parse_seconds(for_text, "--for")
-    named = flags.each() if flags.are_several else {"": flags}
-    watched = asyncio.run(_watch(named, for_s))
+    by_name = flags.each() if flags.are_several else {"": flags}
+    readings = asyncio.run(_read_systems(by_name, for_s))
     unread = {
-        name: [text for text in (left_out_text(one.state), one.problem) if text is not None]
-        for name, one in watched.items()
+        name: [
+            text for text in (left_out_text(reading.state), reading.problem) if text is not None
+        ]
+        for name, reading in readings.items()
     }
     for name, texts in unread.items():
         for text in texts:
-            click.echo(clean_line(f"natstui: {f'{name}: ' if name else ''}{text}"), err=True)
-    states = {name: one.state for name, one in watched.items()}
+            print_stderr(f"{f'{name}: ' if name else ''}{text}")
+    states = {name: reading.state for name, reading in readings.items()}
     if as_json:
-        facts = [_facts(name, state) for name, state in states.items()]
-        click.echo(json.dumps(facts if len(facts) > 1 else facts[0]))
+        overviews = [_overview_json(name, state) for name, state in states.items()]
+        click.echo(json.dumps(overviews if len(overviews) > 1 else overviews[0]))
     else:
-        coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        click.echo("\n".join(_page(states, coloured=coloured)), color=coloured)
+        is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        click.echo("\n".join(_page_lines(states, is_coloured=is_coloured)), color=is_coloured)
     if any(unread.values()):
         sys.exit(RequestFailed.exit_code)
 
 
-async def _watch(
-    named: Mapping[str, ConnectionFlags], for_s: float | None
+async def _read_systems(
+    by_name: Mapping[str, ConnectionFlags], for_s: float | None
 ) -> dict[str, ServerReading]:
-    """Watch every system at the same time."""
-    from natstui.cli.health.look import look_at
+    """Watch all systems in parallel."""
+    from natstui.cli.health.look import read_server_state
 
-    async def one(flags: ConnectionFlags) -> ServerReading:
+    async def read_system(flags: ConnectionFlags) -> ServerReading:
         settings, connection = flags.resolve()
         monitor = settings.monitor
-        return await look_at(connection, monitor.interval_s, for_s, monitor.max_requests_per_s)
+        return await read_server_state(
+            connection, monitor.interval_s, for_s, monitor.max_requests_per_s
+        )
 
-    found = await asyncio.gather(*map(one, named.values()))
-    return dict(zip(named, found, strict=True))
+    results = await asyncio.gather(*map(read_system, by_name.values()))
+    return dict(zip(by_name, results, strict=True))
 
 
-def _page(states: Mapping[str, State], *, coloured: bool) -> list[str]:
+def _page_lines(states: Mapping[str, State], *, is_coloured: bool) -> list[str]:
     """Return the lines of the overview, as wide and as high as the terminal."""
     from natstui.tui.frame.systems import SystemState
     from natstui.tui.overview.layout import subtitle_of
     from natstui.tui.overview.panels import panels
     from natstui.tui.overview.vitals import vitals
 
-    width, height = _size()
+    width, height = _terminal_size()
     systems = [SystemState(name, "", state, 0) for name, state in states.items()]
-    found = {panel.id: panel for panel in panels(systems)}
-    counts = {id: len(panel.rows.order) for id, panel in found.items()}
+    panels_by_id = {panel.id: panel for panel in panels(systems)}
+    counts = {panel_id: len(panel.rows.order) for panel_id, panel in panels_by_id.items()}
     bands = bands_of_page(width, height, counts)
-    places = {place.id: place for band in bands for place in band}
-    subtitles = subtitle_of(places, found["servers"], systems)
-    lines = [_written(vitals(systems, width), coloured=coloured, gap="  ")]
+    places = {panel_place.id: panel_place for band in bands for panel_place in band}
+    subtitles = subtitle_of(places, panels_by_id["servers"], systems)
+    lines = [_to_text(vitals(systems, width), is_coloured=is_coloured, gap="  ")]
     for band in bands:
-        sides = [
-            _panel(found[place.id], place, subtitles.get(place.id, ""), coloured=coloured)
-            for place in band
+        panel_lines = [
+            _panel_lines(
+                panels_by_id[panel_place.id],
+                panel_place,
+                subtitles.get(panel_place.id, ""),
+                is_coloured=is_coloured,
+            )
+            for panel_place in band
         ]
-        lines += ["".join(parts) for parts in zip(*sides, strict=True)]
+        lines += ["".join(parts) for parts in zip(*panel_lines, strict=True)]
     return lines
 
 
 def bands_of_page(width: int, height: int, counts: Mapping[PanelId, int]) -> list[list[Place]]:
-    """Return the panels beside and below one another, in a terminal of this size."""
+    """Return the places of the panels, a list for each band from top to bottom.
+
+    `width` and `height` are the columns and lines of the terminal, `counts` the rows that each
+    panel has. A last band with only the events is not higher than they need.
+    """
     from natstui.tui.overview.layout import arrange
 
     # The line of figures above, and the prompt of the shell below.
     bands = arrange(width, height - 2, counts)
     # Nothing grows here any more: events take the lines that there are.
-    (*_, last) = bands
-    if [place.id for place in last] == ["events"]:
-        last[:] = [last[0]._replace(height=min(last[0].height, 2 + max(1, counts["events"])))]
+    (*_, last_band) = bands
+    if [panel_place.id for panel_place in last_band] == ["events"]:
+        last_band[:] = [
+            last_band[0]._replace(height=min(last_band[0].height, 2 + max(1, counts["events"])))
+        ]
     return bands
 
 
-def _size() -> tuple[int, int]:
-    """Return the columns and lines of the terminal; of a pipe those that a page has."""
+def _terminal_size() -> tuple[int, int]:
+    """Return the columns and lines of the terminal; a standard size for a pipe."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         width, height = shutil.get_terminal_size()
         return max(width, 60), max(height, 20)
-    return _PIPE_SIZE
+    return _PIPE_SIZE_CELLS
 
 
-def _panel(panel: Panel, place: Place, subtitle: str, *, coloured: bool) -> list[str]:
+def _panel_lines(
+    panel: Panel, panel_place: Place, subtitle: str, *, is_coloured: bool
+) -> list[str]:
     """Return a panel's lines, each as wide as its place."""
     from rich.cells import cell_len
 
@@ -139,67 +156,71 @@ def _panel(panel: Panel, place: Place, subtitle: str, *, coloured: bool) -> list
     from natstui.tui.kit.text import fit
     from natstui.tui.overview.panels import UNTITLED
 
-    edge = 2 if place.framed else 0
-    inner, rows_count = place.width - edge, place.height - edge
-    shown = panel.fitted(inner)
-    layout = place_columns(table_columns(shown.rows.specs), inner)
-    grid: list[Sequence[Cell]] = [shown.rows.cells(row) for row in shown.rows.order]
+    edge_cells = 2 if panel_place.framed else 0
+    width, rows_count = panel_place.width - edge_cells, panel_place.height - edge_cells
+    fitted_panel = panel.fitted(width)
+    layout = place_columns(table_columns(fitted_panel.rows.specs), width)
+    grid: list[Sequence[Cell]] = [fitted_panel.rows.cells(row) for row in fitted_panel.rows.order]
     if panel.id not in UNTITLED:
-        grid.insert(0, [Cell(spec.title, "strong") for spec in shown.rows.specs])
+        grid.insert(0, [Cell(spec.title, "strong") for spec in fitted_panel.rows.specs])
     lines = []
     for cells in grid[:rows_count]:
         text = [Cell(" ")]
-        for placed in layout.placed:
-            cell = cells[placed.index]
-            fitted = fit(cell.text, placed.width, placed.column.align)
-            text += [cell._replace(text=fitted), Cell(" " * layout.gap)]
-        lines.append(_written(text, coloured=coloured, width=inner))
-    if not shown.rows.order and len(lines) < rows_count:
+        for column in layout.placed:
+            cell = cells[column.index]
+            fitted_text = fit(cell.text, column.width, column.column.align)
+            text += [cell._replace(text=fitted_text), Cell(" " * layout.gap)]
+        lines.append(_to_text(text, is_coloured=is_coloured, width=width))
+    if not fitted_panel.rows.order and len(lines) < rows_count:
         look = "ok" if panel.id == "wrong" else "dim"
-        lines.append(_written([Cell(f" {shown.empty}", look)], coloured=coloured, width=inner))
-    lines += [" " * inner] * (rows_count - len(lines))
-    if not place.framed:
+        lines.append(
+            _to_text([Cell(f" {fitted_panel.empty}", look)], is_coloured=is_coloured, width=width)
+        )
+    lines += [" " * width] * (rows_count - len(lines))
+    if not panel_place.framed:
         return lines
-    look = "bad" if panel.id == "wrong" and shown.rows.order else "title"
-    title_text = f" {shown.title(place.rows_count)} "
-    title = _written([Cell(title_text, look)], coloured=coloured, width=inner - 1, fill="─")
-    below = f" {subtitle} ─" if subtitle else ""
-    line = "─" * max(0, inner - cell_len(below))
+    look = "bad" if panel.id == "wrong" and fitted_panel.rows.order else "title"
+    title_text = f" {fitted_panel.title(panel_place.rows_count)} "
+    title = _to_text([Cell(title_text, look)], is_coloured=is_coloured, width=width - 1, fill="─")
+    foot = f" {subtitle} ─" if subtitle else ""
+    line = "─" * max(0, width - cell_len(foot))
     return [
         f"╭─{title}╮",
         *(f"│{row}│" for row in lines),
-        f"╰{line}{_written([Cell(below)], coloured=False, width=inner - len(line), fill='─')}╯",
+        f"╰{line}{_to_text([Cell(foot)], is_coloured=False, width=width - len(line), fill='─')}╯",
     ]
 
 
-def _written(
+def _to_text(
     cells: Sequence[Cell],
     *,
-    coloured: bool,
+    is_coloured: bool,
     gap: str = "",
     width: int | None = None,
     fill: str = " ",
 ) -> str:
-    """Return cells as text, `width` wide and filled up, in colour where that is wanted."""
+    """Return cells as text, padded to `width`, and coloured if wanted."""
     from rich.cells import cell_len, set_cell_size
 
-    parts, left = [], width
+    parts, free_cells = [], width
     for cell in cells:
         head, tail = cell.text, ""
         if cell.tail_from:
             head, tail = cell.text[: cell.tail_from], cell.text[cell.tail_from :]
         for text, look in ((head, cell.look), (tail, cell.tail_look)):
-            if left is not None:
-                text = set_cell_size(text, min(left, cell_len(text)))
-                left -= cell_len(text)
-            code = _ANSI.get(look, "")
-            parts.append(f"\x1b[{code}m{text}\x1b[0m" if coloured and code and text else text)
+            if free_cells is not None:
+                text = set_cell_size(text, min(free_cells, cell_len(text)))
+                free_cells -= cell_len(text)
+            ansi_code = _ANSI.get(look, "")
+            parts.append(
+                f"\x1b[{ansi_code}m{text}\x1b[0m" if is_coloured and ansi_code and text else text
+            )
         parts.append(gap)
-    return "".join(parts) + fill * (left or 0)
+    return "".join(parts) + fill * (free_cells or 0)
 
 
-def _facts(name: str, state: State) -> dict[str, object]:
-    """Return what the overview shows as JSON, with units in the names."""
+def _overview_json(name: str, state: State) -> dict[str, object]:
+    """Return the overview as JSON, with units in the names."""
     from natstui.model.live import totals
     from natstui.model.live.rates import trend_column
     from natstui.tui.findings.cells import entity_text
@@ -211,9 +232,11 @@ def _facts(name: str, state: State) -> dict[str, object]:
     rates = trend_column(state.stream_history, "last_seq")
     servers = server_view(state)
     counts = open_counts([state])
-    serious = [it for it in state.findings.open() if it.kind.severity != "info"]
-    facts: dict[str, object] = {"system": name} if name else {}
-    return facts | {
+    serious_findings = [
+        finding for finding in state.findings.open() if finding.kind.severity != "info"
+    ]
+    fields: dict[str, object] = {"system": name} if name else {}
+    return fields | {
         "at_us": state.now_at_us,
         "critical_count": counts["critical"],
         "warning_count": counts["warning"],
@@ -224,27 +247,27 @@ def _facts(name: str, state: State) -> dict[str, object]:
         "storage_max_bytes": storage.max_bytes if storage else None,
         "wrong": [
             {
-                "severity": it.kind.severity,
-                "code": it.kind.code,
-                "about": entity_text(it.entity),
-                "what": it.kind.word,
-                "text": it.text,
-                "since_us": it.since_us,
-                "advice": it.act,
+                "severity": finding.kind.severity,
+                "code": finding.kind.code,
+                "about": entity_text(finding.entity),
+                "what": finding.kind.word,
+                "text": finding.text,
+                "since_us": finding.since_us,
+                "advice": finding.act,
             }
-            for it in serious
+            for finding in serious_findings
         ],
         "servers": [
             {
-                "name": one.name,
+                "name": server.name,
                 "down_s": servers.at(row).down_s,
                 "meta": servers.at(row).role,
-                "version": one.version,
-                "cpu_percent": one.cpu_percent,
-                "memory_bytes": one.memory_bytes,
+                "version": server.version,
+                "cpu_percent": server.cpu_percent,
+                "memory_bytes": server.memory_bytes,
                 "streams_led_count": servers.at(row).streams_led_count,
             }
-            for row, one in enumerate(servers.things)
+            for row, server in enumerate(servers.things)
         ],
         "busiest_streams": [
             {

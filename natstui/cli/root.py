@@ -2,145 +2,179 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shlex
+import signal
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from natstui import __version__
 from natstui.clean import clean_line, clean_text
-from natstui.cli.lazy_group import LazyGroup
 from natstui.cli.options import ViewerFlags, viewer_flags
-from natstui.errors import NatstuiError, RequestFailed, UsageError
+from natstui.cli.sections import LazyGroup
+from natstui.errors import Interrupted, NatstuiError, Refused, RequestFailed, UsageError
 from natstui.output import OutputFailed
 
 
-class Listed(NamedTuple):
-    """A command in the list of all: loaded when it is used, not when it is listed."""
+class CommandEntry(NamedTuple):
+    """A command in the list of all commands, which is imported only when it is run."""
 
     target: str
-    """`module:function`: no command pays for another's imports."""
+    """`module:function`, so that a command does not pay for another's imports."""
     help: str
-    """How its own help begins: at most 45 characters."""
+    """The beginning of its help: at most 45 characters."""
 
 
-TOPICS: dict[str, dict[str, Listed]] = {
+TOPICS: dict[str, dict[str, CommandEntry]] = {
     "Watch": {
-        "overview": Listed(
+        "overview": CommandEntry(
             "natstui.cli.overview:overview", "Print one screen: what is wrong, what moves"
         ),
-        "watch": Listed(
+        "watch": CommandEntry(
             "natstui.cli.watch.command:watch", "Print streams and consumers as they change"
         ),
-        "health": Listed(
+        "health": CommandEntry(
             "natstui.cli.health.command:health", "Report what is wrong, and what to do"
         ),
-        "stuck": Listed("natstui.cli.health.command:stuck", "Explain what one consumer waits for"),
-        "connections": Listed(
+        "stuck": CommandEntry(
+            "natstui.cli.health.command:stuck", "Explain what one consumer waits for"
+        ),
+        "connections": CommandEntry(
             "natstui.cli.clients.command:connections", "List the connections of the account"
         ),
-        "servers": Listed(
+        "servers": CommandEntry(
             "natstui.cli.servers:servers", "List servers, leaders and the meta group"
         ),
-        "serve": Listed("natstui.cli.serve.command:serve", "Show the screens in a browser"),
-        "alert": Listed(
+        "serve": CommandEntry("natstui.cli.serve.command:serve", "Show the screens in a browser"),
+        "alert": CommandEntry(
             "natstui.cli.alerts.command:alert", "Notify of findings: webhook, command, bell"
         ),
-        "metrics": Listed("natstui.cli.metrics.command:metrics", "Serve metrics for Prometheus"),
+        "metrics": CommandEntry(
+            "natstui.cli.metrics.command:metrics", "Serve metrics for Prometheus"
+        ),
     },
     "Change": {
-        "stream": Listed(
+        "stream": CommandEntry(
             "natstui.cli.manage.stream:stream", "Create, change, read and delete streams"
         ),
-        "consumer": Listed(
+        "consumer": CommandEntry(
             "natstui.cli.manage.consumer:consumer", "Create, change, read and delete consumers"
         ),
-        "balance": Listed("natstui.cli.servers:balance", "Spread leaders evenly over the servers"),
-        "meta": Listed("natstui.cli.servers:meta", "Manage the meta group of the cluster"),
-        "kick": Listed("natstui.cli.clients.command:kick", "Close one client connection"),
-        "journal": Listed(
+        "balance": CommandEntry(
+            "natstui.cli.servers:balance", "Spread leaders evenly over the servers"
+        ),
+        "meta": CommandEntry("natstui.cli.servers:meta", "Manage the meta group of the cluster"),
+        "kick": CommandEntry("natstui.cli.clients.command:kick", "Close one client connection"),
+        "journal": CommandEntry(
             "natstui.cli.manage.journal:journal", "List the changes made from this machine"
         ),
-        "undo": Listed("natstui.cli.manage.journal:undo", "Undo the last change on this server"),
+        "undo": CommandEntry(
+            "natstui.cli.manage.journal:undo", "Undo the last change on this server"
+        ),
     },
     "Stores": {
-        "kv": Listed("natstui.cli.stores.kv:kv", "Read and change key-value buckets"),
-        "object": Listed(
+        "kv": CommandEntry("natstui.cli.stores.kv:kv", "Read and change key-value buckets"),
+        "object": CommandEntry(
             "natstui.cli.stores.object:object_store", "Store and fetch files in object stores"
         ),
     },
     "Keep": {
-        "backup": Listed(
+        "backup": CommandEntry(
             "natstui.cli.backups:backup", "Back up every stream of the account into DIR"
         ),
-        "restore": Listed(
+        "restore": CommandEntry(
             "natstui.cli.backups:restore", "Restore every stream of an account's backup"
         ),
     },
     "Messages": {
-        "pub": Listed("natstui.cli.core.pub:pub", "Publish PAYLOAD to SUBJECT"),
-        "request": Listed(
+        "pub": CommandEntry("natstui.cli.core.pub:pub", "Publish PAYLOAD to SUBJECT"),
+        "request": CommandEntry(
             "natstui.cli.core.pub:request", "Send PAYLOAD to SUBJECT and print the reply"
         ),
-        "reply": Listed("natstui.cli.core.reply:reply", "Reply to requests on SUBJECT with BODY"),
-        "sub": Listed("natstui.cli.core.sub:sub", "Print what is published to SUBJECT"),
-        "messages": Listed(
+        "reply": CommandEntry(
+            "natstui.cli.core.reply:reply", "Reply to requests on SUBJECT with BODY"
+        ),
+        "sub": CommandEntry("natstui.cli.core.sub:sub", "Print what is published to SUBJECT"),
+        "messages": CommandEntry(
             "natstui.cli.copies:messages", "Copy messages, or send dropped ones again"
         ),
     },
     "Measure": {
-        "bench": Listed(
+        "bench": CommandEntry(
             "natstui.cli.bench.command:bench", "Put load on NATS and measure it honestly"
         ),
     },
     "Record, replay, analyse": {
-        "record": Listed(
+        "record": CommandEntry(
             "natstui.cli.sessions.record:record", "Record everything that can be watched"
         ),
-        "replay": Listed(
+        "replay": CommandEntry(
             "natstui.cli.sessions.replay:replay", "Replay a recording in the screens"
         ),
-        "sessions": Listed(
+        "sessions": CommandEntry(
             "natstui.cli.sessions.command:sessions", "List, check, share and delete recordings"
         ),
-        "export": Listed(
+        "export": CommandEntry(
             "natstui.cli.sessions.command:export", "Write a recording as flat tables"
         ),
-        "analyze": Listed("natstui.cli.sessions.analyze:analyze", "Analyse recordings with Spark"),
+        "analyze": CommandEntry(
+            "natstui.cli.sessions.analyze:analyze", "Analyse recordings with Spark"
+        ),
     },
     "Set up": {
-        "demo": Listed("natstui.cli.demo:demo", "Start a real cluster with a busy shop"),
-        "check": Listed("natstui.cli.check:check", "Try the connection step by step"),
-        "context": Listed("natstui.cli.contexts:context", "Manage contexts of the NATS CLI"),
-        "config": Listed("natstui.cli.config:config", "Print the effective settings"),
-        "engine": Listed(
+        "demo": CommandEntry("natstui.cli.demo:demo", "Start a real cluster with a busy shop"),
+        "check": CommandEntry("natstui.cli.check:check", "Try the connection step by step"),
+        "context": CommandEntry("natstui.cli.contexts:context", "Manage contexts of the NATS CLI"),
+        "config": CommandEntry("natstui.cli.config:config", "Print the effective settings"),
+        "engine": CommandEntry(
             "natstui.cli.engine:engine", "Run the engine: read a server for a screen"
         ),
-        "help": Listed("natstui.cli.help:help_", "Explain a command, a group or a finding"),
+        "help": CommandEntry("natstui.cli.help:help_", "Explain a command, a group or a finding"),
     },
 }
 _HIDDEN = {"replay-engine": "natstui.cli.sessions.replay:replay_engine"}
 COMMANDS: dict[str, str] = {
-    name: listed.target for topic in TOPICS.values() for name, listed in topic.items()
+    name: entry.target for topic in TOPICS.values() for name, entry in topic.items()
 } | _HIDDEN
 
 
 class Root(LazyGroup):
-    """All commands, listed by topic without importing any."""
+    """The group of all commands, listed by topic without imports."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and return its result; translate errors that every command may raise.
+
+        Ctrl-C raises Interrupted, a declined prompt Refused, a path longer than the file system
+        allows UsageError.
+        """
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            raise UsageError(f"{error.filename} is too long for the name of a file") from error
+        except KeyboardInterrupt:
+            raise Interrupted("natstui was stopped", signal.SIGINT) from None
+        except click.Abort as error:
+            # At a question: Ctrl-C, or no for an answer, or none.
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise Interrupted("natstui was stopped", signal.SIGINT) from None
+            raise Refused("not confirmed: nothing was changed") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by topic."""
+        """Write the commands into the help by topic, without importing them."""
         for topic, commands in TOPICS.items():
             with formatter.section(topic):
-                formatter.write_dl([(name, listed.help) for name, listed in commands.items()])
+                formatter.write_dl([(name, entry.help) for name, entry in commands.items()])
 
 
-def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, is_requested: bool) -> None:
+    if is_requested:
         from natstui.tui.kit.terminal import reset_terminal
 
         reset_terminal()
@@ -180,24 +214,25 @@ def root(ctx: click.Context, engine: str | None, viewer: ViewerFlags) -> None:
         return
     from natstui.cli.open_viewer import ENGINE, open_viewer
 
-    open_viewer((*(_words(engine) if engine else ENGINE), *arguments))
+    open_viewer((*(_split_command(engine) if engine else ENGINE), *arguments))
 
 
-def _words(engine: str) -> list[str]:
-    """Return the words of a command line; raise UsageError for one that cannot be parsed."""
+def _split_command(engine: str) -> list[str]:
+    """Return the arguments of a command line; raises UsageError if it cannot be parsed."""
     try:
-        words = shlex.split(engine)
+        arguments = shlex.split(engine)
     except ValueError as error:
         raise UsageError(f"--engine {engine!r}: {str(error).lower()}") from error
-    if not words:
+    if not arguments:
         raise UsageError("--engine needs a command")
-    return words
+    return arguments
 
 
 def run() -> None:
-    """Run a command; an error becomes one sentence on stderr and its exit code.
+    """Run the command line of this process.
 
-    With --json that sentence is JSON too, also for a command line that is wrong.
+    An error becomes one sentence on stderr and its exit code; with --json it is a JSON object,
+    also for an invalid command line.
     """
     try:
         try:
@@ -208,58 +243,64 @@ def run() -> None:
     except OutputFailed as error:
         click.echo(f"natstui: the output cannot be written: {error.strerror}", err=True)
         _drop_output()
-        sys.exit(_OUTPUT_FAILED)
+        sys.exit(_OUTPUT_FAILED_EXIT_CODE)
     except BrokenPipeError:
         _drop_output()
-        sys.exit(_NOBODY_READS)
+        sys.exit(_BROKEN_PIPE_EXIT_CODE)
+    except KeyboardInterrupt:
+        _drop_output()
+        sys.exit(_INTERRUPTED_EXIT_CODE)
     except UnicodeEncodeError:
-        wrong = next((word for word in sys.argv[1:] if _SURROGATE.search(word)), None)
-        if wrong is None:
+        non_utf8 = next(
+            (argument for argument in sys.argv[1:] if _SURROGATE.search(argument)), None
+        )
+        if non_utf8 is None:
             raise
-        text = f"{clean_line(wrong)!r} is not UTF-8: write it in the encoding of the terminal"
+        text = f"{clean_line(non_utf8)!r} is not UTF-8: write it in the encoding of the terminal"
         click.echo(f"natstui: {text}", err=True)
         sys.exit(UsageError.exit_code)
 
 
-_OUTPUT_FAILED, _NOBODY_READS = 6, 1
+_OUTPUT_FAILED_EXIT_CODE, _BROKEN_PIPE_EXIT_CODE, _INTERRUPTED_EXIT_CODE = (
+    6,
+    1,
+    128 + signal.SIGINT,
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""What Python makes of bytes of a command line that are not UTF-8."""
+"""Characters that Python creates from bytes of a command line that are not UTF-8."""
 
 
 def _drop_output() -> None:
-    """Let nothing more be written to the standard output."""
+    """Discard further output to stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run() -> None:
     as_json = _wants_json(sys.argv[1:])
     try:
-        code = root(prog_name="natstui", standalone_mode=not as_json)
+        exit_code = root(prog_name="natstui", standalone_mode=not as_json)
     except NatstuiError as error:
         # The message may hold text from a server, a file or a recording.
         text = clean_text(str(error))
         click.echo(_error_json(error) if as_json else f"natstui: {text}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        wrong = UsageError(error.format_message())
-        click.echo(_error_json(wrong), err=True)
+        usage_error = UsageError(error.format_message())
+        click.echo(_error_json(usage_error), err=True)
         sys.exit(error.exit_code)
-    except click.Abort:
-        click.echo(_error_json(NatstuiError("natstui was stopped")), err=True)
-        sys.exit(1)
-    if as_json and isinstance(code, int):
-        sys.exit(code)
+    if as_json and isinstance(exit_code, int):
+        sys.exit(exit_code)
 
 
-def _wants_json(words: list[str]) -> bool:
-    """Return whether a command line asks for JSON, as far as that is known before it is read."""
-    flags = words[: words.index("--")] if "--" in words else words
+def _wants_json(arguments: list[str]) -> bool:
+    """Return whether a command line requests JSON, before it is parsed."""
+    flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in flags or "-j" in flags
 
 
 def _error_json(error: NatstuiError) -> str:
     """Return an error as JSON: `code` is the exit code, `err_code` the server's own number."""
-    told: dict[str, object] = {"error": str(error), "code": error.exit_code}
+    values: dict[str, object] = {"error": str(error), "code": error.exit_code}
     if isinstance(error, RequestFailed) and error.err_code is not None:
-        told["err_code"] = error.err_code
-    return json.dumps(told).replace("\x7f", "\\u007f")
+        values["err_code"] = error.err_code
+    return json.dumps(values).replace("\x7f", "\\u007f")

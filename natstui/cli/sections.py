@@ -1,17 +1,19 @@
-"""What every command has: options in sections, those of the connection wherever they stand."""
+"""Base classes of commands: options in sections, connection flags in any position."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from click.exceptions import NoSuchCommand
 
 from natstui.errors import UsageError
 
 CONNECTION = "Connection"
-"""The section of the options that say where to connect."""
+"""The help section of the connection options."""
 
 
 _CONNECTION_FLAGS = {
@@ -19,31 +21,31 @@ _CONNECTION_FLAGS = {
     "--config": "--settings", "--settings": "--settings", "--js-domain": "--js-domain",
     "--js-api-prefix": "--js-api-prefix", "--account": "--account",
 }  # fmt: skip
-"""Flags of the connection, each with a value, and what a command calls them."""
+"""Connection flags with a value → their name in commands."""
 
 
-def _with_flags_behind(words: list[str]) -> list[str]:
-    """Return a command line whose flags of the connection stand behind its command."""
-    flags, at = list[str](), 0
-    while at < len(words):
-        name, sign, value = words[at].partition("=")
+def _move_connection_flags(arguments: list[str]) -> list[str]:
+    """Return a command line with the connection flags moved behind the command."""
+    flags, index = list[str](), 0
+    while index < len(arguments):
+        name, sign, value = arguments[index].partition("=")
         if name.startswith("-s") and name[2:] and not name.startswith("--"):
-            name, sign, value = "-s", "=", words[at][2:]
+            name, sign, value = "-s", "=", arguments[index][2:]
         if name not in _CONNECTION_FLAGS:
             break
-        value = value if sign else "".join(words[at + 1 : at + 2])
+        value = value if sign else "".join(arguments[index + 1 : index + 2])
         flags += [_CONNECTION_FLAGS[name], value]
-        at += 1 if sign else 2
-    if at >= len(words) or words[at].startswith("-"):
+        index += 1 if sign else 2
+    if index >= len(arguments) or arguments[index].startswith("-"):
         # No command follows, or a flag that only the viewer has.
-        return words
-    rest = words[at:]
-    end = rest.index("--") if "--" in rest else len(rest)
-    return [*rest[:end], *flags, *rest[end:]]
+        return arguments
+    remaining = arguments[index:]
+    end = remaining.index("--") if "--" in remaining else len(remaining)
+    return [*remaining[:end], *flags, *remaining[end:]]
 
 
 class SectionOption(click.Option):
-    """An option that stands in a section of the help."""
+    """An option that the help lists in a section of its own."""
 
     def __init__(self, *args: Any, section: str, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -51,7 +53,7 @@ class SectionOption(click.Option):
 
 
 def option_in(section: str) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
-    """Return what declares an option of a section, as `click.option` does."""
+    """Return a replacement of `click.option` whose options are listed in a section of the help."""
 
     def option(*names: str, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return click.option(*names, cls=SectionOption, section=section, **options)
@@ -79,20 +81,20 @@ def _write_options(
                 formatter.write_dl(records)
 
 
-def _refuse_empty(command: click.Command, ctx: click.Context, *, empty_means: bool) -> None:
-    """Raise for an option whose value is empty: a variable that is not set is not "all" of it.
+def _refuse_empty(command: click.Command, ctx: click.Context, *, allows_empty: bool) -> None:
+    """Raise an error for an option with an empty value: an unset variable does not mean all.
 
-    `empty_means`: of this command an empty value means something, but of its connection.
+    `allows_empty`: an empty value is allowed, except for connection options.
     """
     for option in command.params:
         name = option.name or ""
         value = ctx.params.get(name)
         is_empty = value == "" or (isinstance(value, tuple) and "" in value)
-        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not (given and isinstance(option, click.Option)) or option.flag_value == "":
+        is_given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not (is_given and isinstance(option, click.Option)) or option.flag_value == "":
             # The last may stand without a value, which is read as an empty one.
             continue
-        if is_empty and not (empty_means and _section_of(option) != CONNECTION):
+        if is_empty and not (allows_empty and _section_of(option) != CONNECTION):
             raise UsageError(
                 f"{option.opts[0]} is empty: give it a value, or leave the option out"
             )
@@ -101,8 +103,8 @@ def _refuse_empty(command: click.Command, ctx: click.Context, *, empty_means: bo
 class Command(click.Command):
     """A command with sections and examples in its help."""
 
-    empty_means = False
-    """Whether an empty value of its options means something: that a setting is removed."""
+    allows_empty = False
+    """Whether an empty value of its options is allowed, and removes a setting."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*args, **options)
@@ -110,9 +112,13 @@ class Command(click.Command):
         """Complete command lines."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; the error for a flag of the connection says why there is none."""
+        """Return the remaining arguments.
+
+        Raises UsageError for an option with an empty value, and for a connection flag of a command
+        that does not connect, with the reason.
+        """
         try:
-            left = super().parse_args(ctx, args)
+            remaining = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if error.option_name not in _CONNECTION_FLAGS:
                 raise
@@ -121,17 +127,17 @@ class Command(click.Command):
                 "option"
             )
             raise click.UsageError(text, ctx) from None
-        _refuse_empty(self, ctx, empty_means=self.empty_means)
-        return left
+        _refuse_empty(self, ctx, allows_empty=self.allows_empty)
+        return remaining
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by section, then the examples."""
+        """Write the options into the help by section, then the examples."""
         _write_options(self, ctx, formatter)
         _write_examples(self.examples, formatter)
 
 
 class Group(click.Group):
-    """A group with sections and examples in its help, of such commands."""
+    """A group whose commands are of class `Command`, with sections and examples in its help."""
 
     command_class = Command
     group_class = type
@@ -142,26 +148,61 @@ class Group(click.Group):
         """Complete command lines."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; flags of the connection may stand before the command."""
-        left = super().parse_args(ctx, _with_flags_behind(args))
-        _refuse_empty(self, ctx, empty_means=False)
-        return left
+        """Return the remaining arguments; connection flags may precede the command."""
+        remaining = super().parse_args(ctx, _move_connection_flags(args))
+        _refuse_empty(self, ctx, allows_empty=False)
+        return remaining
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by section, the commands, then the examples."""
+        """Write the options into the help by section, then the commands and the examples."""
         _write_options(self, ctx, formatter)
         self.format_commands(ctx, formatter)
         _write_examples(self.examples, formatter)
 
 
-class Edit(Command):
-    """A command of which an empty value removes what was set."""
+class LazyGroup(Group):
+    """A group that imports a command only when it is run or its help is read."""
 
-    empty_means = True
+    def __init__(self, *args: Any, targets: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._targets = targets
+        """Name of a command → `module:function`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, ordered, without importing them."""
+        return sorted({*self.commands, *self._targets})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the command of a name; None if there is none."""
+        if cmd_name not in self._targets:
+            return super().get_command(ctx, cmd_name)
+        module, function = self._targets[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), function)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return name, command and remaining arguments of a command line.
+
+        Raises NoSuchCommand with similar names.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            raise NoSuchCommand(
+                error.command_name, possibilities=self.list_commands(ctx), ctx=ctx
+            ) from None
+
+
+class Edit(Command):
+    """A command in which an empty value removes a setting."""
+
+    allows_empty = True
 
 
 def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
-    """Write complete command lines, each on a line of its own."""
+    """Write complete command lines, each on its own line."""
     if examples:
         with formatter.section("Examples"):
             for example in examples:
@@ -169,6 +210,9 @@ def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> 
 
 
 def command(name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Command]:
-    """Return what makes a command of a function, as `click.command` does."""
+    """Return a decorator that creates a `Command` from a function.
+
+    `name` is that of the function by default; `options` are as of `click.command`.
+    """
     options.setdefault("cls", Command)
     return click.command(name, **options)

@@ -1,4 +1,4 @@
-"""`natstui servers`, `balance` and `meta`: the servers of the system, and who leads what."""
+"""`natstui servers`, `balance` and `meta`: the servers of the system, and their leaders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from natstui.clean import clean_line
 from natstui.cli.manage.options import argument_options
 from natstui.cli.manage.writing import (
     change_flags,
-    confirmation,
+    confirm_name,
     refuse_read_only,
     run_with_writer,
 )
@@ -23,7 +23,7 @@ from natstui.cli.sections import Group, command
 from natstui.cli.text_table import hanging, stdout_width, table, text_column
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
-from natstui.errors import RequestFailed
+from natstui.errors import Interrupted, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
@@ -40,7 +40,13 @@ from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import System
 from natstui.model.columns.servers import SERVER_COLUMNS, ServerRow
 from natstui.model.records.system import RemoveServer
-from natstui.model.servers.balance import Move, Plan, named, planned, uneven_text
+from natstui.model.servers.balance import (
+    Move,
+    Plan,
+    groups_of_kind,
+    leader_counts_text,
+    plan_moves,
+)
 from natstui.model.servers.server import Servers, Storage, rates_between
 from natstui.model.servers.words import (
     account_text,
@@ -58,20 +64,20 @@ if TYPE_CHECKING:
 Rates = Mapping[str, Traffic]
 
 _COLUMNS = {column.key: column for column in SERVER_COLUMNS}
-_FIRST = {
+_SERVER_COLUMNS = {
     "name": 0, "version": 3, "cluster": 4, "uptime": 2, "cpu": 1, "memory": 1, "conns": 0,
     "subs": 6, "slow": 2, "routes": 8,
 }  # fmt: skip
-"""Column → its place among those that are left out where space is short; 0: it never is."""
-_TOTALS = {"in": 7, "in_total": 9, "out": 7, "out_total": 9}
-_RATES = {"in_s": 3, "in_b": 7, "out_s": 3, "out_b": 7}
-_JETSTREAM = {
+"""Column → drop order where space is short; 0: never dropped."""
+_TOTAL_COLUMNS = {"in": 7, "in_total": 9, "out": 7, "out_total": 9}
+_RATE_COLUMNS = {"in_s": 3, "in_b": 7, "out_s": 3, "out_b": 7}
+_JETSTREAM_COLUMNS = {
     "file": 2, "reserved": 6, "free": 2, "store": 8, "memory_free": 9, "ha": 5,
     "streams_led": 1, "consumers_led": 1, "inflight": 6, "errors": 7, "meta": 2,
 }  # fmt: skip
-_ROUNDS = 3
-"""A leader may have gone elsewhere than planned: then what is left is planned once more."""
-_KINDS = ("stream", "consumer")
+_MOST_ROUNDS = 3
+"""Number of planning rounds: a leader may move elsewhere than planned."""
+_LEADER_KINDS = ("stream", "consumer")
 
 
 @command()
@@ -88,85 +94,106 @@ def servers(
 
     Lists the accounts, too. All details need the system account or the monitoring ports of
     [system]. Without them, prints names, versions, and the connections and traffic of your own
-    account, and how to see more.
+    account, and how to see more. Exit code: 4 if [system] or monitoring ports are set, and none of
+    them could be read.
     """
-    from natstui.cli.connected import waited_for
+    from natstui.cli.connected import await_with_progress
 
     for_s = None if for_text is None else reading_seconds(for_text, "--for")
-    seen, rates = asyncio.run(waited_for(_look(connection, for_s)))
-    if not seen.rows:
-        raise RequestFailed("; ".join(f"{it.what}: {it.reason}" for it in seen.missing))
+    servers_read, rates = asyncio.run(await_with_progress(_read_servers(connection, for_s)))
+    if not servers_read.rows:
+        raise RequestFailed(
+            "; ".join(f"{missing.what}: {missing.reason}" for missing in servers_read.missing)
+        )
     if as_json:
-        click.echo(servers_json(seen, rates))
-        return
-    for line in server_lines(seen, rates, stdout_width()):
-        click.echo(line)
+        click.echo(servers_json(servers_read, rates))
+    else:
+        for line in server_lines(servers_read, rates, stdout_width()):
+            click.echo(line)
+    is_source_named = connection.system is not None or bool(connection.monitoring)
+    if is_source_named and servers_read.source == "account":
+        unread = " and ".join(missing.what for missing in servers_read.missing)
+        raise RequestFailed(f"not read: {unread}; what is printed is from your account")
 
 
-async def _look(
+async def _read_servers(
     connection: Connection, for_s: float | None
 ) -> tuple[Servers, Mapping[str, Traffic] | None]:
     client = await connect(connection)
     system = System(connection, client)
     try:
         asking = Asking(client)
-        first = await read_servers(asking, system)
+        first_reading = await read_servers(asking, system)
         if for_s is None:
-            return first, None
+            return first_reading, None
         await asyncio.sleep(for_s)
-        then = await read_servers(asking, system)
-        return then, rates_between(first, then)
+        second_reading = await read_servers(asking, system)
+        return second_reading, rates_between(first_reading, second_reading)
     finally:
         await system.close()
         await client.close()
 
 
-def server_lines(seen: Servers, rates: Rates | None, width_cells: int | None) -> list[str]:
-    """Return what was seen as lines: a sentence, the servers, the meta groups, the accounts."""
-    shown = _FIRST | (_TOTALS if rates is None else _RATES) | _JETSTREAM
+def server_lines(servers_read: Servers, rates: Rates | None, width_cells: int | None) -> list[str]:
+    """Return the servers as lines: a sentence, a table, then meta groups, accounts, what is
+    missing.
+
+    `rates` (by server id) are shown per second instead of totals. `width_cells` is the width of
+    the terminal; None: of a pipe, without a limit.
+    """
+    drop_orders = (
+        _SERVER_COLUMNS | (_TOTAL_COLUMNS if rates is None else _RATE_COLUMNS) | _JETSTREAM_COLUMNS
+    )
     columns = [
         text_column(_COLUMNS[key], order, shrinks=key in ("name", "cluster"))
-        for key, order in shown.items()
+        for key, order in drop_orders.items()
     ]
     servers = [
-        ServerRow(server, (rates or {}).get(server.server_id), seen.meta_of(server))
-        for server in seen.rows
+        ServerRow(server, (rates or {}).get(server.server_id), servers_read.meta_of(server))
+        for server in servers_read.rows
     ]
-    rows = [[_COLUMNS[key].text(server) for key in shown] for server in servers]
-    lines = [clean_line(summary(seen)), *table(columns, rows, width_cells)]
-    for meta in seen.metas:
-        text = meta_text(meta, answers=seen.leader_answers(meta))
+    rows = [[_COLUMNS[key].text(server) for key in drop_orders] for server in servers]
+    lines = [clean_line(summary(servers_read)), *table(columns, rows, width_cells)]
+    for meta in servers_read.metas:
+        text = meta_text(meta, answers=servers_read.leader_answers(meta))
         lines += ["", clean_line(f"META GROUP of {meta.cluster}: {text}")]
         lines += [clean_line(f"  {peer.name}: {peer_text(peer)}") for peer in meta.peers]
-    if seen.accounts:
+    if servers_read.accounts:
         lines += ["", "ACCOUNTS"]
         lines += [
-            clean_line(f"  {account.name}: {account_text(account)}") for account in seen.accounts
+            clean_line(f"  {account.name}: {account_text(account)}")
+            for account in servers_read.accounts
         ]
-    if seen.missing:
+    if servers_read.missing:
         lines += ["", "UNAVAILABLE"]
-        for it in seen.missing:
-            lines.append(hanging(clean_line(f"  {it.what}: {it.reason}"), width_cells, 4))
+        for missing in servers_read.missing:
+            lines.append(
+                hanging(clean_line(f"  {missing.what}: {missing.reason}"), width_cells, 4)
+            )
     return lines
 
 
-def servers_json(seen: Servers, rates: Rates | None) -> str:
-    """Return one JSON object, of printable ASCII only; times are UTC microseconds."""
+def servers_json(servers_read: Servers, rates: Rates | None) -> str:
+    """Return the servers as one JSON object of printable ASCII.
+
+    `rates` (by server id) add fields per second, null where they are unknown. Units are in the
+    names; times are UTC µs.
+    """
     rows = []
-    for row in seen.rows:
+    for row in servers_read.rows:
         fields = asdict(row) | {"uptime_s": row.uptime_s}
         if row.jetstream is not None:
             for store in ("memory", "file"):
-                held: Storage = getattr(row.jetstream, store)
-                fields["jetstream"][store]["free_bytes"] = held.free_bytes
+                storage: Storage = getattr(row.jetstream, store)
+                fields["jetstream"][store]["free_bytes"] = storage.free_bytes
         if rates is not None:
-            known = rates.get(row.server_id)
+            traffic = rates.get(row.server_id)
             names = Traffic.__dataclass_fields__
-            fields |= asdict(known) if known is not None else dict.fromkeys(names)
+            fields |= asdict(traffic) if traffic is not None else dict.fromkeys(names)
         rows.append(fields)
-    whole = asdict(seen) | {"rows": rows}
-    whole["servers"] = whole.pop("rows")
-    return json.dumps({"schema": 1, **whole}).replace("\x7f", "\\u007f")
+    values = asdict(servers_read) | {"rows": rows}
+    values["servers"] = values.pop("rows")
+    return json.dumps({"schema": 1, **values}).replace("\x7f", "\\u007f")
 
 
 @command()
@@ -182,7 +209,7 @@ def servers_json(seen: Servers, rates: Rates | None) -> str:
 @change_flags
 @connection_options
 def balance(
-    connection: Connection, dry_run: bool, only: str | None, pause: str, **words: Any
+    connection: Connection, dry_run: bool, only: str | None, pause: str, **flags: Any
 ) -> None:
     """Spread leaders evenly over the servers.
 
@@ -190,12 +217,17 @@ def balance(
     that is up to date; no data moves, and publishers wait for a moment. Ctrl-C stops between two
     moves; the moves done are printed and in the journal.
     """
-    pause_s, kinds = reading_seconds(pause, "--pause"), [only[:-1]] if only else list(_KINDS)
-    as_json = words["as_json"]
+    pause_s, kinds = (
+        reading_seconds(pause, "--pause"),
+        [only[:-1]] if only else list(_LEADER_KINDS),
+    )
+    as_json = flags["as_json"]
     if not dry_run:
-        refuse_read_only(connection, words["read_only"])
-    place, plans = run_with_writer(connection, True, lambda writer: _read_plans(writer, kinds))
-    moves = _moves(plans)
+        refuse_read_only(connection, flags["read_only"])
+    owner_text, plans = run_with_writer(
+        connection, True, lambda writer: _read_plans(writer, kinds)
+    )
+    moves = _moves_of(plans)
     if not as_json:
         _print_plan(plans)
     if dry_run or not moves:
@@ -204,83 +236,92 @@ def balance(
         if moves:
             click.get_current_context().exit(1)
         return
-    question = f"this will move {counted(len(moves), 'leader')} of {place}"
-    yes, confirm = words["yes"], words["confirm"]
-    confirmation(connection, place, clean_line(question), yes=yes, confirm=confirm)
-    done: list[str] = []
+    question = f"this will move {counted(len(moves), 'leader')} of {owner_text}"
+    yes, confirm = flags["yes"], flags["confirm"]
+    confirm_name(connection, owner_text, clean_line(question), yes=yes, confirm=confirm)
+    moved_texts: list[str] = []
 
-    async def work(writer: Writer) -> tuple[list[Plan], bool]:
-        return await _balance(writer, kinds, pause_s, done, quiet=as_json)
+    async def work(writer: Writer) -> tuple[list[Plan], int | None]:
+        return await _move_leaders(writer, kinds, pause_s, moved_texts, quiet=as_json)
 
-    after, stopped = run_with_writer(connection, words["read_only"], work, prints=True)
+    remaining_plans, signal_number = run_with_writer(
+        connection, flags["read_only"], work, prints=True
+    )
     if as_json:
-        click.echo(_balance_json(plans, done, after))
+        click.echo(_balance_json(plans, moved_texts, remaining_plans))
     else:
-        _print_end(after, len(done), stopped=stopped)
-    if stopped or _moves(after):
+        _print_result(remaining_plans, len(moved_texts), is_stopped=signal_number is not None)
+    if signal_number is not None:
+        raise Interrupted("the balance was stopped", signal_number)
+    if _moves_of(remaining_plans):
         click.get_current_context().exit(1)
 
 
 async def _read_plans(writer: Writer, kinds: Sequence[str]) -> tuple[str, list[Plan]]:
-    """Return the name of what is balanced, and a plan of each kind."""
+    """Return the name of the balanced system or account, and a plan of each kind."""
     return writer.client.link.cluster or "balance", await _plans(writer, kinds)
 
 
 async def _plans(writer: Writer, kinds: Sequence[str]) -> list[Plan]:
     groups = await read_groups(writer.client)
-    return [planned(named(groups, kind)) for kind in kinds]
+    return [plan_moves(groups_of_kind(groups, kind)) for kind in kinds]
 
 
-def _moves(plans: Sequence[Plan]) -> tuple[Move, ...]:
+def _moves_of(plans: Sequence[Plan]) -> tuple[Move, ...]:
     return tuple(move for plan in plans for move in plan.moves)
 
 
-async def _balance(
-    writer: Writer, kinds: Sequence[str], pause_s: float, done: list[str], *, quiet: bool
-) -> tuple[list[Plan], bool]:
-    """Carry out plans until there is nothing to move; return what is left, and whether stopped."""
+async def _move_leaders(
+    writer: Writer, kinds: Sequence[str], pause_s: float, moved_texts: list[str], *, quiet: bool
+) -> tuple[list[Plan], int | None]:
+    """Execute plans until there is nothing to move; return the remaining plans.
+
+    Also returns the signal that stopped it, None when none did.
+    """
     stop = stopped_by_signal()
 
-    def told(sentence: str) -> None:
-        done.append(sentence)
+    def print_move(sentence: str) -> None:
+        moved_texts.append(sentence)
         if not quiet:
             click.echo(clean_line(sentence))
 
-    for _ in range(_ROUNDS):
-        moves = _moves(await _plans(writer, kinds))
+    for _ in range(_MOST_ROUNDS):
+        moves = _moves_of(await _plans(writer, kinds))
         if not moves:
             break
-        await carry_out(writer, moves, pause_s, stop, told)
+        await carry_out(writer, moves, pause_s, stop, print_move)
         if stop.is_set():
             break
-    return await _plans(writer, kinds), stop.is_set()
+    return await _plans(writer, kinds), stop.signal_number if stop.is_set() else None
 
 
 def _print_plan(plans: Sequence[Plan]) -> None:
     for plan in plans:
         if plan.before_count:
-            click.echo(clean_line(f"leaders: {uneven_text(plan.before_count)}"))
+            click.echo(clean_line(f"leaders: {leader_counts_text(plan.before_count)}"))
         if plan.leaderless_count:
             click.echo(f"skipped because they have no leader: {plan.leaderless_count}")
         for move in plan.moves:
             click.echo(clean_line(f"  {move.text}"))
         if plan.moves:
-            click.echo(clean_line(f"afterwards: {uneven_text(plan.after_count)}"))
-    if not _moves(plans):
+            click.echo(clean_line(f"afterwards: {leader_counts_text(plan.after_count)}"))
+    if not _moves_of(plans):
         click.echo("nothing to move: the leaders are already even, as far as replicas allow")
 
 
-def _print_end(after: Sequence[Plan], tried_count: int, *, stopped: bool) -> None:
-    left = len(_moves(after))
-    head = "stopped: " if stopped else ""
-    click.echo(f"{head}{counted(tried_count, 'move')} done, {left} left to do")
-    for plan in after:
+def _print_result(remaining_plans: Sequence[Plan], moves_count: int, *, is_stopped: bool) -> None:
+    left_count = len(_moves_of(remaining_plans))
+    stopped_text = "stopped: " if is_stopped else ""
+    click.echo(f"{stopped_text}{counted(moves_count, 'move')} done, {left_count} left to do")
+    for plan in remaining_plans:
         if plan.before_count:
-            click.echo(clean_line(f"leaders now: {uneven_text(plan.before_count)}"))
+            click.echo(clean_line(f"leaders now: {leader_counts_text(plan.before_count)}"))
 
 
-def _balance_json(plans: Sequence[Plan], done: Sequence[str], after: Sequence[Plan] | None) -> str:
-    whole: dict[str, object] = {
+def _balance_json(
+    plans: Sequence[Plan], moved_texts: Sequence[str], remaining_plans: Sequence[Plan] | None
+) -> str:
+    values: dict[str, object] = {
         "schema": 1,
         "moves": [
             {
@@ -289,15 +330,15 @@ def _balance_json(plans: Sequence[Plan], done: Sequence[str], after: Sequence[Pl
                 "from": move.group.leader,
                 "to": move.to,
             }
-            for move in _moves(plans)
+            for move in _moves_of(plans)
         ],
         "before": [plan.before_count for plan in plans],
         "planned": [plan.after_count for plan in plans],
-        "done": list(done),
+        "done": list(moved_texts),
     }
-    if after is not None:
-        whole["after"] = [plan.before_count for plan in after]
-    return json.dumps(whole).replace("\x7f", "\\u007f")
+    if remaining_plans is not None:
+        values["after"] = [plan.before_count for plan in remaining_plans]
+    return json.dumps(values).replace("\x7f", "\\u007f")
 
 
 @click.group(cls=Group)
@@ -309,33 +350,40 @@ def meta() -> None:
 @argument_options("step_down_meta")
 @change_flags
 @connection_options
-def step_down(connection: Connection, asked: dict[str, Any], **words: Any) -> None:
+def step_down(connection: Connection, arguments: dict[str, Any], **flags: Any) -> None:
     """Elect another leader of the meta group.
 
     Needs the system account. During the election, streams and consumers cannot be created or
     changed; messages still flow.
     """
-    refuse_read_only(connection, words["read_only"])
-    text = asyncio.run(_step_down(connection, asked.get("preferred"), words))
+    refuse_read_only(connection, flags["read_only"])
+    text = asyncio.run(_step_down(connection, arguments.get("preferred"), flags))
     click.echo(clean_line(text))
 
 
-async def _step_down(connection: Connection, preferred: str | None, words: dict[str, Any]) -> str:
+async def _step_down(
+    connection: Connection, preferred_server: str | None, flags: dict[str, Any]
+) -> str:
     system = System(connection)
     try:
         # Who may not ask the system account is told so before anything is asked of him.
         await system.client()
-        found = await read_meta(system)
-        where = f" to {preferred}" if preferred else ""
-        question = f"this will step down {found.leader or 'nobody'} from {found.cluster}{where}"
-        confirmed = words["confirm"]
+        meta_group = await read_meta(system)
+        target_text = f" to {preferred_server}" if preferred_server else ""
+        question = (
+            f"this will step down {meta_group.leader or 'nobody'} from "
+            f"{meta_group.cluster}{target_text}"
+        )
+        confirmed_name = flags["confirm"]
         if connection.production:
-            confirmed = await asyncio.to_thread(
-                confirmation, connection, found.cluster, clean_line(question),
-                yes=words["yes"], confirm=confirmed,
+            confirmed_name = await asyncio.to_thread(
+                confirm_name, connection, meta_group.cluster, clean_line(question),
+                yes=flags["yes"], confirm=confirmed_name,
             )  # fmt: skip
         writer = Writer(await system.client(), Journal())
-        return await step_down_meta(writer, system, StepDown(found, preferred, confirmed))
+        return await step_down_meta(
+            writer, system, StepDown(meta_group, preferred_server, confirmed_name)
+        )
     finally:
         await system.close()
 
@@ -344,26 +392,26 @@ async def _step_down(connection: Connection, preferred: str | None, words: dict[
 @click.argument("node", metavar="SERVER")
 @change_flags
 @connection_options
-def peer_remove(connection: Connection, node: str, **words: Any) -> None:
+def peer_remove(connection: Connection, node: str, **flags: Any) -> None:
     """Remove a lost server from the meta group.
 
     SERVER is a server that will not come back. Needs the system account. Replicas on SERVER are
     recreated on other servers, if there are enough. A server that still replies is not removed.
     SERVER may rejoin later only with an empty store.
     """
-    refuse_read_only(connection, words["read_only"])
-    click.echo(clean_line(asyncio.run(_peer_remove(connection, node, words))))
+    refuse_read_only(connection, flags["read_only"])
+    click.echo(clean_line(asyncio.run(_peer_remove(connection, node, flags))))
 
 
-async def _peer_remove(connection: Connection, server: str, words: dict[str, Any]) -> str:
+async def _peer_remove(connection: Connection, server: str, flags: dict[str, Any]) -> str:
     system = System(connection)
     try:
         meta = await meta_without(await system.client(), system, server)
         question = clean_line(removal_question(meta, server))
-        confirmed = await asyncio.to_thread(
-            confirmation, connection, server, question, yes=words["yes"], confirm=words["confirm"]
+        confirmed_name = await asyncio.to_thread(
+            confirm_name, connection, server, question, yes=flags["yes"], confirm=flags["confirm"]
         )
         writer = Writer(await system.client(), Journal())
-        return await remove_server(writer, system, RemoveServer(0, server, confirmed))
+        return await remove_server(writer, system, RemoveServer(0, server, confirmed_name))
     finally:
         await system.close()

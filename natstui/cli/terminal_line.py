@@ -1,4 +1,4 @@
-"""A line of the terminal that shows how far something is, and is rewritten."""
+"""Sentences and progress on stderr, beside the output."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ import click
 from natstui.clean import clean_line
 
 
+def print_stderr(text: str) -> None:
+    """Print a sentence to stderr after `natstui:`, on one line and without control characters."""
+    click.echo(clean_line(f"natstui: {text}"), err=True)
+
+
 class TerminalLine:
-    """A line at stderr that is cleared at the end; nothing where stderr is no terminal."""
+    """A context manager: a line at stderr that is cleared at the end; empty if that is no
+    terminal.
+    """
 
     def __init__(self, every_s: float = 0.0) -> None:
-        """`every_s` is how long a text stays at least."""
+        """Create without a text; `every_s` is the minimum time that a text is shown."""
         self._is_shown = sys.stderr.isatty()
         self._every_s = every_s
         self._text = ""
@@ -27,17 +34,20 @@ class TerminalLine:
     def __exit__(self, *_: object) -> None:
         self.clear()
 
-    def show(self, text: str, *, at_once: bool = False) -> None:
-        """Show another text; `at_once` shows it also where the one before is still new."""
+    def show(self, text: str, *, immediately: bool = False) -> None:
+        """Replace the line by a text.
+
+        A new text within `every_s` of the last one is left out, unless it is `immediately`.
+        """
         now_mono_s = time.monotonic()
-        is_new = now_mono_s - self._shown_mono_s < self._every_s and not at_once
+        is_new = now_mono_s - self._shown_mono_s < self._every_s and not immediately
         if not self._is_shown or is_new or text == self._text:
             return
         self._text, self._shown_mono_s = text, now_mono_s
         click.echo(f"\r\x1b[K{clean_line(text)}", err=True, nl=False)
 
     def clear(self) -> None:
-        """Clear the line."""
+        """Remove the line from the terminal."""
         if self._text:
             self._text = ""
             click.echo("\r\x1b[K", err=True, nl=False)

@@ -20,7 +20,7 @@ _BOXED_GAP = " │ "
 _EDGES_CELLS = 4
 _NARROWEST_CELLS = 8
 _WIDEST_CELLS = 255
-"""No name of a stream or consumer is longer; one long value must not pad every other row."""
+"""Maximum width of a cell: one long value must not pad every other row."""
 COLOURS: Mapping[str, str] = {"ok": "green", "warn": "yellow", "bad": "red"}
 """Level of a status → its colour on a terminal."""
 _SEVERITIES = {"CRITICAL": "red", "WARNING": "yellow"}
@@ -28,15 +28,15 @@ _SEVERITIES = {"CRITICAL": "red", "WARNING": "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, and what happens to it where space is short."""
+    """A column: its title, and how it is reduced where space is short."""
 
     title: str
     numeric: bool = True
-    """Numbers are aligned to the right."""
+    """Whether it is aligned to the right."""
     drop_order: int = 0
-    """The column with the highest number is left out first; one with 0 never is."""
+    """The column with the highest number is dropped first; one with 0 never is."""
     shrinks: bool = False
-    """It may be cut, ending in `…`."""
+    """Whether it may be cut, ending in `…`."""
     colours: Mapping[str, str] = field(default_factory=dict)
     """Text of a cell → its colour on a terminal."""
 
@@ -44,69 +44,80 @@ class Column:
 def text_column(
     column: EntityColumn[Any], drop_order: int = 0, *, shrinks: bool = False
 ) -> Column:
-    """Return how a column of an entity is shown here."""
+    """Return the column of a text table for the column of an entity: its title and alignment.
+
+    `drop_order` and `shrinks` are as of `Column`.
+    """
     return Column(column.title, column.numeric, drop_order, shrinks)
 
 
 def stdout_width() -> int | None:
-    """Return the columns of the terminal on stdout; None when it is a pipe or a file."""
+    """Return the width of the terminal on stdout in cells; None if it is a pipe or a file."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
-    """Return the lines of a text; a line too long for the width continues below its value."""
+    """Return a text wrapped at `width_cells`, with continued lines indented by `indent_cells`.
+
+    None: of a pipe, which gets the text unchanged.
+    """
     if width_cells is None:
         return text
     indent = " " * indent_cells
     lines = [
-        textwrap.wrap(one, max(width_cells, 2 * indent_cells), subsequent_indent=indent) or [""]
-        for one in text.split("\n")
+        textwrap.wrap(text_line, max(width_cells, 2 * indent_cells), subsequent_indent=indent)
+        or [""]
+        for text_line in text.split("\n")
     ]
     return "\n".join(part for parts in lines for part in parts)
 
 
 def severities_coloured(text: str) -> str:
-    """Return a text whose lines that begin with a severity begin in its colour."""
+    """Return a text with the severity at the start of a line in colour, as ANSI codes."""
     lines = []
     for line in text.split("\n"):
-        word, space, rest = line.partition(" ")
-        colour = _SEVERITIES.get(word)
-        lines.append(line if colour is None else click.style(word, fg=colour) + space + rest)
+        severity, space, rest_of_line = line.partition(" ")
+        colour = _SEVERITIES.get(severity)
+        lines.append(
+            line if colour is None else click.style(severity, fg=colour) + space + rest_of_line
+        )
     return "\n".join(lines)
 
 
 def cells_count(text: str) -> int:
-    """Return how many terminal cells a text takes."""
+    """Return the width of a text in terminal cells: wide characters take 2, marks 0."""
     if text.isascii():
         return len(text)
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    marks = sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
-    return len(text) + wide - marks
+    wide_count = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    marks_count = sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
+    return len(text) + wide_count - marks_count
 
 
 def cut(text: str, most_cells: int) -> str:
-    """Return a text of at most so many cells, ending in `…` when it lost something."""
+    """Return a text of `most_cells` terminal cells at most, ending in `…` if it was cut."""
     if cells_count(text) <= most_cells:
         return text
-    kept = ""
+    fitting = ""
     for character in text:
-        if cells_count(kept + character) >= most_cells:
+        if cells_count(fitting + character) >= most_cells:
             break
-        kept += character
-    return kept + "…"
+        fitting += character
+    return fitting + "…"
 
 
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width_cells: int | None
 ) -> list[str]:
-    """Return the lines of a table, its titles first; None for a width is that of a pipe.
+    """Return the lines of a table with its titles; every cell becomes one line without control
+    codes.
 
-    Every cell becomes one harmless line of bounded length. On a terminal titles are bold, and a
-    box is around it as `nats` draws it.
+    `rows` have a text for each of `columns`. On a terminal of `width_cells`, titles are bold in a
+    box as `nats` draws it, and columns are dropped or cut until it fits. None: of a pipe, with
+    neither box nor limit.
     """
     grid = [[column.title for column in columns]]
     grid += [[cut(clean_line(text), _WIDEST_CELLS) for text in row] for row in rows]
-    widths = [max(cells_count(row[place]) for row in grid) for place in range(len(columns))]
+    widths = [max(cells_count(row[index]) for row in grid) for index in range(len(columns))]
     if width_cells is not None:
         _narrow(columns, widths, width_cells)
     if width_cells is None:
@@ -117,7 +128,7 @@ def table(
 def _boxed(
     columns: Sequence[Column], grid: Sequence[Sequence[str]], widths: Sequence[int]
 ) -> list[str]:
-    """Return the lines of a table in a box, its first row the titles."""
+    """Return the lines of a table in a box; its first row has the titles."""
     bars = ["─" * width for width in widths if width]
     titles = [click.style(title, bold=True) for title in _cells(columns, grid[0], widths)]
     rows = [_cells(columns, row, widths, is_coloured=True) for row in grid[1:]]
@@ -130,41 +141,44 @@ def _boxed(
     ]
 
 
-def _total(widths: Sequence[int]) -> int:
-    """Return the width of a table in a box: only on a terminal is it limited."""
+def _box_width(widths: Sequence[int]) -> int:
+    """Return the width of a table in a box."""
     columns_count = sum(width > 0 for width in widths)
     return sum(widths) + len(_BOXED_GAP) * (columns_count - 1) + _EDGES_CELLS
 
 
 def _narrow(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
-    """Drop columns, then cut those that may be cut, until the table fits. Dropped: width 0."""
-    places = sorted(range(len(columns)), key=lambda place: -columns[place].drop_order)
-    for place in places:
-        if _least(columns, widths) <= width_cells or not columns[place].drop_order:
+    """Drop columns, then cut those that may be cut, until the table fits. Dropped columns have
+    width 0.
+    """
+    indexes = sorted(range(len(columns)), key=lambda index: -columns[index].drop_order)
+    for index in indexes:
+        if _least_width(columns, widths) <= width_cells or not columns[index].drop_order:
             break
-        widths[place] = 0
-    while _total(widths) > width_cells:
-        cuttable = _shrinkable(columns, widths)
-        if not cuttable:
+        widths[index] = 0
+    while _box_width(widths) > width_cells:
+        cuttable_indexes = _shrinkable(columns, widths)
+        if not cuttable_indexes:
             return
-        place = max(cuttable, key=widths.__getitem__)
-        widths[place] = max(_NARROWEST_CELLS, widths[place] - _total(widths) + width_cells)
+        index = max(cuttable_indexes, key=widths.__getitem__)
+        widths[index] = max(_NARROWEST_CELLS, widths[index] - _box_width(widths) + width_cells)
 
 
 def _shrinkable(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
     return [
-        place
-        for place, column in enumerate(columns)
-        if column.shrinks and widths[place] > _NARROWEST_CELLS
+        index
+        for index, column in enumerate(columns)
+        if column.shrinks and widths[index] > _NARROWEST_CELLS
     ]
 
 
-def _least(columns: Sequence[Column], widths: Sequence[int]) -> int:
-    """Return the width of the table when everything is cut that may be cut."""
-    cuttable = set(_shrinkable(columns, widths))
-    return _total(
-        [2 * _NARROWEST_CELLS if p in cuttable and w > 2 * _NARROWEST_CELLS else w
-         for p, w in enumerate(widths)]
+def _least_width(columns: Sequence[Column], widths: Sequence[int]) -> int:
+    """Return the width of the table after cutting everything that may be cut."""
+    cuttable_indexes = set(_shrinkable(columns, widths))
+    return _box_width(
+        [2 * _NARROWEST_CELLS if index in cuttable_indexes and width > 2 * _NARROWEST_CELLS
+         else width
+         for index, width in enumerate(widths)]
     )  # fmt: skip
 
 
@@ -181,24 +195,29 @@ def _cells(
         if width:
             colour = column.colours.get(text) if is_coloured else None
             text = cut(text, width)
-            pad = " " * (width - cells_count(text))
+            padding = " " * (width - cells_count(text))
             text = text if colour is None else click.style(text, fg=colour)
-            cells.append(pad + text if column.numeric else text + pad)
+            cells.append(padding + text if column.numeric else text + padding)
     return cells
 
 
-def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]], words_count: int) -> None:
-    """Print a plain table: so many columns of words at the left, then numbers."""
+def print_rows(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], text_columns_count: int
+) -> None:
+    """Print a table: `text_columns_count` columns of text at the left, then columns of numbers.
+
+    `titles` are the titles, `rows` have a text for each.
+    """
     columns = [
-        Column(head, numeric=place >= words_count, shrinks=0 < place < words_count)
-        for place, head in enumerate(heads)
+        Column(title, numeric=index >= text_columns_count, shrinks=0 < index < text_columns_count)
+        for index, title in enumerate(titles)
     ]
     for line in table(columns, rows, stdout_width()):
         click.echo(line)
 
 
 def print_fields(values: Mapping[str, str]) -> None:
-    """Print label and value, one per line."""
+    """Print label and value, one field per line, with the values aligned."""
     labels = [clean_line(label) for label in values]
     width = max(map(len, labels), default=0)
     for label, text in zip(labels, values.values(), strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Secret:
-    """A text that nothing prints: it shows stars until `reveal()` is called."""
+    """A text that is never printed: it shows stars until `reveal()` is called."""
 
     __slots__ = ("_text",)
 
@@ -34,7 +34,9 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """One way to one NATS system, all references resolved; at most one kind of identity is set."""
+    """A connection to a NATS system, with all references resolved; at most one kind of identity is
+    set.
+    """
 
     servers: tuple[str, ...] = ("nats://127.0.0.1:4222",)
     """Addresses, tried in order."""
@@ -60,71 +62,75 @@ class Connection:
     tls_required: bool = False
     """Send nothing unless the connection is encrypted."""
     tls_first: bool = False
-    """Start with the TLS handshake, before the server says anything."""
+    """Start with the TLS handshake, before the server's INFO."""
 
     inbox_prefix: str = "_INBOX"
     domain: str | None = None
     """JetStream domain; wins over `api_prefix`."""
     api_prefix: str | None = None
     event_prefix: str | None = None
-    """Where advisories and metrics come from, when it is not `$JS.EVENT`."""
+    """Prefix of advisories and metrics, if it is not `$JS.EVENT`."""
 
     client_name: str = "natstui"
     """The name that the server's list of connections shows."""
     connect_timeout_s: float = 8.0
-    """Until the connection is usable, all addresses together."""
+    """Timeout for connecting, all addresses together."""
     request_timeout_s: float = 5.0
     list_timeout_s: float = 6.0
-    """For STREAM.LIST and CONSUMER.LIST, which a server with a node down answers after 4 s."""
+    """Timeout of STREAM.LIST and CONSUMER.LIST, which a server with a node down answers
+    after 4 s.
+    """
 
     label: str | None = None
-    """Name of the context or profile it came from, shown to people."""
+    """Name of its context or profile, shown to people."""
     read_only: bool = False
     """Refuse everything that changes the server."""
     production: bool = False
-    """Ask twice before anything that changes the server."""
+    """Require a confirmation before anything that changes the server."""
     account: str | None = None
-    """Another account, which is only watched: as the system account or the ports tell of it."""
+    """Another account, which is only watched through the system account or monitoring ports."""
     colour: str | None = None
     """Colour that marks this system on the screen."""
     system: Connection | None = None
-    """The same servers as a user of the system account; never handed to a child process."""
+    """The same servers as a user of the system account; never passed to a child process."""
     monitoring: tuple[str, ...] = ()
     """Addresses of the servers' monitoring ports."""
 
     @property
     def js_api_prefix(self) -> str:
-        """Return where the JetStream API listens, as `$JS.API`."""
+        """Return the prefix of the JetStream API, as `$JS.API`."""
         if self.domain:
             return f"$JS.{self.domain}.API"
         return self.api_prefix or "$JS.API"
 
     @property
     def js_event_prefix(self) -> str:
-        """Return where JetStream announces, as `$JS.EVENT`."""
+        """Return the prefix of JetStream events, as `$JS.EVENT`."""
         return self.event_prefix or "$JS.EVENT"
 
     @property
     def wants_tls(self) -> bool:
         """Return whether an unencrypted connection must be refused."""
-        asked = self.tls_required or self.tls_first or bool(self.ca or self.cert)
-        return asked or any(server.startswith(("tls://", "wss://")) for server in self.servers)
+        is_required = self.tls_required or self.tls_first or bool(self.ca or self.cert)
+        return is_required or any(
+            server.startswith(("tls://", "wss://")) for server in self.servers
+        )
 
     @property
     def target(self) -> str:
-        """Return what this connects to, for people, without any secret."""
-        first, *others = [server.rpartition("@")[2] or server for server in self.servers]
-        place = first.partition("://")[2] or first
-        place = f"{place} (+{len(others)})" if others else place
-        return f"{self.label} · {place}" if self.label else place
+        """Return the target of the connection for people, without any secret."""
+        first, *other_servers = [server.rpartition("@")[2] or server for server in self.servers]
+        address = first.partition("://")[2] or first
+        address = f"{address} (+{len(other_servers)})" if other_servers else address
+        return f"{self.label} · {address}" if self.label else address
 
     def to_line(self) -> str:
-        """Return one line of JSON *with* the secrets, for the stdin of our own child process."""
+        """Return one line of JSON *with* the secrets, for the stdin of a child process."""
         values: dict[str, Any] = {}
         # What works for the user needs no more rights than the user has.
-        alone = dataclasses.replace(self, system=None)
+        without_system = dataclasses.replace(self, system=None)
         for field in dataclasses.fields(self):
-            value = getattr(alone, field.name)
+            value = getattr(without_system, field.name)
             values[field.name] = {"secret": value.reveal()} if isinstance(value, Secret) else value
         return json.dumps(values)
 

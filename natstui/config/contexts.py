@@ -1,4 +1,4 @@
-"""Contexts of the NATS CLI, read and written where it keeps them, for their owner alone."""
+"""Contexts of the NATS CLI, read and written in its folder, with access for their owner only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from natstui.clean import clean_line
 from natstui.config.references import nsc_profile
 from natstui.errors import UsageError
-from natstui.files import complete_file, read_plain, writing
+from natstui.files import changing, complete_file, read_plain, writing
 from natstui.parsing import parse_json
 from natstui.paths import private_folder, user_path
 
@@ -45,7 +45,9 @@ _UNSUPPORTED = {
     "windows_ca_certs_match": "the Windows certificate store",
 }
 MOST_BYTES = 1024 * 1024
-"""Of a file of the NATS CLI."""
+"""Limit of a context file."""
+_LONGEST_NAME_BYTES = 200
+"""Limit of a context's name: file systems allow 255 bytes, also for its temporary file."""
 _COLOURS = {"red", "green", "yellow", "blue", "magenta", "cyan"}
 SECRET_FIELDS = ("password", "token", "user_jwt", "user_seed")
 _IDENTITIES = (
@@ -55,12 +57,14 @@ _IDENTITIES = (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A context of the NATS CLI, under the names of our settings; references are not resolved."""
+    """A context of the NATS CLI, with the names of natstui's settings; references are not
+    resolved.
+    """
 
     name: str
     path: Path
     fields: dict[str, Any]
-    """Only what the context sets."""
+    """The fields that the context sets."""
 
 
 def nats_folder() -> Path:
@@ -90,15 +94,14 @@ def known_contexts() -> list[str]:
 def load_context(name: str) -> Context:
     """Return a context by its name, or by the path of its `.json` file.
 
-    Raises UsageError when there is none, when it is not JSON, or when it asks for what natstui
-    cannot do.
+    Raises UsageError when it does not exist, is not JSON, or requires an unsupported feature.
     """
     path, values = _values(name)
     return Context(context_name(name), path, _fields(values, path))
 
 
 def context_servers(name: str) -> str:
-    """Return the addresses in a context as its file has them; raises UsageError without a file."""
+    """Return the addresses in a context file; raises UsageError without a file."""
     _, values = _values(name)
     return str(values.get("url") or "")
 
@@ -119,29 +122,34 @@ def _values(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def context_name(text: str) -> str:
-    """Return the name of a context that is given by its name or by the path of its file."""
+    """Return the name of a context from its name or the path of its file."""
     return Path(text).stem if text.endswith(".json") else text
 
 
 def context_path(name: str) -> Path:
-    """Return where a context is; raises UsageError for a name that leads out of the folder."""
+    """Return the path of a context; raises UsageError for a name that leads out of the folder."""
     if not name or ".." in name or "/" in name or "\\" in name or name.endswith(".json"):
         raise UsageError(f"{clean_line(name)!r} is not a name of a context, nor a .json file")
+    if len(os.fsencode(name)) > _LONGEST_NAME_BYTES:
+        raise UsageError(
+            f"a name of a context has at most {_LONGEST_NAME_BYTES} bytes, not "
+            f"{len(os.fsencode(name)):,}"
+        )
     return nats_folder() / "context" / f"{name}.json"
 
 
 def _unknown(name: str, path: Path) -> str:
-    near = difflib.get_close_matches(name, known_contexts(), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    similar = difflib.get_close_matches(name, known_contexts(), n=1)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
     return f"there is no NATS CLI context {clean_line(name)!r} ({path}){hint}"
 
 
 def _fields(values: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Return the values of a context under the names of our settings."""
-    for field, what in _UNSUPPORTED.items():
+    """Return the values of a context with the names of natstui's settings."""
+    for field, feature in _UNSUPPORTED.items():
         if values.get(field):
             raise UsageError(
-                f"the context {path} needs {what} ({field}), which natstui does not support"
+                f"the context {path} needs {feature} ({field}), which natstui does not support"
             )
     fields = {ours: values[theirs] for theirs, ours in _FIELDS.items() if values.get(theirs)}
     for name, value in fields.items():
@@ -158,42 +166,55 @@ def _fields(values: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def read_fields(name: str) -> dict[str, Any]:
-    """Return all fields of a context as its file has them; raises UsageError."""
+    """Return all fields of a context file; raises UsageError."""
     load_context(name)
-    found: dict[str, Any] = parse_json(read_plain(context_path(name), MOST_BYTES))
-    return found
+    fields: dict[str, Any] = parse_json(read_plain(context_path(name), MOST_BYTES))
+    return fields
 
 
 def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
-    """Make a context, or change fields of one; an empty text takes a field away.
+    """Create a context, or change fields of one; an empty text removes a field.
 
-    What natstui does not know stays as it is. Another identity replaces the one before. Raises
-    UsageError for a name that is taken, or is none, and for values that nothing could use.
+    Unknown fields are kept. A new identity replaces the previous one. Raises UsageError for an
+    existing or invalid name, and for invalid values.
     """
     path = context_path(name)
+    if not new:
+        # Of one that does not exist, no folder is created.
+        _values(name)
+    with _changing_contexts():
+        _write_context(name, path, changes, new=new)
+    return path
+
+
+def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bool) -> None:
     if new and path.exists():
         raise UsageError(f"there is a context {clean_line(name)!r} already: use edit")
     fields = {} if new else read_fields(name)
-    named = [group for group in _IDENTITIES if any(changes.get(field) for field in group)]
-    if len(named) > 1:
-        words = ", ".join(group[0] for group in named)
-        raise UsageError(f"a context has only one identity, not several: {words}")
-    if named:
-        fields |= {field: "" for group in _IDENTITIES if group not in named for field in group
-                   if fields.get(field)}  # fmt: skip
+    given_groups = [group for group in _IDENTITIES if any(changes.get(field) for field in group)]
+    if len(given_groups) > 1:
+        group_names = ", ".join(group[0] for group in given_groups)
+        raise UsageError(f"a context has only one identity, not several: {group_names}")
+    if given_groups:
+        fields |= {
+            field: ""
+            for group in _IDENTITIES
+            if group not in given_groups
+            for field in group
+            if fields.get(field)
+        }
     fields |= changes
     with _refusals_of(path):
         text = json.dumps({"description": "", "url": "", **fields}, indent=2)
         _write(path, text, replaces=not new)
-    return path
 
 
 def select_context(name: str) -> str | None:
-    """Let a context be the one of the NATS CLI and of natstui; return the one before."""
+    """Select a context for the NATS CLI and natstui; return the previous one."""
     load_context(name)
-    before = selected_context()
     folder = nats_folder()
-    with _refusals_of(folder):
+    with _changing_contexts(), _refusals_of(folder):
+        before = selected_context()
         # First what may be refused: nothing has changed then.
         _write(folder / "context.txt", name)
         if before is not None and before != name:
@@ -202,19 +223,30 @@ def select_context(name: str) -> str | None:
 
 
 def remove_context(name: str) -> None:
-    """Remove a context; raises UsageError for the one that is selected, as the NATS CLI does."""
+    """Remove a context; raises UsageError for the selected one, as the NATS CLI does."""
     path = context_path(name)
     if not path.is_file():
         load_context(name)
-    if selected_context() == name:
-        raise UsageError(f"{clean_line(name)!r} is selected: select another one first")
-    with _refusals_of(path):
+    with _changing_contexts(), _refusals_of(path):
+        if selected_context() == name:
+            raise UsageError(f"{clean_line(name)!r} is selected: select another one first")
         path.unlink()
 
 
 @contextmanager
+def _changing_contexts() -> Iterator[None]:
+    """Let no other process of natstui change the contexts, and which is selected, in the block."""
+    folder = nats_folder()
+    with ExitStack() as locks:
+        with _refusals_of(folder):
+            private_folder(folder)
+            locks.enter_context(changing(folder))
+        yield
+
+
+@contextmanager
 def _refusals_of(path: Path) -> Iterator[None]:
-    """Turn what a file system refuses, and what it cannot hold, into UsageError or WriteFailed."""
+    """Turn errors of the file system into UsageError or WriteFailed."""
     try:
         with writing(path):
             yield
@@ -223,9 +255,9 @@ def _refusals_of(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, text: str, *, replaces: bool = True) -> None:
-    """Write a file complete or not at all, for its owner alone.
+    """Write a file completely or not at all, with access for its owner only.
 
-    A link to a file is written through; one that leads to no file is refused, as a link to itself.
+    A link to a file is written through; a link to a missing file or to itself is refused.
     """
     private_folder(path.parent)
     target = Path(os.path.realpath(path)) if replaces and path.is_file() else path

@@ -16,12 +16,12 @@ _DEFAULT = "default"
 _REFERENCES = ("file://", "env://", "op://", "nsc://")
 
 Row = tuple[str, Any, str]
-"""Key, value without any secret (None is not set), origin."""
+"""Key, value without any secret (None if unset), origin."""
 
 
-def effective(loaded: LoadedSettings, named: ConnectionNames) -> Iterator[Row]:
-    """Yield every effective setting; the connection is the one that `named` selects."""
-    layer = resolve(loaded, named).layer
+def effective(loaded_settings: LoadedSettings, connection_names: ConnectionNames) -> Iterator[Row]:
+    """Yield every effective setting; the connection is the one that `connection_names` selects."""
+    layer = resolve(loaded_settings, connection_names).layer
     for name, field in DefaultConnection.model_fields.items():
         key = f"connection.{name}"
         if name in layer:
@@ -32,45 +32,49 @@ def effective(loaded: LoadedSettings, named: ConnectionNames) -> Iterator[Row]:
             default = examples[0] if name in _HAVE_DEFAULTS else None
             yield key, default, _DEFAULT
         else:
-            value = getattr(loaded.settings.connection, name)
-            yield key, value, loaded.origins.get(key, _DEFAULT)
+            value = getattr(loaded_settings.settings.connection, name)
+            yield key, value, loaded_settings.origins.get(key, _DEFAULT)
     for part in Settings.model_fields:
         if part != "connection":
-            yield from _part_rows(part, loaded)
+            yield from _part_rows(part, loaded_settings)
 
 
 _HAVE_DEFAULTS = ("server", "tls", "tls_first", "inbox_prefix", "read_only", "production")
 
 
-def _part_rows(part: str, loaded: LoadedSettings) -> Iterator[Row]:
+def _part_rows(part: str, loaded_settings: LoadedSettings) -> Iterator[Row]:
     if part in NAMED:
-        for table, settings in getattr(loaded.settings, part).items():
+        for table, settings in getattr(loaded_settings.settings, part).items():
             for name in settings.model_fields_set:
                 key = f"{part}.{table}.{name}"
                 value = getattr(settings, name)
                 if isinstance(value, System):
-                    yield from _system_rows(key, value, loaded)
+                    yield from _system_rows(key, value, loaded_settings)
                 else:
-                    yield key, _shown(name, value), loaded.origins.get(key, _DEFAULT)
+                    yield key, _shown(name, value), loaded_settings.origins.get(key, _DEFAULT)
         return
     if part == "system":
-        yield from _system_rows(part, loaded.settings.system, loaded)
+        yield from _system_rows(part, loaded_settings.settings.system, loaded_settings)
         return
-    for name, value in getattr(loaded.settings, part):
+    for name, value in getattr(loaded_settings.settings, part):
         key = f"{part}.{name}"
-        origins = (of for at, of in loaded.origins.items() if f"{at}.".startswith(f"{key}."))
+        origins = (
+            of
+            for origin, of in loaded_settings.origins.items()
+            if f"{origin}.".startswith(f"{key}.")
+        )
         yield key, value, next(origins, _DEFAULT)
 
 
-def _system_rows(prefix: str, system: System, loaded: LoadedSettings) -> Iterator[Row]:
+def _system_rows(prefix: str, system: System, loaded_settings: LoadedSettings) -> Iterator[Row]:
     for name, value in system:
         key = f"{prefix}.{name}"
-        shown = None if value is None else _shown(name, value)
-        yield key, shown, loaded.origins.get(key, _DEFAULT)
+        shown_value = None if value is None else _shown(name, value)
+        yield key, shown_value, loaded_settings.origins.get(key, _DEFAULT)
 
 
 def _shown(name: str, value: Any) -> Any:
-    """Return a value for people: references stay, secrets do not."""
+    """Return a value for people, with references but without secrets."""
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if name in SECRETS:
         return text if text.startswith(_REFERENCES) else STARS
@@ -84,15 +88,15 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def _host_of(url: str) -> str:
-    """Return a URL up to its host: of webhooks all that follows may be the secret."""
-    scheme, mark, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    shown = _without_user(f"{scheme}{mark}{place.partition('?')[0]}")
-    return f"{shown}/{STARS}" if (slash and path) or "?" in place else shown
+    """Return a URL up to its host: the path of a webhook may be a secret."""
+    scheme, mark, rest_of_url = url.partition("://")
+    host, slash, path = rest_of_url.partition("/")
+    safe_url = _without_user(f"{scheme}{mark}{host.partition('?')[0]}")
+    return f"{safe_url}/{STARS}" if (slash and path) or "?" in host else safe_url
 
 
 def _without_user(address: str) -> str:
     """Return an address with stars for its user and password."""
-    scheme, mark, rest = address.rpartition("://")
-    _, at, place = rest.rpartition("@")
-    return f"{scheme}{mark}{STARS}@{place}" if at else address
+    scheme, mark, rest_of_url = address.rpartition("://")
+    _, at_sign, host = rest_of_url.rpartition("@")
+    return f"{scheme}{mark}{STARS}@{host}" if at_sign else address

@@ -26,7 +26,7 @@ _UNITS = {"_per_s": "per second", "_s": "seconds", "_bytes": "bytes", "_percent"
 
 
 def example_text() -> str:
-    """Return the whole example; it is valid TOML and changes nothing when it is used."""
+    """Return the entire example; it is valid TOML and changes nothing when it is used."""
     parts, meanings = [_HEAD], read_meanings(Settings)
     for name, field in Settings.model_fields.items():
         lines = _named_lines(name) if name in NAMED else _part_lines(name, field)
@@ -35,7 +35,7 @@ def example_text() -> str:
 
 
 def read_meanings(part: type[BaseModel]) -> dict[str, str]:
-    """Return the sentence below each field of a part, those of its bases first.
+    """Return the docstring of each field of a part, with those of its bases first.
 
     pydantic would read the source, too, but at every start of natstui.
     """
@@ -72,14 +72,14 @@ _OF_PROFILE = (
 
 
 def _named_lines(name: str) -> Iterator[str]:
-    """Show one of the tables that have names, commented out: there is none by default."""
+    """Yield an example of a table with a user's name, commented out: there is none by default."""
     example, part = NAMED[name]
     meanings = read_meanings(part)
     yield f"# [{name}.{example}]"
     for key, setting in part.model_fields.items():
         if part is not Profile or key in _OF_PROFILE:
-            *words, line = _setting_lines(key, meanings[key], setting)
-            yield from words
+            *comment_lines, line = _setting_lines(key, meanings[key], setting)
+            yield from comment_lines
             yield line if line.startswith("# ") else f"# {line}"
 
 
@@ -98,7 +98,9 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {toml_value(of)}" for key, of in value.items()) + " }"
+        return (
+            "{ " + ", ".join(f"{key} = {toml_value(item)}" for key, item in value.items()) + " }"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml_value, value)) + "]"
     if isinstance(value, int | float):

@@ -25,7 +25,7 @@ FILE_VARIABLE = "NATSTUI_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings, and where each value that is not a default came from."""
+    """Settings, and the origin of each value that is not a default."""
 
     settings: Settings
     file: Path
@@ -35,7 +35,7 @@ class LoadedSettings:
 
 
 def default_file() -> Path:
-    """Return where the settings are: `config.toml` in the platform's configuration folder."""
+    """Return the default settings file: `config.toml` in the platform's configuration folder."""
     return user_config_path("natstui") / "config.toml"
 
 
@@ -45,11 +45,11 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     A file that is named must exist; the default one need not. Raises UsageError naming the file
     or variable, the key, and the nearest valid name.
     """
-    named = str(file) if file else os.environ.get(FILE_VARIABLE)
+    given_path = str(file) if file else os.environ.get(FILE_VARIABLE)
     _refuse_unknown_variables()
     _refuse_what_is_no_json()
-    path = user_path(named) if named else default_file()
-    values = _read(path, must_exist=bool(named))
+    path = user_path(given_path) if given_path else default_file()
+    values = _read(path, must_exist=bool(given_path))
     layers: dict[str, Mapping[str, Any]] = {str(path): values}
 
     class Layered(Settings):
@@ -68,7 +68,7 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     try:
         settings = Layered(**(flags or {}))
     except ValidationError as error:
-        raise UsageError(_complaint(error, path, values)) from error
+        raise UsageError(_error_text(error, path, values)) from error
     origins = {key: str(path) for key, _ in _leaves(values)}
     origins.update({key: variable(key) for key, _ in _leaves(layers["environment"])})
     origins.update({key: "flag" for key, _ in _leaves(flags or {})})
@@ -82,28 +82,28 @@ def variable(key: str) -> str:
 
 def _refuse_unknown_variables() -> None:
     """Raise UsageError for a NATSTUI_* variable that is no setting: it may be a typing error."""
-    known = {FILE_VARIABLE}
+    known_variables = {FILE_VARIABLE}
     for part, field in Settings.model_fields.items():
-        known.add(variable(part))
-        known.update(
+        known_variables.add(variable(part))
+        known_variables.update(
             variable(f"{part}.{key}") for key in getattr(field.annotation, "model_fields", ())
         )
     for given in os.environ:
         # Their case does not matter where they are read.
         name = given.upper()
-        if name.startswith("NATSTUI_") and name not in known:
+        if name.startswith("NATSTUI_") and name not in known_variables:
             table = name.removeprefix("NATSTUI_").partition("_")[0].lower()
             if table in _REMOVED:
                 raise UsageError(
                     f"the environment variable {clean_line(name)} was removed: {_REMOVED[table]}"
                 )
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            similar = difflib.get_close_matches(name, known_variables, n=1)
+            hint = f"; did you mean {similar[0]!r}?" if similar else ""
             raise UsageError(f"the environment variable {clean_line(name)} is not a setting{hint}")
 
 
 def _refuse_what_is_no_json() -> None:
-    """Raise UsageError for the variable of a table or list of settings that does not hold one."""
+    """Raise UsageError if the variable of a table or list is no JSON of that kind."""
     texts = {name.upper(): text for name, text in os.environ.items()}
     for part, field in Settings.model_fields.items():
         fields = getattr(field.annotation, "model_fields", {})
@@ -119,11 +119,11 @@ def _refuse_what_is_no_json() -> None:
             try:
                 value = parse_json(text)
             except ValueError as error:
-                what = clean_line(str(error))
-                raise UsageError(f"{name} must be JSON, and is not: {what}") from error
+                expected = clean_line(str(error))
+                raise UsageError(f"{name} must be JSON, and is not: {expected}") from error
             if not isinstance(value, kind):
-                what = "an object" if kind is dict else "a list"
-                raise UsageError(f"{name} must be {what} of JSON")
+                expected = "an object" if kind is dict else "a list"
+                raise UsageError(f"{name} must be {expected} of JSON")
 
 
 def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:
@@ -149,31 +149,31 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 _REMOVED = {"analysis": "Spark is started when an analysis is requested"}
-"""Tables of older versions, and what takes their place."""
+"""Tables of older versions, and their replacement."""
 
 
-def _complaint(error: ValidationError, path: Path, values: Mapping[str, Any]) -> str:
-    """Return one sentence on the first thing that is wrong."""
+def _error_text(error: ValidationError, path: Path, values: Mapping[str, Any]) -> str:
+    """Return one sentence about the first error."""
     first = error.errors(include_url=False, include_input=False)[0]
-    words = [clean_line(str(word)) for word in first["loc"]]
-    key = ".".join(words)
-    place = f"{path}: {key}" if _has(values, words) else variable(key)
+    location = [clean_line(str(part_of_location)) for part_of_location in first["loc"]]
+    key = ".".join(location)
+    source = f"{path}: {key}" if _has(values, location) else variable(key)
     if first["type"] != "extra_forbidden":
-        return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
-    if words[0] in _REMOVED:
-        return f"{place} was removed: {_REMOVED[words[0]]}"
-    near = difflib.get_close_matches(words[-1], _valid_names(words[:-1]), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"{place} is not a setting{hint}"
+        return f"{source}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    if location[0] in _REMOVED:
+        return f"{source} was removed: {_REMOVED[location[0]]}"
+    similar = difflib.get_close_matches(location[-1], _valid_names(location[:-1]), n=1)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    return f"{source} is not a setting{hint}"
 
 
-def _has(values: Mapping[str, Any], words: list[str]) -> bool:
-    """Return whether the file is where this key came from."""
-    here: Any = values
-    for word in words:
-        if not isinstance(here, Mapping) or word not in here:
+def _has(values: Mapping[str, Any], key_path: list[str]) -> bool:
+    """Return whether a key comes from the file."""
+    value: Any = values
+    for key in key_path:
+        if not isinstance(value, Mapping) or key not in value:
             return False
-        here = here[word]
+        value = value[key]
     return True
 
 

@@ -6,10 +6,10 @@ import base64
 import binascii
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from natstui.children import output_of
 from natstui.clean import clean_line
 from natstui.errors import UsageError
 from natstui.files import MOST_TEXT_BYTES, read_given
@@ -24,11 +24,18 @@ def expand(path: str) -> str:
     return os.path.expanduser(os.path.expandvars(path))
 
 
-def file_of(reference: str) -> str | None:
-    """Return the path a reference to a file means; None when it is another kind of reference."""
-    if reference.startswith("file://"):
-        return expand(reference.removeprefix("file://"))
-    return None if _scheme(reference) else expand(reference)
+def file_or_secret(reference: str) -> tuple[str | None, str | None]:
+    """Return the path of a reference to a file, or the secret of any other reference.
+
+    A path without a scheme is a reference to a file, too. A FIFO or a pipe of a shell is read
+    here: it can be read only once, and each connection reads a file again. Raises UsageError.
+    """
+    if not _scheme(reference):
+        reference = f"file://{reference}"
+    if not reference.startswith("file://"):
+        return None, resolve_secret(reference)
+    path = expand(reference.removeprefix("file://"))
+    return (None, _read_file(reference)) if Path(path).is_fifo() else (path, None)
 
 
 def resolve_secret(reference: str) -> str:
@@ -45,8 +52,8 @@ def resolve_secret(reference: str) -> str:
 def _scheme(reference: str) -> str | None:
     scheme = reference.partition(":")[0].lower()
     separator = ":" if scheme == "data" else "://"
-    known = scheme in _READERS and reference[len(scheme) :].startswith(separator)
-    return scheme if known else None
+    is_reference = scheme in _READERS and reference[len(scheme) :].startswith(separator)
+    return scheme if is_reference else None
 
 
 def _read_file(reference: str) -> str:
@@ -69,7 +76,9 @@ def _read_environment(reference: str) -> str:
 
 def _read_data(reference: str) -> str:
     header, comma, payload = reference.removeprefix("data:").partition(",")
-    if not comma or "base64" not in [word.strip() for word in header.split(";")]:
+    if not comma or "base64" not in [
+        part_of_header.strip() for part_of_header in header.split(";")
+    ]:
         raise UsageError("a data: reference is written data:;base64,…")
     try:
         return base64.b64decode(payload, validate=True).decode()
@@ -96,8 +105,10 @@ _READERS: dict[str, Callable[[str], str]] = {
 
 
 def nsc_profile(reference: str) -> tuple[str, str | None]:
-    """Return the creds file, and the servers if it names any, of `nsc://operator/account/user`."""
-    output = run_tool(reference, "nsc", "generate", "profile", reference.removeprefix("nsc://"))
+    """Return the creds file, and the servers if any, of `nsc://operator/account/user`."""
+    output = run_tool(
+        reference, "nsc", "generate", "profile", f"nsc://{reference.removeprefix('nsc://')}"
+    )
     try:
         profile = parse_json(output)
         creds, services = profile.get("user_creds"), profile.get("operator", {}).get("service")
@@ -109,24 +120,18 @@ def nsc_profile(reference: str) -> tuple[str, str | None]:
 
 
 def run_tool(reference: str, *command: str) -> str:
-    """Return what a tool prints about a reference; raises UsageError with its complaint."""
+    """Return the output of a tool for a reference; raises UsageError with its error."""
     tool = shutil.which(command[0])
     if tool is None:
         raise UsageError(f"{reference} needs the tool {command[0]!r}, which is not installed")
     try:
-        done = subprocess.run(
-            [tool, *command[1:]],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TOOL_S,
-            check=True,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UsageError(f"{reference}: {command[0]} did not end within {_TOOL_S:g} s") from error
-    except subprocess.CalledProcessError as error:
-        words = clean_line(" ".join(error.stderr.split())[:200])
-        raise UsageError(f"{reference}: {command[0]} failed: {words}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{reference}: {command[0]} cannot be used: {error}") from error
-    return done.stdout
+        result = output_of([tool, *command[1:]], _TOOL_S)
+        if result.returncode:
+            error_text = clean_line(" ".join(result.stderr.decode(errors="replace").split())[:200])
+            raise UsageError(f"{reference}: {command[0]} failed: {error_text}")
+        return result.stdout.decode()
+    except OSError as error:
+        reason = error.strerror or error
+        raise UsageError(f"{reference}: {command[0]} cannot be used: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{reference}: the output of {command[0]} is not text") from error

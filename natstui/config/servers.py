@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Thread
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 
 _DEFAULT_PORTS = {"nats": 4222, "tls": 4222, "ws": 80, "wss": 443}
@@ -20,10 +29,10 @@ class Address:
     tls: bool
     user: str | None = None
     password: str | None = None
-    """None with a user: the user is a token."""
+    """None with a user means that the user is a token."""
     websocket: bool = False
     path: str = ""
-    """Of a WebSocket behind a proxy, as `/nats`."""
+    """Path of a WebSocket behind a proxy, as `/nats`."""
 
     @property
     def url(self) -> str:
@@ -47,8 +56,8 @@ def parse_servers(servers: tuple[str, ...]) -> tuple[Address, ...]:
     addresses = tuple(parse_server(entry) for entry in entries if entry)
     if not addresses:
         raise UsageError("no server address is given; write one as nats://host:4222")
-    who = {(a.user, a.password) for a in addresses if a.user is not None}
-    if len(who) > 1:
+    identities = {(a.user, a.password) for a in addresses if a.user is not None}
+    if len(identities) > 1:
         raise UsageError(
             "the server addresses name different users; give user and password once, as settings"
         )
@@ -57,20 +66,24 @@ def parse_servers(servers: tuple[str, ...]) -> tuple[Address, ...]:
 
 def parse_server(entry: str) -> Address:
     """Return one address; the scheme and the port may be left out."""
-    shown = clean_line(without_secrets(entry))
+    safe_address = clean_line(without_secrets(entry))
     try:
         url = urlsplit(entry if "://" in entry else f"nats://{entry}")
         host, port = url.hostname, url.port
     except ValueError:
         # Not what Python says, which shows a piece: it may be one of the password.
-        why = "the port is not a number"
+        reason = "the port is not a number"
         if "@" in entry:
-            why += "; in a user and a password / is written as %2F, # as %23, ? as %3F, : as %3A"
-        raise UsageError(f"the server address {shown!r} is not valid: {why}") from None
+            reason += (
+                "; in a user and a password / is written as %2F, # as %23, ? as %3F, : as %3A"
+            )
+        raise UsageError(f"the server address {safe_address!r} is not valid: {reason}") from None
     if url.scheme not in _DEFAULT_PORTS:
-        raise UsageError(f"{shown!r}: an address starts with nats://, tls://, ws:// or wss://")
+        raise UsageError(
+            f"{safe_address!r}: an address starts with nats://, tls://, ws:// or wss://"
+        )
     if not host or any(character.isspace() for character in host):
-        raise UsageError(f"the server address {shown!r} names no host")
+        raise UsageError(f"the server address {safe_address!r} names no host")
     websocket = url.scheme in ("ws", "wss")
     return Address(
         host=host,
@@ -83,7 +96,114 @@ def parse_server(entry: str) -> Address:
     )
 
 
+_RESOLVE_TIMEOUT_S = 2.0
+"""Timeout for resolving names; without an address by then, a name counts as another host."""
+
+
+def same_systems(own: Collection[Address], others: Mapping[str, Collection[Address]]) -> set[str]:
+    """Return the names in `others` with a server of `own`: the same host and the same port.
+
+    Hosts with different names are the same if they resolve to a common IP address.
+    """
+    ports = {address.port for address in own}
+    candidates = {
+        name: [address for address in addresses if address.port in ports]
+        for name, addresses in others.items()
+    }
+    hosts = {address.host for addresses in candidates.values() for address in addresses}
+    ips = _resolve_hosts(hosts | {address.host for address in own}) if hosts else {}
+    ends = {(ip, address.port) for address in own for ip in ips.get(address.host, ())}
+    return {
+        name
+        for name, addresses in candidates.items()
+        if any((ip, address.port) in ends for address in addresses for ip in ips[address.host])
+    }
+
+
+def _resolve_hosts(hosts: Collection[str]) -> dict[str, set[str]]:
+    """Return host → its name and the IP addresses to which it resolves."""
+    ips = {host: {host} for host in hosts}
+
+    def look_up(host: str) -> None:
+        with suppress(OSError, UnicodeError):
+            infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            ips[host] |= {_plain_ip(str(end[0])) for *_, end in infos}
+
+    # In threads: a name server that does not reply holds nobody up.
+    threads = [Thread(target=look_up, args=(host,), daemon=True) for host in hosts]
+    for thread in threads:
+        thread.start()
+    until_s = time.monotonic() + _RESOLVE_TIMEOUT_S
+    for thread in threads:
+        thread.join(max(0.0, until_s - time.monotonic()))
+    return {host: set(addresses) for host, addresses in ips.items()}
+
+
+def _plain_ip(text: str) -> str:
+    """Return an IP address in its normal form, with all addresses of this machine as one."""
+    ip = ipaddress.ip_address(text.partition("%")[0])
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    is_own = ip.is_loopback or ip.is_unspecified or _is_of_this_machine(str(ip))
+    return "this machine" if is_own else str(ip)
+
+
+def _is_of_this_machine(ip: str) -> bool:
+    """Return whether this machine has an IP address: only to its own ones a socket is bound."""
+    try:
+        with socket.socket(
+            socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_DGRAM
+        ) as end:
+            end.bind((ip, 0))
+    except OSError:
+        return False
+    return True
+
+
+_INFO_TIMEOUT_S = 2.0
+"""Timeout for the INFO of all addresses together."""
+_INFO_MOST_BYTES = 1 << 20
+
+
+class _Info(msgspec.Struct):
+    connect_urls: tuple[str, ...] = ()
+
+
+def cluster_addresses(own: Collection[Address]) -> tuple[Address, ...]:
+    """Return the servers that the first server of `own` that replies advertises in its INFO.
+
+    Empty if it advertises none, or sends no INFO before TLS; a WebSocket sends none to us.
+    """
+    until_s = time.monotonic() + _INFO_TIMEOUT_S
+    for address in own:
+        if address.websocket:
+            continue
+        with suppress(OSError, UnicodeError, msgspec.DecodeError, RecursionError):
+            line = _first_line(address, until_s)
+            if not line.startswith(b"INFO "):
+                continue
+            addresses = []
+            for url in decoder_of(_Info).decode(line.removeprefix(b"INFO ")).connect_urls:
+                with suppress(UsageError):
+                    addresses.append(parse_server(url))
+            return tuple(addresses)
+    return ()
+
+
+def _first_line(address: Address, until_s: float) -> bytes:
+    """Return what a server sends first, up to the end of its line; raises OSError."""
+    line = b""
+    timeout_s = max(until_s - time.monotonic(), 0.001)
+    with socket.create_connection((address.host, address.port), timeout_s) as end:
+        while not line.endswith(b"\n") and len(line) < _INFO_MOST_BYTES:
+            end.settimeout(max(until_s - time.monotonic(), 0.001))
+            received = end.recv(1 << 16)
+            if not received:
+                break
+            line += received
+    return line
+
+
 def without_secrets(entry: str) -> str:
-    """Return an address without what stands before its last `@`."""
-    scheme, mark, rest = entry.rpartition("://")
-    return scheme + mark + rest.rpartition("@")[2]
+    """Return an address without the text before its last `@`."""
+    scheme, mark, host = entry.rpartition("://")
+    return scheme + mark + host.rpartition("@")[2]

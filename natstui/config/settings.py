@@ -1,4 +1,4 @@
-"""Every setting there is: one frozen part per room, each with its default, unit and meaning."""
+"""Every setting: one frozen part per room, each with its default, unit and meaning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Part(BaseModel):
 
 
 class ConnectionPart(Part):
-    """Where to connect and who to be.
+    """Settings of a connection: addresses, identity, encryption, prefixes and marks.
 
     None is not set: the context or profile decides, else the default that the example shows.
     Secrets may be references: `env://NAME`, `file://PATH`, `data:;base64,…`, `op://…`, `nsc://…`.
@@ -72,7 +72,7 @@ class ConnectionPart(Part):
 
 
 class DefaultConnection(ConnectionPart):
-    """The connection of every command that names no other, and how long to wait."""
+    """The connection of commands that name no other, with timeouts."""
 
     profile: str | None = Field(default=None, examples=["staging"])
     """The profile to use when none is named."""
@@ -83,7 +83,7 @@ class DefaultConnection(ConnectionPart):
 
 
 class System(Part):
-    """Who to be for what only the system account may ask: [system], [profiles.NAME.system].
+    """The identity for requests of the system account: [system], [profiles.NAME.system].
 
     Addresses and encryption are those of the connection, unless a context or server is named.
     """
@@ -177,7 +177,7 @@ class Alert(Part):
     @field_validator("codes")
     @classmethod
     def _known_codes(cls, codes: list[str]) -> list[str]:
-        """Return the codes that are reported; ValueError for one that never was."""
+        """Return the codes; raises ValueError for one that never existed."""
         from natstui.model.findings.catalogue.every import KINDS, successor_of
 
         for code in codes:
@@ -190,7 +190,7 @@ NAMED: dict[str, tuple[str, type[Part]]] = {
     "profiles": ("staging", Profile),
     "alerts": ("orders", Alert),
 }
-"""Parts of the file that hold tables with names of the user: an example, and what each is."""
+"""Tables of the file with names of the user: an example name, and the type of their entries."""
 
 
 class Settings(BaseSettings):

@@ -6,7 +6,7 @@ Each source is a layer; a higher layer overrides a lower one, then references ar
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +15,14 @@ from pydantic import SecretStr
 from natstui.config import Connection, Secret
 from natstui.config.contexts import context_name, context_servers, load_context, selected_context
 from natstui.config.load import LoadedSettings
-from natstui.config.references import expand, file_of, resolve_secret
-from natstui.config.servers import parse_servers
+from natstui.config.references import expand, file_or_secret, resolve_secret
+from natstui.config.servers import Address, cluster_addresses, parse_servers, same_systems
 from natstui.config.settings import ConnectionPart, Profile, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
 Layer = dict[str, tuple[Any, str]]
-"""Setting of a connection → its value and where it came from."""
+"""Setting of a connection → its value and origin."""
 
 IDENTITIES = (
     {"user", "password"},
@@ -46,26 +46,26 @@ _VARIABLES = {
 }
 
 
-def own_layers(loaded: LoadedSettings) -> tuple[Layer, Layer]:
-    """Return `[connection]` as the file has it, and as NATSTUI_CONNECTION_* or flags have it."""
+def own_layers(loaded_settings: LoadedSettings) -> tuple[Layer, Layer]:
+    """Return `[connection]` of the file, and of NATSTUI_CONNECTION_* or flags."""
     file: Layer = {}
     above: Layer = {}
-    for name, (value, _) in part_layer(loaded.settings.connection, "").items():
-        origin = loaded.origins.get(f"connection.{name}", "")
-        layer = file if origin == str(loaded.file) else above
+    for name, (value, _) in part_layer(loaded_settings.settings.connection, "").items():
+        origin = loaded_settings.origins.get(f"connection.{name}", "")
+        layer = file if origin == str(loaded_settings.file) else above
         layer[name] = (value, origin)
     return file, above
 
 
 def part_layer(part: ConnectionPart, origin: str) -> Layer:
-    """Return what a part of the settings sets itself."""
+    """Return the settings of a part that are set."""
     names = [name for name in ConnectionPart.model_fields if name in part.model_fields_set]
     values = {name: getattr(part, name) for name in names}
     return {name: (value, origin) for name, value in values.items() if value is not None}
 
 
 def variables() -> Layer:
-    """Return what the NATS CLI's variables set; a user without a password is a token."""
+    """Return the settings of the NATS CLI's variables; a user without a password is a token."""
     if os.environ.get("NATS_SOCKS_PROXY"):
         raise UsageError("NATS_SOCKS_PROXY is set, and natstui has no SOCKS proxy")
     layer: Layer = {}
@@ -78,7 +78,7 @@ def variables() -> Layer:
 
 
 def override(lower: Layer, higher: Layer) -> None:
-    """Override one layer by a higher one; an identity replaces the whole other identity."""
+    """Override one layer by a higher one; an identity replaces the entire other identity."""
     groups = [group for group in IDENTITIES if group & higher.keys()]
     server = higher.get("server", ("", ""))[0]
     if groups or (server and parse_servers((server,))[0].user is not None):
@@ -89,6 +89,7 @@ def override(lower: Layer, higher: Layer) -> None:
     lower.update(higher)
 
 
+_MARKS = ("read_only", "production")
 SECRETS = ("password", "token", "user_jwt", "user_seed")
 _PLAIN = (
     *("user", "tls_first", "inbox_prefix", "domain", "api_prefix", "event_prefix"),
@@ -97,62 +98,61 @@ _PLAIN = (
 
 
 def connection_of(
-    values: Mapping[str, Any], loaded: LoadedSettings, label: str | None
+    values: Mapping[str, Any], loaded_settings: LoadedSettings, label: str | None
 ) -> Connection:
     """Return the connection with every reference resolved."""
-    settings = loaded.settings
-    found: dict[str, Any] = {name: values[name] for name in _PLAIN if name in values}
+    settings = loaded_settings.settings
+    options: dict[str, Any] = {name: values[name] for name in _PLAIN if name in values}
     for name in SECRETS:
         if name in values:
-            found[name] = Secret(resolve_secret(_revealed(values[name])))
+            options[name] = Secret(resolve_secret(_revealed(values[name])))
     for name in ("creds", "nkey"):
         if name in values:
-            file = file_of(values[name])
-            found[f"{name}_file"] = file
-            found[name] = None if file else Secret(resolve_secret(values[name]))
+            options[f"{name}_file"], secret = file_or_secret(values[name])
+            options[name] = None if secret is None else Secret(secret)
     for name in ("ca", "cert", "key"):
         if name in values:
-            found[name] = expand(values[name])
+            options[name] = expand(values[name])
     if "server" in values:
-        found |= _addresses(values["server"], no_identity=not _identity_of(values))
+        options |= _addresses(values["server"], no_identity=not _identity_of(values))
     if "monitoring" in values:
-        found["monitoring"] = tuple(filter(None, values["monitoring"].split(",")))
+        options["monitoring"] = tuple(filter(None, values["monitoring"].split(",")))
     return Connection(
-        **found,
+        **options,
         tls_required=bool(values.get("tls")),
         connect_timeout_s=settings.connection.connect_timeout_s,
-        request_timeout_s=_request_timeout_s(loaded),
+        request_timeout_s=_request_timeout_s(loaded_settings),
         list_timeout_s=settings.monitor.list_timeout_s,
         label=label,
     )
 
 
 def _identity_of(values: Mapping[str, Any]) -> set[str]:
-    """Return which settings of an identity have a value."""
+    """Return which identity settings have a value."""
     return set().union(*IDENTITIES) & values.keys()
 
 
 def _addresses(server: str, *, no_identity: bool) -> dict[str, Any]:
-    """Return the addresses without users, and the user they name when nothing else does."""
+    """Return the addresses without users, and the user in them if there is no other identity."""
     addresses = parse_servers((server,))
-    found: dict[str, Any] = {"servers": tuple(address.url for address in addresses)}
-    named = next((address for address in addresses if address.user is not None), None)
-    if named is not None and no_identity:
-        if named.password is None:
-            return found | {"token": Secret(named.user or "")}
-        return found | {"user": named.user, "password": Secret(named.password)}
-    return found
+    options: dict[str, Any] = {"servers": tuple(address.url for address in addresses)}
+    with_user = next((address for address in addresses if address.user is not None), None)
+    if with_user is not None and no_identity:
+        if with_user.password is None:
+            return options | {"token": Secret(with_user.user or "")}
+        return options | {"user": with_user.user, "password": Secret(with_user.password)}
+    return options
 
 
 def _revealed(value: str | SecretStr) -> str:
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
-def _request_timeout_s(loaded: LoadedSettings) -> float:
-    """Return our own setting, or NATS_TIMEOUT when only that is set."""
+def _request_timeout_s(loaded_settings: LoadedSettings) -> float:
+    """Return natstui's own setting, or NATS_TIMEOUT when only that is set."""
     text = os.environ.get("NATS_TIMEOUT")
-    if text is None or "connection.request_timeout_s" in loaded.origins:
-        return loaded.settings.connection.request_timeout_s
+    if text is None or "connection.request_timeout_s" in loaded_settings.origins:
+        return loaded_settings.settings.connection.request_timeout_s
     try:
         return parse_duration_ns(text) / 1e9
     except ValueError as error:
@@ -161,22 +161,22 @@ def _request_timeout_s(loaded: LoadedSettings) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionNames:
-    """What the command line says about where to connect."""
+    """The names of context, profile and account on the command line."""
 
     server: str | None = None
     context: str | None = None
     profile: str | None = None
     account: str | None = None
-    """Another account than one's own, to be watched."""
+    """Another account to watch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConnection:
-    """A connection, and where each of its settings came from."""
+    """The chosen context or profile, with the origin of each setting."""
 
     connection: Connection
     layer: Layer
-    """Every setting of a connection that is set, as it is written: references are not resolved."""
+    """Every connection setting that is set, with unresolved references."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,145 +187,195 @@ class _Choice:
     """Whether `[connection]` of the file overrides this layer."""
 
 
-def resolve(loaded: LoadedSettings, named: ConnectionNames) -> ResolvedConnection:
+def resolve(
+    loaded_settings: LoadedSettings, connection_names: ConnectionNames
+) -> ResolvedConnection:
     """Return the one connection that all sources together describe.
 
     Raises UsageError when something named does not exist, contradicts itself or cannot be read.
     """
-    if named.context and named.profile:
+    if connection_names.context and connection_names.profile:
         raise UsageError("--context and --profile both say where to connect: use one of them")
-    file, ours = own_layers(loaded)
+    file, ours = own_layers(loaded_settings)
     theirs = variables()
-    flags: Layer = {"server": (named.server, "--server")} if named.server else {}
-    typed = any("server" in layer for layer in (theirs, ours, flags))
-    choice = _choice(loaded, named, typed)
-    # `read_only` and `production` in the file hold for every target.
-    merged: Layer = {name: file[name] for name in ("read_only", "production") if name in file}
+    flags: Layer = (
+        {"server": (connection_names.server, "--server")} if connection_names.server else {}
+    )
+    has_typed_server = any("server" in layer for layer in (theirs, ours, flags))
+    choice = _choice(loaded_settings, connection_names, has_typed_server)
+    # The marks in the file hold for every target.
+    merged_layer: Layer = {name: file[name] for name in _MARKS if name in file}
     for layer in (choice.layer, file if choice.keeps_file else {}, theirs, ours, flags):
-        override(merged, layer)
-    values = {name: value for name, (value, _) in merged.items()}
-    connection = connection_of(values, loaded, choice.label)
-    if "production" not in merged and (marked_by := _marking_profile(loaded, values, connection)):
-        merged["production"] = (True, f"profile {marked_by}")
-        connection = replace(connection, production=True)
-    asked = _system_settings(loaded, choice)
-    if asked is not None:
-        connection = replace(connection, system=_system_connection(loaded, connection, asked))
-    if named.account is not None:
-        connection = of_account(connection, named.account)
-    return ResolvedConnection(connection, merged)
+        override(merged_layer, layer)
+    values = {name: value for name, (value, _) in merged_layer.items()}
+    connection = connection_of(values, loaded_settings, choice.label)
+    # An explicit "false" for this target alone is an exception.
+    false_in_file = (False, str(loaded_settings.file))
+    open_marks = [m for m in _MARKS if merged_layer.get(m, false_in_file) == false_in_file]
+    marks = _marks(loaded_settings, values, connection, open_marks)
+    merged_layer |= {mark: (True, f"profile {name}") for mark, name in marks.items()}
+    connection = _with_marks(connection, marks)
+    system_settings = _system_settings(loaded_settings, choice)
+    if system_settings is not None:
+        connection = replace(
+            connection, system=_system_connection(loaded_settings, connection, system_settings)
+        )
+    if connection_names.account is not None:
+        connection = of_account(connection, connection_names.account)
+    return ResolvedConnection(connection, merged_layer)
 
 
-def _marking_profile(
-    loaded: LoadedSettings, values: Mapping[str, Any], connection: Connection
-) -> str | None:
-    """Return a profile that marks this system as production, whatever names the system.
+def _marks(
+    loaded_settings: LoadedSettings,
+    values: Mapping[str, Any],
+    connection: Connection,
+    open_marks: Collection[str],
+) -> dict[str, str]:
+    """Return the open marks that profiles set on this system, and the profile that sets each.
 
-    It is the same system where the profile names the same context, or one of the addresses.
+    It is the same system if the profile names the same context, or one of the addresses, also by
+    another name of its host, or another server of the same cluster.
     """
-    places = {address.place for address in parse_servers(connection.servers)}
-    for name, profile in loaded.settings.profiles.items():
-        if not profile.production:
-            continue
-        if profile.context and context_name(profile.context) == values.get("context"):
-            return name
-        if not places.isdisjoint(_places_of(profile)):
-            return name
-    return None
+    marking = {
+        name: profile
+        for name, profile in loaded_settings.settings.profiles.items()
+        if any(getattr(profile, mark) for mark in open_marks)
+    }
+    same = {
+        name
+        for name, profile in marking.items()
+        if profile.context and context_name(profile.context) == values.get("context")
+    }
+    others = {name: _addresses_of(marking[name]) for name in marking.keys() - same}
+    own = parse_servers(connection.servers)
+    same |= same_systems(own, others)
+    elsewhere = {name: others[name] for name in others.keys() - same if others[name]}
+    if elsewhere:
+        same |= same_systems(cluster_addresses(own), elsewhere)
+    return {
+        mark: name
+        for mark in open_marks
+        for name in reversed(marking)
+        if name in same and getattr(marking[name], mark)
+    }
 
 
-def _places_of(profile: Profile) -> set[str]:
-    """Return the addresses that a profile leads to; none of a context that cannot be read."""
+def _with_marks(connection: Connection, marks: Collection[str]) -> Connection:
+    return replace(
+        connection,
+        read_only=connection.read_only or "read_only" in marks,
+        production=connection.production or "production" in marks,
+    )
+
+
+def _addresses_of(profile: Profile) -> tuple[Address, ...]:
+    """Return the addresses of a profile; empty for a context that cannot be read."""
     try:
         servers = profile.server or (context_servers(profile.context) if profile.context else "")
-        return {address.place for address in parse_servers((servers,))} if servers else set()
+        return parse_servers((servers,)) if servers else ()
     except UsageError:
-        return set()
+        return ()
 
 
 def of_account(connection: Connection, account: str) -> Connection:
-    """Return how another account of the same servers is watched: it can only be read.
+    """Return a connection that watches another account of the same servers read-only.
 
-    The system account of [system] tells of it, or the monitoring ports; where neither is named,
-    the connection itself is taken for one of the system account.
+    It uses the system account of [system], or the monitoring ports; without both, the connection
+    itself is assumed to be one of the system account.
     """
     if not account:
         raise UsageError("--account: a name is empty")
-    own = connection.system or (None if connection.monitoring else connection)
+    system_connection = connection.system or (None if connection.monitoring else connection)
     return replace(
         connection,
         account=account,
         label=f"{account} of {connection.label}" if connection.label else account,
         read_only=True,
-        system=own,
+        system=system_connection,
         domain=None,
         api_prefix=None,
     )
 
 
-def _system_settings(loaded: LoadedSettings, choice: _Choice) -> System | None:
-    """Return who to be in the system account; None where nobody said it."""
+def _system_settings(loaded_settings: LoadedSettings, choice: _Choice) -> System | None:
+    """Return the identity in the system account; None if not set."""
     name = choice.layer.get("profile", ("", ""))[0]
-    if name and (own := loaded.settings.profiles[name].system) is not None:
-        return own
-    part = loaded.settings.system
+    if name and (profile_system := loaded_settings.settings.profiles[name].system) is not None:
+        return profile_system
+    part = loaded_settings.settings.system
     # The file's system account belongs to the file's target: no other server gets its secrets.
-    said = [
+    set_names = [
         key for key in part.model_fields_set
-        if choice.keeps_file or loaded.origins.get(f"system.{key}") != str(loaded.file)
+        if choice.keeps_file
+        or loaded_settings.origins.get(f"system.{key}") != str(loaded_settings.file)
     ]  # fmt: skip
-    return System(**{key: getattr(part, key) for key in said}) if said else None
+    return System(**{key: getattr(part, key) for key in set_names}) if set_names else None
 
 
-def _system_connection(loaded: LoadedSettings, main: Connection, asked: System) -> Connection:
+def _system_connection(
+    loaded_settings: LoadedSettings, main: Connection, system_settings: System
+) -> Connection:
     """Return the connection of the system account to the servers of the main one."""
-    layer: Layer = _context(asked.context, "system").layer if asked.context else {}
-    own = {name: getattr(asked, name) for name in System.model_fields}
-    override(layer, {name: (it, "system") for name, it in own.items() if it is not None})
+    layer: Layer = (
+        _context(system_settings.context, "system").layer if system_settings.context else {}
+    )
+    values_by_name = {name: getattr(system_settings, name) for name in System.model_fields}
+    override(
+        layer,
+        {
+            name: (setting, "system")
+            for name, setting in values_by_name.items()
+            if setting is not None
+        },
+    )
     values = {name: value for name, (value, _) in layer.items()}
     if not _identity_of(values):
         raise UsageError("[system] names no user: set context, creds, nkey, or user and password")
-    found = connection_of(values, loaded, main.label)
+    system_connection = connection_of(values, loaded_settings, main.label)
     if "server" in values:
-        return replace(found, read_only=main.read_only, production=main.production)
-    kept = ("servers", "ca", "cert", "key", "tls_required", "tls_first", "inbox_prefix",
+        return replace(system_connection, read_only=main.read_only, production=main.production)
+    inherited = ("servers", "ca", "cert", "key", "tls_required", "tls_first", "inbox_prefix",
             "read_only", "production")  # fmt: skip
-    return replace(found, **{name: getattr(main, name) for name in kept})
+    return replace(system_connection, **{name: getattr(main, name) for name in inherited})
 
 
-def _choice(loaded: LoadedSettings, named: ConnectionNames, typed: bool) -> _Choice:
-    """Choose the context or profile that all other sources override."""
-    own, origins = loaded.settings.connection, loaded.origins
-    if named.profile:
-        return _profile(loaded, named.profile, "--profile")
-    if named.context:
-        return _context(named.context, "--context")
+def _choice(
+    loaded_settings: LoadedSettings, connection_names: ConnectionNames, has_typed_server: bool
+) -> _Choice:
+    """Return the context or profile that all other sources override."""
+    own_settings, origins = loaded_settings.settings.connection, loaded_settings.origins
+    if connection_names.profile:
+        return _profile(loaded_settings, connection_names.profile, "--profile")
+    if connection_names.context:
+        return _context(connection_names.context, "--context")
     from_profile, from_context = (
         origins.get(f"connection.{n}", "") for n in ("profile", "context")
     )
-    file = ("", str(loaded.file))
-    if own.profile and from_profile not in file:
-        return _profile(loaded, own.profile, from_profile)
-    if own.context and from_context not in file:
-        return _context(own.context, from_context)
+    file = ("", str(loaded_settings.file))
+    if own_settings.profile and from_profile not in file:
+        return _profile(loaded_settings, own_settings.profile, from_profile)
+    if own_settings.context and from_context not in file:
+        return _context(own_settings.context, from_context)
     if by_variable := os.environ.get("NATS_CONTEXT"):
         return _context(by_variable, "NATS_CONTEXT")
-    if typed:
-        return _Choice({}, None, keeps_file=not _file_says_where(loaded))
-    if own.profile:
-        return replace(_profile(loaded, own.profile, from_profile), keeps_file=True)
-    if own.context:
-        return replace(_context(own.context, from_context), keeps_file=True)
-    selected = None if own.server else selected_context()
-    if selected:
-        return replace(_context(selected, "selected in the NATS CLI"), keeps_file=True)
+    if has_typed_server:
+        return _Choice({}, None, keeps_file=not _file_says_where(loaded_settings))
+    if own_settings.profile:
+        return replace(
+            _profile(loaded_settings, own_settings.profile, from_profile), keeps_file=True
+        )
+    if own_settings.context:
+        return replace(_context(own_settings.context, from_context), keeps_file=True)
+    selected_name = None if own_settings.server else selected_context()
+    if selected_name:
+        return replace(_context(selected_name, "selected in the NATS CLI"), keeps_file=True)
     return _Choice({}, None, keeps_file=True)
 
 
-def _file_says_where(loaded: LoadedSettings) -> bool:
-    """Return whether the file names a target of its own."""
+def _file_says_where(loaded_settings: LoadedSettings) -> bool:
+    """Return whether the file names its own target."""
     keys = ("connection.server", "connection.context", "connection.profile")
-    return any(loaded.origins.get(key) == str(loaded.file) for key in keys)
+    return any(loaded_settings.origins.get(key) == str(loaded_settings.file) for key in keys)
 
 
 def _context(name: str, why: str) -> _Choice:
@@ -335,33 +385,31 @@ def _context(name: str, why: str) -> _Choice:
     return _Choice(layer | {"context": (context.name, why)}, context.name)
 
 
-def context_alone(loaded: LoadedSettings, name: str) -> Connection:
-    """Return what a context says, whatever the environment says: it names another system.
+def context_alone(loaded_settings: LoadedSettings, name: str) -> Connection:
+    """Return the connection of a context without the environment, which names another system.
 
     Raises UsageError.
     """
-    part, choice = loaded.settings.connection, _context(name, "--to-context")
-    values = {one: value for one, (value, _) in choice.layer.items()}
-    found = connection_of(values, loaded, choice.label)
-    # What was said of every target holds of this one too.
-    return replace(
-        found,
-        read_only=found.read_only or bool(part.read_only),
-        production=found.production
-        or bool(part.production)
-        or _marking_profile(loaded, values, found) is not None,
-    )
+    part, choice = loaded_settings.settings.connection, _context(name, "--to-context")
+    values = {name: value for name, (value, _) in choice.layer.items()}
+    connection_found = connection_of(values, loaded_settings, choice.label)
+    # The marks of every target, and of this system under another name, hold for this one too.
+    marks = {mark for mark in _MARKS if getattr(part, mark)}
+    marks |= _marks(loaded_settings, values, connection_found, _MARKS).keys()
+    return _with_marks(connection_found, marks)
 
 
-def _profile(loaded: LoadedSettings, name: str, why: str) -> _Choice:
+def _profile(loaded_settings: LoadedSettings, name: str, origin: str) -> _Choice:
     """Return a profile, which overrides the context it names."""
-    profiles = loaded.settings.profiles
+    profiles = loaded_settings.settings.profiles
     if name not in profiles:
-        known = ", ".join(sorted(profiles)) or "none at all"
-        raise UsageError(f"{loaded.file} has no profile {name!r}; there is {known}")
+        profile_names = ", ".join(sorted(profiles)) or "none at all"
+        raise UsageError(
+            f"{loaded_settings.file} has no profile {name!r}; there is {profile_names}"
+        )
     profile = profiles[name]
     layer: Layer = {}
     if profile.context:
         layer = _context(profile.context, f"profile {name}").layer
     override(layer, part_layer(profile, f"profile {name}"))
-    return _Choice(layer | {"profile": (name, why)}, profile.label or name)
+    return _Choice(layer | {"profile": (name, origin)}, profile.label or name)

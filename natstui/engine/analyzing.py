@@ -34,14 +34,18 @@ from natstui.session.library import find, session_folders
 _LARGEST_LINE_BYTES = 32 * 1024 * 1024
 _CANCELLED = 130
 _NICE = 3
-"""The child takes every core there is: the engine and the screen go first."""
+"""The nice level of the child: it uses every core, and the engine and the screen have priority."""
 
 
 class Analyzing:
-    """Runs what the viewer asks for; the child ends with the engine, whose pipe it reads."""
+    """Runs the analyses that the viewer requests; a child ends with the engine, whose pipe it
+    reads.
+    """
 
     def __init__(self, sessions: Path, viewer: Sink, newest: Path | None = None) -> None:
-        """`viewer` gets records from a thread. `newest` is what no name means, if known."""
+        """Create without a child; `viewer` receives records from a thread, `newest` is the default
+        session.
+        """
         self._sessions = sessions
         self._viewer = viewer
         self._newest = newest
@@ -62,8 +66,8 @@ class Analyzing:
             self._viewer.add(_failed(command.command_id, None, str(error)))
             self._reply(command, "failed", str(error))
         else:
-            started = isinstance(command, StartAnalysis)
-            self._reply(command, "done", "started" if started else "stopping")
+            is_start = isinstance(command, StartAnalysis)
+            self._reply(command, "done", "started" if is_start else "stopping")
 
     def _reply(
         self, command: AnalysisCommand, status: Literal["done", "refused", "failed"], text: str
@@ -79,13 +83,20 @@ class Analyzing:
         self._stopping = False
         self._child = child = start_child(folder)
         # Python and Spark take a while before the child says anything.
-        begun = (time.time_ns() // 1000, command.command_id, folder.name, "starting Spark")
-        self._viewer.add(AnalysisProgress(*begun, 0, 0, 0, 0))
+        progress_fields = (
+            time.time_ns() // 1000,
+            command.command_id,
+            folder.name,
+            "starting Spark",
+        )
+        self._viewer.add(AnalysisProgress(*progress_fields, 0, 0, 0, 0))
         arguments = (child, command.command_id, folder.name)
         threading.Thread(target=self._follow, args=arguments, name="analysis", daemon=True).start()
 
     def _folder(self, session: str | None) -> Path:
-        """Return the session that is meant; raise UsageError when there is none."""
+        """Return the folder of a session, or of the newest if None; raises UsageError when there
+        is none.
+        """
         if session is not None:
             return find(self._sessions, session).resolve()
         newest = self._newest or next(iter(session_folders(self._sessions)), None)
@@ -102,35 +113,37 @@ class Analyzing:
 
     def _follow(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
         """Add a record for each line of the child, in a thread, until it has ended."""
-        ended = self._end_of(child, run_id, session)
+        final_record = self._end_of(child, run_id, session)
         self._child = None
-        self._viewer.add(ended or _unfinished(run_id, session, cancelled=self._stopping))
+        self._viewer.add(final_record or _unfinished(run_id, session, cancelled=self._stopping))
 
     def _end_of(
         self, child: subprocess.Popen[bytes], run_id: int, session: str
     ) -> AnalysisFinished | None:
-        """Add records of how far a child is; return how it ended, None where it did not say."""
+        """Add a record for each progress line of a child; return its last record, or None without
+        one.
+        """
         assert child.stdout is not None and child.stdin is not None
-        ended: AnalysisFinished | None = None
+        final_record: AnalysisFinished | None = None
         while (line := child.stdout.readline(_LARGEST_LINE_BYTES)).endswith(b"\n"):
             record = record_of(run_id, session, line)
             if isinstance(record, AnalysisFinished):
-                ended = record
+                final_record = record
             else:
                 self._viewer.add(record)
         child.stdin.close()
         child.stdout.close()
         child.wait()
-        return ended
+        return final_record
 
 
 def start_child(folder: Path) -> subprocess.Popen[bytes]:
     """Start the analysis of a folder; raise AnalysisError where it does not start."""
-    out = user_cache_path("natstui") / "analysis"
-    words = own_program("natstui.analysis.job", str(folder), "--pipe")
+    output_folder = user_cache_path("natstui") / "analysis"
+    arguments = own_program("natstui.analysis.job", str(folder), "--pipe")
     try:
         child = subprocess.Popen(
-            [*words, f"--out={out}"],
+            [*arguments, f"--out={output_folder}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -146,16 +159,16 @@ def record_of(run_id: int, session: str, line: bytes) -> AnalysisRecord:
     """Return the record of one line of the child; any other line is a failure."""
     now_us = time.time_ns() // 1000
     try:
-        said: dict[str, Any] = json.loads(line)
-        if said["kind"] == "progress":
-            counts = (int(said[name]) for name in _COUNTS)
-            return AnalysisProgress(now_us, run_id, session, str(said["text"]), *counts)
-        if said["kind"] == "result":
+        fields: dict[str, Any] = json.loads(line)
+        if fields["kind"] == "progress":
+            counts = (int(fields[name]) for name in _COUNTS)
+            return AnalysisProgress(now_us, run_id, session, str(fields["text"]), *counts)
+        if fields["kind"] == "result":
             text = f"analysed {session}"
             return AnalysisFinished(now_us, run_id, session, "done", text, line.decode())
-        cancelled = said["exit_code"] == _CANCELLED
+        cancelled = fields["exit_code"] == _CANCELLED
         status: Literal["cancelled", "failed"] = "cancelled" if cancelled else "failed"
-        return AnalysisFinished(now_us, run_id, session, status, str(said["text"]))
+        return AnalysisFinished(now_us, run_id, session, status, str(fields["text"]))
     except (ValueError, KeyError, TypeError):
         reason = f"the analysis wrote an unexpected line: {line[:80]!r}"
         return _failed(run_id, session, reason)

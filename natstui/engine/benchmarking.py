@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from dataclasses import asdict
 from typing import assert_never
 
-from natstui.bench.plan.flags import overridden
-from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
+from natstui.bench.plan.flags import with_changes
+from natstui.bench.plan.scenario import built_in_scenarios, find_scenario, read_scenario
 from natstui.bench.result import library
 from natstui.bench.result.assertions import parse_checks
 from natstui.bench.result.compare import compare
@@ -40,19 +41,19 @@ RUNS_LISTED = 200
 
 
 class Benchmarking:
-    """Runs what the viewer asks for; workers end with the engine."""
+    """Runs the benchmarks that the viewer requests; workers end with the engine."""
 
-    def __init__(self, connection: Connection, sink: Sink, named: str | None) -> None:
-        """`named` is the run library of the settings."""
+    def __init__(self, connection: Connection, sink: Sink, runs_folder: str | None) -> None:
+        """Create without a run; `runs_folder` is the folder of saved runs in the settings."""
         self._connection = connection
         self._sink = sink
-        self._folder = library.library_folder(named)
+        self._folder = library.library_folder(runs_folder)
         self._running: Benchmark | None = None
         self._previous: PreviousRun | None = None
-        """The run that the one that has just ended is compared with."""
+        """The previous run, with which the one that has just ended is compared."""
 
     async def execute(self, command: BenchmarkCommand) -> Answer:
-        """Execute a command; a start answers when the run is over, with its summary."""
+        """Execute a command; the reply to a start comes when the run is over, with its summary."""
         match command:
             case StartBenchmark():
                 return await self._run_and_report(command)
@@ -71,7 +72,7 @@ class Benchmarking:
             case AddWorker():
                 return await self._current().add_worker(command.role), None
             case HoldWorkers():
-                return self._current().hold_workers(command.role), None
+                return self._current().pause_or_resume(command.role), None
             case ListBenchmarks():
                 return self._list()
             case CompareRuns():
@@ -111,10 +112,15 @@ class Benchmarking:
             raise Refused("a benchmark runs already")
         refuse_read_only(self._connection)
         text = command.scenario
-        plan = read_scenario(text, "as written") if "\n" in text else find_scenario(text)
+        # In a thread: a pipe may have no writer.
+        plan = (
+            read_scenario(text, "as written")
+            if "\n" in text
+            else await asyncio.to_thread(find_scenario, text)
+        )
         checks = parse_checks(plan.assertions)
         benchmark = Benchmark(
-            overridden(plan, command.overrides),
+            with_changes(plan, command.overrides),
             self._connection,
             self._sink,
             command.confirmed,
@@ -132,35 +138,41 @@ class Benchmarking:
             () if benchmark.timeline is None else (benchmark.timeline,),
         )
         self._previous = library.previous_run(run, self._folder)
-        saved, is_saved = self._save(run)
+        saved_text, is_saved = self._save(run)
         if benchmark.failure is not None:
-            sentence = f"{benchmark.failure}; the partial result is {saved}"
+            sentence = f"{benchmark.failure}; the partial result is {saved_text}"
             raise RunFailed(sentence, summary_text(run))
-        failed = filter(None, (check.failure(run.metrics) for check in checks))
-        if sentence := "; ".join(failed):
-            raise RunFailed(f"{sentence}; the result is {saved}", summary_text(run))
+        failures = filter(None, (check.failure(run.metrics) for check in checks))
+        if sentence := "; ".join(failures):
+            raise RunFailed(f"{sentence}; the result is {saved_text}", summary_text(run))
         if not is_saved:
-            raise RunFailed(f"the result is {saved}", summary_text(run))
-        return f"the result is {saved}", summary_text(run)
+            raise RunFailed(f"the result is {saved_text}", summary_text(run))
+        return f"the result is {saved_text}", summary_text(run)
 
     def _save(self, run: library.SavedRun) -> tuple[str, bool]:
-        """Save a run; return where it is, or why it is not, and whether it is saved."""
+        """Save a run; return its path or the error, and whether it was saved."""
         try:
             return f"saved as {library.save(run, self._folder).stem}", True
         except SessionError as error:
             return f"not saved: {error}", False
 
     def _list(self) -> Answer:
-        ready = [
+        scenarios = [
             ReadyScenario(name, read_scenario(text, name).title, text)
-            for name, text in ready_scenarios().items()
+            for name, text in built_in_scenarios().items()
         ]
         names = library.runs(self._folder)[-RUNS_LISTED:]
-        body = {"scenarios": [asdict(one) for one in ready], "runs": list(reversed(names))}
-        return f"{len(ready)} scenarios, {len(names)} runs", json.dumps(body)
+        body = {
+            "scenarios": [asdict(scenario) for scenario in scenarios],
+            "runs": list(reversed(names)),
+        }
+        return f"{len(scenarios)} scenarios, {len(names)} runs", json.dumps(body)
 
     def _compare(self, command: CompareRuns) -> Answer:
-        first, *others = (library.load(name, self._folder) for name in command.names)
-        texts = [comparison_text(first, other, compare(first, other)) for other in others]
-        when = time.strftime("%H:%M:%S")
-        return f"compared at {when}", json.dumps("\n".join(texts) or summary_text(first))
+        first, *other_runs = (library.load(name, self._folder) for name in command.names)
+        texts = [
+            comparison_text(first, other_run, compare(first, other_run))
+            for other_run in other_runs
+        ]
+        time_text = time.strftime("%H:%M:%S")
+        return f"compared at {time_text}", json.dumps("\n".join(texts) or summary_text(first))

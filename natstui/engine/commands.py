@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 
 Status = Literal["done", "refused", "failed"]
 Answer = tuple[str, str | None]
-"""A sentence for people, and what was asked for."""
+"""The reply to a command: a sentence for people, and the requested data as JSON if any."""
 ViewerCommand = Watch | Prefer | ReadApiAudit | ListSessions | ExportSelection | ChangeSession
 
 
 class Commands:
-    """Answers the commands of one engine."""
+    """Executes the commands of one engine, and replies to them."""
 
     def __init__(
         self,
@@ -90,26 +90,28 @@ class Commands:
             await self._server.execute(command)
             return
         try:
-            answer = await self._do(command)
+            reply = await self._do(command)
         except NotConfirmed as error:
             # No outcome: it is asked for, and sent again.
             now_us = time.time_ns() // 1000
-            shown = msgspec.json.encode(error.confirmation).decode()
-            self._viewer.add(Answered(now_us, command.command_id, "refused", str(error), shown))
+            confirmation_json = msgspec.json.encode(error.confirmation).decode()
+            self._viewer.add(
+                Answered(now_us, command.command_id, "refused", str(error), confirmation_json)
+            )
         except Refused as error:
             self._report(command, "refused", str(error))
         except NatstuiError as error:
             self._report(command, "failed", str(error))
         else:
-            if answer is not None:
-                self._report(command, "done", *answer)
+            if reply is not None:
+                self._report(command, "done", *reply)
 
     async def close(self) -> None:
-        """End what was opened beside the connection."""
+        """Close the subscriptions, tasks and processes that commands started."""
         await self._server.close()
 
     def fail(self, command: EngineCommand | ManagingCommand, text: str) -> None:
-        """Answer a command that could not be executed."""
+        """Reply with an error to a command that could not be executed."""
         if isinstance(command, ManagingCommand):
             self._server.fail(command, text)
         else:
@@ -177,8 +179,8 @@ class Commands:
         if isinstance(command, StartRecording):
             # In a thread: a folder of many sessions takes longer than the loop may be blocked.
             await asyncio.to_thread(self._recorder.prepare)
-            begun = self._recorder.start(command.name, command.findings)
-            return f"recording into {begun.folder}", None
+            recorder = self._recorder.start(command.name, command.findings)
+            return f"recording into {recorder.folder}", None
         return f"recorded into {(await self._recorder.stop()).folder}", None
 
     async def _audit(self, command: ReadApiAudit) -> str:
@@ -197,9 +199,9 @@ class Commands:
             raise ServerGone("not connected yet")
         refuse_for_other_account(client.connection, command)
         if command.consumer is None:
-            verb, what = f"STREAM.INFO.{command.stream}", f"stream {command.stream}"
+            verb, asset_text = f"STREAM.INFO.{command.stream}", f"stream {command.stream}"
         else:
             verb = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
-            what = f"consumer {command.consumer} on {command.stream}"
+            asset_text = f"consumer {command.consumer} on {command.stream}"
         reply = await client.request(verb)
-        return f"{what}, the reply of the server", reply.decode(errors="replace")
+        return f"{asset_text}, the reply of the server", reply.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Puts files into object stores, gets them out, backs up and restores; tells how far it is."""
+"""Moves files to and from object stores, backs up and restores; reports the progress of each."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_ob
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
+    expired_text,
     name_to_type,
     present,
     read_backups,
@@ -32,11 +33,11 @@ from natstui.jetstream.managing.restore import (
     state_text,
 )
 from natstui.jetstream.managing.snapshot import Pace
-from natstui.jetstream.messages.objects import read_object, save_object
+from natstui.jetstream.messages.objects import names_with_chunks, read_object, save_object
 from natstui.model.records.stores import (
     BackUp,
+    BackupContent,
     BackupRow,
-    BackupSeen,
     FileCommand,
     FileMoved,
     GetFile,
@@ -58,13 +59,15 @@ _TOLD_S = 0.2
 class FileCommands:
     """Moves files, several at a time; each can be stopped."""
 
-    def __init__(self, answers: Sink) -> None:
-        """`answers` takes how far each is."""
-        self._answers = answers
+    def __init__(self, viewer: Sink) -> None:
+        """Create without a transfer; `viewer` receives the progress of each."""
+        self._answers = viewer
         self._moving: dict[int, asyncio.Task[object]] = {}
 
     async def answer(self, writer: Writer, command: FileCommand) -> tuple[str, object]:
-        """Return a sentence and the answer; raises Refused, UsageError and the request errors."""
+        """Return a sentence and the reply data; raises Refused, UsageError and the request
+        errors.
+        """
         match command:
             case LookAtFile():
                 return command.file, _local(command)
@@ -75,17 +78,17 @@ class FileCommands:
             case LookAtBackup():
                 return await look_at_backup(writer.client, command)
             case BackUp():
-                tell = self._telling(command.command_id)
+                report = self._telling(command.command_id)
                 return await self._stoppable(
-                    command.command_id, back_up(writer.client, command, tell)
+                    command.command_id, back_up(writer.client, command, report)
                 )
             case RestoreBackup():
-                tell = self._telling(command.command_id)
-                return await self._stoppable(command.command_id, restore(writer, command, tell))
+                report = self._telling(command.command_id)
+                return await self._stoppable(command.command_id, restore(writer, command, report))
             case LinkObject():
-                asked = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
+                change = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
                 target = ObjectLink(command.to_bucket, command.to_name)
-                return (await link_object(writer, asked, target)).text, None
+                return (await link_object(writer, change, target)).text, None
             case StopMoving():
                 if (task := self._moving.get(command.moving_id)) is not None:
                     task.cancel()
@@ -112,112 +115,132 @@ class FileCommands:
         try:
             with open_plain(path) as file:
                 whole_bytes = path.stat().st_size
-                asked = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
-                told = self._telling_of(command.command_id, whole_bytes)
-                changed = await put_object(writer, asked, file, told)
+                change = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
+                report = self._telling_of(command.command_id, whole_bytes)
+                changed = await put_object(writer, change, file, report, names_with_chunks)
         except OSError as error:
             raise UsageError(f"{command.file} cannot be read: {error.strerror}") from error
         return changed.sentence, None
 
     async def _get(self, client: Client, command: GetFile) -> tuple[str, object]:
-        wanted = await read_object(client, command.bucket, command.name)
+        stored_object = await read_object(client, command.bucket, command.name)
         target = _target(command.file, command.name)
-        told = self._telling_of(command.command_id, wanted.size_bytes)
-        found = await save_object(client, wanted, target, told, overwrites=command.overwrites)
+        report = self._telling_of(command.command_id, stored_object.size_bytes)
+        found = await save_object(
+            client, stored_object, target, report, overwrites=command.overwrites
+        )
         size = bytes_text(found.size_bytes)
         return f"{command.name}, {size}, {found.check_text}, in {target.absolute()}", None
 
     def _telling_of(self, number: int, whole_bytes: int) -> Callable[[int], None]:
-        tell = self._telling(number)
-        return lambda moved_bytes: tell("", moved_bytes, whole_bytes)
+        report = self._telling(number)
+        return lambda moved_bytes: report("", moved_bytes, whole_bytes)
 
     def _telling(self, number: int) -> Callable[[str, int, int], None]:
-        told_s, told_of = 0.0, ""
+        told_s, reported_name = 0.0, ""
 
-        def tell(what: str, moved_bytes: int, whole_bytes: int) -> None:
-            nonlocal told_s, told_of
+        def tell(name: str, moved_bytes: int, whole_bytes: int) -> None:
+            nonlocal told_s, reported_name
             now_s = time.monotonic()
-            if now_s - told_s >= _TOLD_S or what != told_of:
-                told_s, told_of = now_s, what
+            if now_s - told_s >= _TOLD_S or name != reported_name:
+                told_s, reported_name = now_s, name
                 now_us = time.time_ns() // 1000
-                self._answers.add(FileMoved(now_us, number, moved_bytes, whole_bytes, what))
+                self._answers.add(FileMoved(now_us, number, moved_bytes, whole_bytes, name))
 
         return tell
 
 
 async def back_up(
-    client: Client, command: BackUp, tell: Callable[[str, int, int], None]
+    client: Client, command: BackUp, report: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
     """Write a stream, or all of them, into a new folder; raises BackupError."""
     target, pace, left_out = user_path(command.folder), Pace(), list[str]()
     if command.stream:
-        written: Sequence[Written] = [
-            await back_up_stream(client, command.stream, target, pace, tell, consumers=True)
+        backups: Sequence[Written] = [
+            await back_up_stream(client, command.stream, target, pace, report, consumers=True)
         ]
     else:
-        written = await back_up_account(client, target, pace, tell, left_out, consumers=True)
-    size = bytes_text(sum(one.data_bytes for one in written))
-    what = f"{counted(len(written), 'stream')}: {size} in {target.absolute()}"
+        backups = await back_up_account(client, target, pace, report, left_out, consumers=True)
+    size = bytes_text(sum(backup.data_bytes for backup in backups))
+    summary = f"{counted(len(backups), 'stream')}: {size} in {target.absolute()}"
     if command.stream:
-        consumers = consumers_text(written[0])
-        what = f"{command.stream}: {state_text(written[0].state)}, {consumers}; {size} in "
-        what += str(target.absolute())
-    return "; not complete: ".join([what, *left_out]), None
+        consumers = consumers_text(backups[0])
+        summary = f"{command.stream}: {state_text(backups[0].state)}, {consumers}; {size} in "
+        summary += str(target.absolute())
+    return "; not complete: ".join([summary, *left_out]), None
 
 
 async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, object]:
-    """Return what a folder would restore, its checksums read; raises BackupError."""
+    """Read a backup folder and its checksums; return what it would restore. Raises BackupError."""
     folder = user_path(command.folder).absolute()
     backups = await asyncio.to_thread(read_backups, folder)
     rows = []
     for backup in backups:
-        checked = "checksums read" if backup.has_checksum else "without checksum"
+        checksum_text = "checksums read" if backup.has_checksum else "without checksum"
         known = backup.consumers is not None
         consumers = (
             counted(len(backup.consumers or ()), "consumer") if known else "consumers unknown"
         )
         rows.append(
-            BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checked}")
+            BackupRow(backup.stream, f"{state_text(backup.state)}, {consumers}, {checksum_text}")
         )
-    there = await present(client, [backup.stream for backup in backups])
+    existing_streams = await present(client, [backup.stream for backup in backups])
     name = name_to_type(backups, backups[0].stream)
     left_out = await asyncio.to_thread(left_out_of, folder)
-    return str(folder), BackupSeen(str(folder), name, tuple(rows), tuple(there), left_out)
+    now_us = time.time_ns() // 1000
+    loses = tuple(filter(None, (expired_text(backup, now_us) for backup in backups)))
+    return str(folder), BackupContent(
+        str(folder), name, tuple(rows), tuple(existing_streams), left_out, loses
+    )
 
 
 async def restore(
-    writer: Writer, command: RestoreBackup, tell: Callable[[str, int, int], None]
+    writer: Writer, command: RestoreBackup, report: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
-    """Make streams of a folder; raises Conflict, BackupError, Refused and the request errors."""
+    """Create streams from a backup; raises Conflict, BackupError, Refused and the request
+    errors.
+    """
     backups = await asyncio.to_thread(read_backups, user_path(command.folder).absolute())
     if command.to_stream and len(backups) > 1:
         raise UsageError("only the backup of a single stream can be restored under another name")
-    every = [RestoreRequest(backup, command.to_stream or backup.stream) for backup in backups]
-    is_sure = command.confirmed == name_to_type(backups, every[0].name)
-    done = list[RestoredStream]()
+    restore_requests = [
+        RestoreRequest(backup, command.to_stream or backup.stream) for backup in backups
+    ]
+    is_sure = command.confirmed == name_to_type(backups, restore_requests[0].name)
+    restored_streams = list[RestoredStream]()
     try:
-        await restore_all(writer, every, Pace(), tell, done, confirmed=is_sure)
+        await restore_all(
+            writer, restore_requests, Pace(), report, restored_streams, is_confirmed=is_sure
+        )
     except asyncio.CancelledError as error:
-        if done:
+        if restored_streams:
             raise Refused(
-                f"the restore was stopped; restored before this: {_names(done)}"
+                f"the restore was stopped; restored before this: {_names(restored_streams)}"
             ) from error
         raise
     except NatstuiError as error:
-        if done:
-            raise RequestFailed(f"{error}; restored before this: {_names(done)}") from error
+        if restored_streams:
+            raise RequestFailed(
+                f"{error}; restored before this: {_names(restored_streams)}"
+            ) from error
         raise
-    parts = [restored_text(restored) for restored in done]
-    text = parts[0] if len(done) == 1 else f"{counted(len(done), 'stream')} restored"
-    return "; ".join([text, *(remark for one in done for remark in one.remarks)]), None
+    parts = [restored_text(stream) for stream in restored_streams]
+    text = (
+        parts[0]
+        if len(restored_streams) == 1
+        else f"{counted(len(restored_streams), 'stream')} restored"
+    )
+    return "; ".join(
+        [text, *(remark for stream in restored_streams for remark in stream.remarks)]
+    ), None
 
 
-def _names(done: Sequence[RestoredStream]) -> str:
-    return ", ".join(one.name for one in done)
+def _names(streams: Sequence[RestoredStream]) -> str:
+    return ", ".join(stream.name for stream in streams)
 
 
 def _target(file: str, name: str) -> Path:
-    """Return the file that is meant; in a folder it is called as in the store."""
+    """Return the file to write; in a folder it has the object's name in the store."""
     path = user_path(file)
     return path / file_name(Path(name).name) if path.is_dir() else path
 
@@ -230,7 +253,7 @@ def _local(command: LookAtFile) -> LocalFile:
             if path.exists():
                 raise UsageError(f"{command.file} is {kind}")
             return LocalFile(str(path.absolute()), False, 0, 0)
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise UsageError(f"{command.file} cannot be read: {error.strerror}") from error
-    return LocalFile(str(path.absolute()), True, found.st_size, found.st_mtime_ns // 1000)
+    return LocalFile(str(path.absolute()), True, status.st_size, status.st_mtime_ns // 1000)

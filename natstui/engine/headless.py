@@ -39,15 +39,17 @@ class ConnectionLog:
             case LinkChanged():
                 self.was_connected |= record.state == "connected"
                 self.reason = record.reason or self.reason
-                where = record.server_name or record.server_url or ""
-                self.tell(" ".join(filter(None, (record.state, where, record.reason))))
+                server = record.server_name or record.server_url or ""
+                self.tell(" ".join(filter(None, (record.state, server, record.reason))))
             case Unavailable():
                 self.tell(f"{record.what} cannot be read: {record.reason}")
             case Restored():
                 self.tell(f"{record.what} can be read again")
 
     def change(self, change: RecordingChanged) -> None:
-        """Log a problem of the recorder, and its end."""
+        """Log a problem of the recorder, what it deleted because of a limit, and its end."""
+        if change.notice is not None:
+            self.tell(change.notice)
         if change.reason != self.problem:
             self.problem = change.reason
             self.tell(change.reason or "recording goes on")
@@ -62,17 +64,17 @@ async def record_server(
     stop: asyncio.Event,
     log: ConnectionLog,
     on_folder: Callable[[str], None],
-    beside: Iterable[Sink] = (),
+    extra_sinks: Iterable[Sink] = (),
 ) -> None:
-    """Record until `stop` is set; goes on when server or disk fail.
+    """Record until `stop` is set; continues after failures of the server or the disk.
 
-    `beside` gets every record, too.
+    `extra_sinks` also receive every record.
 
-    Raises SessionError when it cannot begin or its end could not be written, ConnectionFailed
-    when there never was a connection.
+    Raises SessionError when the recording cannot begin or its end could not be written,
+    ConnectionFailed when there never was a connection.
     """
     recorder = EngineRecorder(recording.sessions, lambda _name: recording, log.change)
-    feed = Feed([recorder, log, *beside])
+    feed = Feed([recorder, log, *extra_sinks])
     # Before the folder is made, so that its first line knows who records.
     feed.add(started_of(settings, connection))
     recorder.prepare()
@@ -90,7 +92,7 @@ async def record_server(
 async def _watch(
     settings: Settings, connection: Connection, feed: Feed, stop: asyncio.Event
 ) -> None:
-    """Watch the server until it is stopped."""
+    """Poll a server until `stop` is set."""
     monitor = settings.monitor
     control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
     works = {
@@ -106,11 +108,11 @@ async def _watch(
             )
         ),
     }
-    ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-    for work in going:
+    done, pending = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+    for work in pending:
         work.cancel()
-    await asyncio.wait(going)
-    for work in ended:
+    await asyncio.wait(pending)
+    for work in done:
         work.result()
 
 
@@ -118,7 +120,7 @@ _FIRST_POLL_S = 5.0
 
 
 class _FirstPoll:
-    """A sink that knows when the first poll came."""
+    """A sink that sets an event when the first poll is received."""
 
     def __init__(self) -> None:
         self.came = asyncio.Event()
@@ -129,24 +131,25 @@ class _FirstPoll:
 
 
 class RecordedRuns:
-    """One session for every repetition of a benchmark; `feed` takes what is recorded."""
+    """Records every repetition of a benchmark in one session; its `feed` receives the records."""
 
     def __init__(
         self,
         settings: Settings,
         connection: Connection,
         name: str,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         viewer: Sink,
     ) -> None:
-        """`tell` gets each problem of the recorder, `viewer` every record too.
+        """Begin a session; `report` gets each problem of the recorder, `viewer` also gets every
+        record.
 
         Raises SessionError when it cannot begin.
         """
         sessions = sessions_folder(settings.session)
         self._settings, self._connection = settings, connection
         self._recorder = EngineRecorder(
-            sessions, lambda name: RecorderSettings(sessions, name), ConnectionLog(tell).change
+            sessions, lambda name: RecorderSettings(sessions, name), ConnectionLog(report).change
         )
         self.feed = Feed([self._recorder, viewer])
         self.feed.add(started_of(settings, connection))
@@ -159,7 +162,7 @@ class RecordedRuns:
         """Poll the server inside the block; the first poll is over when it begins."""
         monitor, first = self._settings.monitor, _FirstPoll()
         control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
-        watched = watch_server(
+        watch_task = watch_server(
             self._connection,
             control,
             self.feed,
@@ -168,7 +171,7 @@ class RecordedRuns:
             connections=self._settings.session.connections,
         )
         self.feed.join(first)
-        watch, poll = asyncio.ensure_future(watched), asyncio.ensure_future(first.came.wait())
+        watch, poll = asyncio.ensure_future(watch_task), asyncio.ensure_future(first.came.wait())
         try:
             # When the server does not answer, the benchmark itself reports it.
             await asyncio.wait(

@@ -87,7 +87,7 @@ async def watch_server(
 def polling(
     client: Client, control: PollControl, sink: Sink, requests_per_s: float | None
 ) -> Coroutine[None, None, None]:
-    """Poll the connection's own account until cancelled, or the other one that it names."""
+    """Poll the connection's own account, or the other account that it names, until cancelled."""
     bulk = BulkAnswers(client)
     if client.connection.account is not None:
         return poll_account(client, control, sink, bulk)
@@ -101,7 +101,9 @@ def beside_polling(
     *,
     connections: bool = False,
 ) -> list[Coroutine[None, None, None]]:
-    """Return what else is followed until cancelled; of another account nothing reaches us."""
+    """Return what runs beside the poller until cancelled: advisories and servers; none of another
+    account.
+    """
     if client.connection.account is not None:
         return [watch_servers(client, sink, requests_per_s)]
     return [
@@ -113,19 +115,23 @@ def beside_polling(
 
 
 _OF_NO_ACCOUNT = ReadServers | ReadJournal | SaveTemplate | StopTail | StopTap | StopReadingClients
-"""What is asked of the servers or of our own files, and what ends something."""
+"""Commands that need no account: they read servers or local files, or stop something."""
 
 
 def refuse_for_other_account(
     connection: Connection, command: EngineCommand | ManagingCommand
 ) -> None:
-    """Raise Refused where another account is watched: our own would be asked, or changed."""
+    """Raise Refused for a command to another account than the connection's: it would reach our
+    own.
+    """
     if connection.account is not None and not isinstance(command, _OF_NO_ACCOUNT):
         raise Refused(only_watched(clean_line(connection.account)))
 
 
 async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:
-    """Try until there is a connection; report each new reason why there is none."""
+    """Retry until there is a connection, and return it; report each new reason why there is
+    none.
+    """
     sink.add(LinkChanged(_now_us(), "connecting", None))
     reason = None
     while True:
@@ -135,20 +141,20 @@ async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Clien
             if str(error) != reason:
                 reason = str(error)
                 sink.add(LinkChanged(_now_us(), "failed", reason))
-            refused = isinstance(error, AuthenticationFailed)
-        await asyncio.sleep(_RETRY_REFUSED_S if refused else _RETRY_S)
+            is_refused = isinstance(error, AuthenticationFailed)
+        await asyncio.sleep(_RETRY_REFUSED_S if is_refused else _RETRY_S)
 
 
 async def _report_permissions(client: Client, sink: Sink) -> None:
-    """Report what the user may do, or that the user may not ask for it."""
+    """Report the user's permissions, or that the server does not show them."""
     if client.connection.account is not None:
         # It says nothing of another account.
         return
     try:
         sink.add(await client.permissions())
     except (RequestFailed, ServerGone) as error:
-        denied = error.subject if isinstance(error, PermissionDenied) else None
-        sink.add(Unavailable(_now_us(), _USER_INFO, str(error), denied))
+        denied_subject = error.subject if isinstance(error, PermissionDenied) else None
+        sink.add(Unavailable(_now_us(), _USER_INFO, str(error), denied_subject))
 
 
 def _now_us() -> int:

@@ -1,7 +1,7 @@
 """Commands as lines on stdin, records as lines on stdout.
 
-A slow reader misses pictures that a newer one replaces, and at last the oldest announcements;
-nothing else. The engine ends with its stdin.
+For a slow reader, replaced snapshots are dropped first and then the oldest announcements; nothing
+else. The engine ends with its stdin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from natstui.output import write_all
 
 _LONGEST_LINE_BYTES = 64 * 1024 * 1024
 MOST_WAITING_LINES = 100
-"""Read from stdin and not executed yet; what comes after them waits in the pipe."""
+"""Commands that are read from stdin and not executed yet, at most; further ones wait in the pipe.
+"""
 
 
 def lines_of(fd: int) -> Iterator[bytes]:
@@ -30,29 +31,29 @@ def lines_of(fd: int) -> Iterator[bytes]:
 
     It reads with os.read, which works for pipes, terminals and files alike.
     """
-    rest = bytearray()
-    while (data := os.read(fd, 65536)) and len(rest) < _LONGEST_LINE_BYTES:
-        rest += data
+    buffer = bytearray()
+    while (data := os.read(fd, 65536)) and len(buffer) < _LONGEST_LINE_BYTES:
+        buffer += data
         if b"\n" in data:
-            *lines, rest = rest.split(b"\n")
+            *lines, buffer = buffer.split(b"\n")
             yield from map(bytes, lines)
 
 
 class LineReader:
-    """Lines of a descriptor, for the running loop; a thread reads them, and waits for room.
+    """Reads lines of a descriptor in a thread, for the running loop; the thread waits for room.
 
     A reader blocked in it does not keep the interpreter from ending.
     """
 
     def __init__(self, fd: int, on_end: Callable[[], None]) -> None:
-        """`on_end` is called in the loop once there are no more lines to come."""
+        """Start the thread; `on_end` is called in the loop after the last line."""
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._room = threading.Semaphore(MOST_WAITING_LINES)
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._read, args=(fd, on_end), name="stdin", daemon=True).start()
 
     async def get(self) -> bytes:
-        """Return the next line; waits for it."""
+        """Return the next line, waiting for it; empty at the end."""
         line = await self._lines.get()
         self._room.release()
         return line
@@ -63,14 +64,14 @@ class LineReader:
             self._call(self._lines.put_nowait, line)
         self._call(on_end)
 
-    def _call(self, callback: Callable[..., None], *words: bytes) -> None:
+    def _call(self, callback: Callable[..., None], *arguments: bytes) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(callback, *words)
+            self._loop.call_soon_threadsafe(callback, *arguments)
 
 
 _BACKLOG_BYTES = 64 * 1024 * 1024
 _PARTS_BYTES = 16 * 1024 * 1024
-"""Of waiting snapshots that each have a part of the rows."""
+"""Limit of all waiting snapshots that each have a part of the rows."""
 _AT_ONCE_BYTES = 64 * 1024
 _EVENTS = "events"
 
@@ -78,20 +79,22 @@ _EVENTS = "events"
 @dataclass(slots=True)
 class _Entry:
     line: bytes
-    """Empty when it was dropped."""
+    """The encoded record; empty after it was dropped."""
 
 
 class LineWriter:
     """A sink that writes in a thread of its own, so that a stalled reader blocks nobody.
 
-    A waiting snapshot is dropped when a newer one has all rows; those with a part of the rows
-    wait together, up to 16 MiB, as the rows of each come again only in the next round. Of
-    pictures of what is listened to, only the newest is kept. Beyond 64 MiB of backlog the oldest
-    announcements are dropped, which Unavailable("events") reports.
+    A waiting snapshot is dropped when a newer one has all rows; partial ones wait together, up to
+    16 MiB, as each row comes again only in the next round. Of the listening screen's updates, only
+    the newest is kept. Beyond 64 MiB of backlog the oldest announcements are dropped, which
+    Unavailable("events") reports.
     """
 
     def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
-        """Write to a file descriptor; `on_broken` is called in the thread when nobody reads."""
+        """Write to a file descriptor; `on_broken` is called in the thread when its reader has
+        closed.
+        """
         self._fd = fd
         self._on_broken = on_broken
         self._entries: deque[_Entry] = deque()
@@ -107,7 +110,7 @@ class LineWriter:
         self._thread.start()
 
     def add(self, record: Record) -> None:
-        """Take one record; returns at once."""
+        """Queue a record for writing; returns at once."""
         entry = _Entry(encode_record(record))
         with self._changed:
             if isinstance(record, Snapshot):
@@ -133,10 +136,12 @@ class LineWriter:
         self._backlog_bytes += len(entry.line)
 
     def _replace(self, newer: Snapshot, entry: _Entry) -> None:
-        """Drop the waiting snapshots that a newer one makes needless, or that are too many."""
-        whole = newer.streams_complete and newer.consumers_complete
+        """Drop the waiting snapshots that a newer one replaces, and partial ones above the
+        limit.
+        """
+        is_complete = newer.streams_complete and newer.consumers_complete
         self._snapshots_bytes += len(entry.line)
-        while self._snapshots and (whole or self._snapshots_bytes > _PARTS_BYTES):
+        while self._snapshots and (is_complete or self._snapshots_bytes > _PARTS_BYTES):
             oldest = self._snapshots.popleft()
             self._snapshots_bytes -= len(oldest.line)
             self._drop(oldest)
@@ -148,7 +153,7 @@ class LineWriter:
             entry.line = b""
 
     def _bound(self) -> None:
-        """Drop the oldest announcements of a backlog that is too long, and report it once."""
+        """Drop the oldest announcements of a backlog above the limit, and report it once."""
         while self._backlog_bytes > _BACKLOG_BYTES and self._droppable:
             self._drop(self._droppable.popleft())
             if not self._dropping:
@@ -158,7 +163,7 @@ class LineWriter:
                 self._append(_Entry(encode_record(report)))
 
     def _take(self) -> bytes:
-        """Wait for lines and return some; empty at the end."""
+        """Wait for queued lines and return a batch of them; empty at the end."""
         with self._changed:
             while not self._entries and not self._closing and not self._dropping:
                 self._changed.wait()

@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 _STDIN, _STDOUT = 0, 1
 _LAST_WORDS_S = 1.0
 _COMMANDS_WAIT_S = 0.3
-"""How long what is typed first may wait for the first rows."""
+"""How long the first commands wait for the first rows of the first poll."""
 
 
 def run_engine(settings: Settings, connection: Connection, unfinished: Path | None = None) -> None:
-    """Run until stdin ends, nobody reads stdout any more, or SIGTERM or SIGINT comes.
+    """Run until stdin ends, stdout has no reader, or SIGTERM or SIGINT comes.
 
     `unfinished` is the recording of a killed engine, to be continued. Raises UsageError for a
-    connection that cannot even be tried.
+    connection that cannot be tried.
     """
     with asyncio.Runner() as runner:
         runner.run(_Engine(settings, connection, unfinished).run())
@@ -88,17 +88,19 @@ class _Engine:
         writer = LineWriter(_STDOUT, lambda: self._stop_from_thread(loop))
         feed = Feed([writer])
         # Sent before anything slow is imported: the viewer cannot draw its screen without it.
-        started = started_of(self._settings, self._connection)
-        feed.add(started)
+        engine_started = started_of(self._settings, self._connection)
+        feed.add(engine_started)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         lines = LineReader(_STDIN, self._stop.set)
         try:
-            await self._work(feed, writer, lines, self._recorder(started, feed, writer))
+            await self._work(feed, writer, lines, self._recorder(engine_started, feed, writer))
         finally:
             writer.close(_LAST_WORDS_S)
 
-    def _recorder(self, started: EngineStarted, feed: Feed, writer: LineWriter) -> EngineRecorder:
+    def _recorder(
+        self, engine_started: EngineStarted, feed: Feed, writer: LineWriter
+    ) -> EngineRecorder:
         """Add a recorder to the feed; it reports to the viewer from its own thread."""
         from natstui.engine.recording import EngineRecorder
         from natstui.session.library import sessions_folder
@@ -106,20 +108,20 @@ class _Engine:
 
         folder = sessions_folder(self._settings.session)
         recorder = EngineRecorder(folder, lambda name: RecorderSettings(folder, name), writer.add)
-        recorder.add(started)
+        recorder.add(engine_started)
         feed.join(recorder, first=True)
-        resumed = self._unfinished is not None and _resume(recorder, self._unfinished, writer)
-        if self._settings.session.record and not resumed:
+        is_resumed = self._unfinished is not None and _resume(recorder, self._unfinished, writer)
+        if self._settings.session.record and not is_resumed:
             _start(recorder, writer)
         return recorder
 
     async def _bench(self, feed: Feed) -> Benchmarking:
-        """Return what runs benchmarks, imported when the first one is asked for."""
+        """Return the benchmark commands, importing their module at the first use."""
         if self._benchmarking is None:
             # In a thread: numpy takes longer to import than the loop may be blocked.
             module = await asyncio.to_thread(import_module, "natstui.engine.benchmarking")
-            named = self._settings.benchmark.folder
-            self._benchmarking = module.Benchmarking(self._connection, feed, named)
+            runs_folder = self._settings.benchmark.folder
+            self._benchmarking = module.Benchmarking(self._connection, feed, runs_folder)
         return self._benchmarking
 
     async def _work(
@@ -157,14 +159,14 @@ class _Engine:
                 )
             ),
         }
-        ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-        for work in going:
+        done, pending = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for work in pending:
             work.cancel()
-        await asyncio.wait(going)
+        await asyncio.wait(pending)
         if self._commands is not None:
             await self._commands.close()
         await recorder.close()
-        for work in ended:
+        for work in done:
             work.result()
 
     async def _execute(
@@ -174,7 +176,7 @@ class _Engine:
         writer: LineWriter,
         lines: LineReader,
     ) -> None:
-        """Execute what the viewer says, from its first rows on."""
+        """Execute the commands of the viewer, after it has its first rows."""
         news = _News()
         feed.join(news)
         # What commands need takes as long to import as the first poll takes altogether.
@@ -214,14 +216,14 @@ class _Engine:
 
 
 class _News:
-    """Says when the viewer has its first rows, or the reason why it has none."""
+    """A sink that sets an event when the first rows, or the reason for their absence, are sent."""
 
     def __init__(self) -> None:
         self.came = asyncio.Event()
 
     def add(self, record: Record) -> None:
-        refused = isinstance(record, LinkChanged) and record.state == "failed"
-        if refused or isinstance(record, Snapshot):
+        is_refused = isinstance(record, LinkChanged) and record.state == "failed"
+        if is_refused or isinstance(record, Snapshot):
             self.came.set()
 
 
@@ -237,7 +239,9 @@ def _resume(recorder: EngineRecorder, folder: Path, viewer: Sink) -> bool:
 
 
 def _start(recorder: EngineRecorder, viewer: Sink) -> None:
-    """Record from the start; a failure is reported, and everything else goes on."""
+    """Start a recording at the start of the engine; a failure is reported, and the engine
+    continues.
+    """
     try:
         recorder.prepare()
         recorder.start("")
@@ -251,6 +255,6 @@ def _complain(sentence: str) -> None:
 
 
 async def _execute_one(commands: Commands, command: EngineCommand | ManagingCommand) -> None:
-    """Execute a command; a defect in it is its answer, and the engine goes on."""
+    """Execute a command; a defect in it becomes its reply, and the engine continues."""
     with contained("the command", lambda sentence: commands.fail(command, sentence)):
         await commands.execute(command)

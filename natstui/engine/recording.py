@@ -1,4 +1,4 @@
-"""The engine's recorder: remembers what is known, so that a recording can begin at any moment."""
+"""The engine's recorder: keeps the current state, so that a recording can begin at any moment."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from natstui.errors import Refused
 from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import Record
 from natstui.model.records.recording import RecordingChanged
+from natstui.session.files.folder import check_name
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import seal_left_open
 from natstui.session.write.recorder import Recorder
@@ -19,7 +20,7 @@ from natstui.session.write.settings import RecorderSettings
 
 
 class EngineRecorder:
-    """A sink, the first of the feed; passes records on while something is recorded."""
+    """A sink, the first of the feed; passes records to the recorder while a recording runs."""
 
     def __init__(
         self,
@@ -27,9 +28,9 @@ class EngineRecorder:
         settings: Callable[[str], RecorderSettings],
         on_change: Callable[[RecordingChanged], None],
     ) -> None:
-        """`sessions` is the folder of all recordings, `settings` makes those of a name.
+        """Create without a recording; `settings` returns the recorder settings for a session name.
 
-        `on_change` is called in the recorder's thread.
+        `sessions` is the folder of all recordings. `on_change` is called in the recorder's thread.
         """
         self.sessions = sessions
         self._settings = settings
@@ -38,26 +39,29 @@ class EngineRecorder:
         self._recorder: Recorder | None = None
 
     def add(self, record: Record) -> None:
-        """Take one record; returns at once."""
+        """Add a record to the state and the recording; returns at once."""
         self._keyframes.add(record)
         if self._recorder is not None:
             self._recorder.add(record)
 
     def known(self) -> list[Record]:
-        """Return what is known now: configurations, and every row as last seen."""
+        """Return the current state as records: configurations, and the newest values of
+        every row.
+        """
         return self._keyframes.keyframe(time.time_ns() // 1000).records()
 
     def prepare(self) -> None:
-        """Seal what killed recorders left open, which may take long."""
+        """Seal the segments that killed recorders left open; may take long."""
         seal_left_open(self.sessions)
 
     def start(self, name: str, findings: FindingsSoFar | None = None) -> Recorder:
-        """Record from now on; raises Refused while a recording runs, or SessionError.
+        """Start a recording; raises Refused while one runs, UsageError or SessionError.
 
-        `findings` is what is known to be wrong already.
+        `findings` are the findings that are open already.
         """
         if self._recorder is not None:
             raise Refused(f"already recording into {self._recorder.folder}")
+        check_name(name)
         first = self._keyframes.keyframe(time.time_ns() // 1000)
         first = replace(first, findings=findings)
         self._recorder = Recorder(self._settings(name), first, self._on_change)

@@ -60,14 +60,15 @@ def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
 
 
 class ReplayProcess:
-    """Executes commands and lets time pass.
+    """Executes the commands of a replay, and sends records as the replay time passes.
 
-    The answer to a command is the `ReplayPosition` it leads to; an `Answered` precedes it only
-    when there is something to report. An Outcome would appear among the events of the recording.
+    The reply to a command is the `ReplayPosition` it leads to; an `Answered` precedes it only when
+    there is something to report. An Outcome would appear among the events of the recording.
     """
 
     def __init__(self, recording: Recording, viewer: Viewer, sessions: Path) -> None:
-        """`viewer` are the user's screen settings, which replace the recorded ones.
+        """Create at the start of a recording; `viewer` are the user's settings, which replace
+        recorded ones.
 
         `sessions` is the folder of all recordings.
         """
@@ -83,7 +84,9 @@ class ReplayProcess:
         self._refreshed_at_s = 0.0
 
     def run(self, *, playing: bool, at_us: int | None = None) -> None:
-        """Show the beginning, then execute commands until stdin ends or nobody reads stdout."""
+        """Send the first moment, then execute commands until stdin ends or stdout has no
+        reader.
+        """
         threading.Thread(target=self._read, name="stdin", daemon=True).start()
         self._player.playing = playing
         try:
@@ -101,7 +104,7 @@ class ReplayProcess:
             return
 
     def add(self, record: Record) -> None:
-        """Take a record from another thread; it is sent with the next turn."""
+        """Queue a record from another thread; it is sent with the next turn."""
         self._from_threads.put(record)
 
     def _read(self) -> None:
@@ -114,7 +117,7 @@ class ReplayProcess:
         self._commands.put(None)
 
     def _turn(self) -> None:
-        """Execute one command, or let a moment pass."""
+        """Execute one command, or advance the replay by a step."""
         command = self._next_command(_TICK_S)
         if command is not None:
             self._execute(command)
@@ -173,8 +176,8 @@ class ReplayProcess:
 
     def _fail(self, command: Command, status: str, text: str) -> None:
         at_us = time.time_ns() // 1000
-        answer = Answered(at_us, command.command_id, status, text)  # type: ignore[arg-type]
-        self._send(iter([encode_record(answer)]))
+        reply = Answered(at_us, command.command_id, status, text)  # type: ignore[arg-type]
+        self._send(iter([encode_record(reply)]))
 
     def _lines(self, command: Command) -> Iterator[bytes]:
         player = self._player
@@ -202,13 +205,15 @@ class ReplayProcess:
                 raise Refused("this is a recording: there is no server behind it")
 
     def _changed(self, command: ChangeSession) -> str:
-        shown = Path(command.folder).resolve() == self._recording.folder.resolve()
-        if shown and command.action in ("rename", "delete"):
+        is_current = Path(command.folder).resolve() == self._recording.folder.resolve()
+        if is_current and command.action in ("rename", "delete"):
             raise Refused(f"{self._recording.folder.name} is shown now: leave its replay first")
         return execute_change(command)
 
     def _until_newer_seek(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Stop a seek when a newer one waits, as while the user drags the timeline."""
+        """Yield the lines of a seek, and stop when a newer seek waits, as while the timeline is
+        dragged.
+        """
         for line in lines:
             yield line
             while not self._commands.empty():
@@ -217,7 +222,7 @@ class ReplayProcess:
                 return
 
     def _send(self, lines: Iterator[bytes]) -> None:
-        """Write lines; a slow reader slows the replay down and loses nothing."""
+        """Write lines to stdout; a slow reader slows down the replay and loses nothing."""
         batch: list[bytes] = []
         size_bytes = 0
         for line in lines:

@@ -1,4 +1,4 @@
-"""Executes commands that change the server, read from it or send to it; each is answered."""
+"""Executes commands that change the server, read from it or send to it; each gets a reply."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, assert_never
 
 import msgspec
 
 from natstui.config.template_files import save_template
-from natstui.engine.copy_commands import answer_copy
 from natstui.engine.file_commands import FileCommands
-from natstui.engine.listen_commands import ListenCommands
 from natstui.engine.live import refuse_for_other_account
 from natstui.engine.store_commands import answer_store
 from natstui.engine.system_commands import SystemCommands
-from natstui.errors import NatstuiError, PermissionDenied, Refused, ServerGone
+from natstui.errors import NatstuiError, PermissionDenied, Refused, RequestFailed, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
@@ -29,13 +28,25 @@ from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.names_in_use import read_names_in_use
 from natstui.jetstream.managing.undo import preview_undo, undo
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
+from natstui.jetstream.messages.copying.dead_letters import (
+    account_text,
+    count_again,
+    find_given_up,
+    send_again,
+)
 from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.publish import ack_text, publish, request_reply
 from natstui.jetstream.messages.pull import answer, pull_next
 from natstui.jetstream.messages.tail import Tail
-from natstui.model.records.copies import CopyCommand
+from natstui.model.records.copies import CopyCommand, CountAgain, FindGivenUp, SendAgain
 from natstui.model.records.journal import done_here
-from natstui.model.records.listening import ListeningCommand
+from natstui.model.records.listening import (
+    ListeningCommand,
+    LookAtSubjects,
+    ReadHeard,
+    StartListening,
+    StopListening,
+)
 from natstui.model.records.managing import (
     Change,
     ManagingCommand,
@@ -63,7 +74,15 @@ from natstui.model.records.silences import Silenced
 from natstui.model.records.stores import FileCommand, StoreCommand
 from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap
+from natstui.session.library import find
+from natstui.session.read.given_up import recorded_give_ups
+from natstui.session.read.recording import Recording
 from natstui.units import counted, duration_text
+
+if TYPE_CHECKING:
+    from natstui.jetstream.messages.listening.listener import Listener
+
+_LISTENER = "natstui.jetstream.messages.listening.listener"
 
 ReadingCommand = (
     BrowseMessages | ReadMessage | CountSubjects | PreviewDelivery | ReadJournal | ReadNamesInUse
@@ -71,7 +90,7 @@ ReadingCommand = (
 
 
 async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, object]:
-    """Return a sentence and the answer; raises the request errors."""
+    """Return a sentence and the reply data; raises the request errors."""
     match command:
         case BrowseMessages():
             page = await browse(writer.client, command)
@@ -80,8 +99,8 @@ async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, obj
             message = await read_message(writer.client, command)
             return f"message {command.stream_seq} of {command.stream}", message
         case CountSubjects():
-            found = await count_subjects(writer.client, command.stream, command.filter_subject)
-            return f"{counted(len(found), 'subject')} of {command.stream}", found
+            counts = await count_subjects(writer.client, command.stream, command.filter_subject)
+            return f"{counted(len(counts), 'subject')} of {command.stream}", counts
         case PreviewDelivery():
             return "the messages that it would deliver", await preview_delivery(
                 writer.client, command
@@ -98,7 +117,9 @@ SendingCommand = PublishMessage | RequestReply | PullNext | AnswerMessage
 
 
 async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, object]:
-    """Return a sentence and what came back; raises Refused and the request errors."""
+    """Send a message or request; return a sentence and the result. Raises Refused, request
+    errors.
+    """
     match command:
         case PublishMessage():
             ack = await publish(writer, command)
@@ -111,51 +132,138 @@ async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, obj
             return await answer(writer, command), None
 
 
+async def answer_copy(writer: Writer, command: CopyCommand, sessions: Path) -> tuple[str, object]:
+    """Return a sentence and the reply data; raises Refused, SessionError and the request errors.
+
+    `sessions` is the folder of all recordings.
+    """
+    match command:
+        case FindGivenUp():
+            recorded, left_out = await asyncio.to_thread(_recorded, command, sessions)
+            dead_letters = await find_given_up(writer.client, command, recorded)
+            text = (
+                f"{counted(f'{len(dead_letters.sequences):,}', 'message')} of {command.consumer}"
+            )
+            text += f"; {left_out:,} more are only counted in recordings" if left_out else ""
+            return text, dead_letters
+        case CountAgain():
+            return "what would be sent", await count_again(writer.client, command)
+        case SendAgain():
+            account = await send_again(writer, command)
+            return account_text(account), None
+        case _:
+            assert_never(command)
+
+
+def _recorded(command: FindGivenUp, sessions: Path) -> tuple[tuple[tuple[int, int], ...], int]:
+    dropped, left_out = list[tuple[int, int]](), 0
+    for name in command.sessions:
+        recording = Recording(find(sessions, name))
+        recorded, uncounted = recorded_give_ups(recording, command.stream, command.consumer)
+        dropped, left_out = dropped + recorded, left_out + uncounted
+    return tuple(dropped), left_out
+
+
 Status = Literal["done", "refused", "failed"]
 
 
 class _Reading:
-    """What is read until it ends or is stopped: one at a time."""
+    """A background reader of messages that runs until it ends or is stopped: one at a time."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, work: Coroutine[None, None, None]) -> None:
-        """Begin; call `stop` before."""
+        """Start a reader task; call `stop` before."""
         self._task = asyncio.create_task(work)
 
     async def stop(self) -> None:
-        """End what runs, if anything does."""
+        """Stop the running reader task, if any."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
 
 
+class ListenCommands:
+    """Subscribes to the subjects of the listening screen, on a connection of its own."""
+
+    def __init__(self, viewer: Sink) -> None:
+        """Create without a subscription; `viewer` receives what the screen shows."""
+        self._answers = viewer
+        self._listener: Listener | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def answer(
+        self,
+        client: Client,
+        command: ListeningCommand,
+        on_denied: Callable[[PermissionDenied], None],
+    ) -> tuple[str, object]:
+        """Return a sentence and the reply data; raises UsageError and the request errors."""
+        match command:
+            case StartListening():
+                await self.close()
+                # In a thread: numpy takes longer to import than the loop may be blocked.
+                module = await asyncio.to_thread(import_module, _LISTENER)
+                listener = module.Listener(command, self._answers.add)
+                await listener.begin(client.connection, on_denied)
+                # Two that were asked for at once: the newer one ends the older.
+                await self.close()
+                self._listener = listener
+                self._task = asyncio.create_task(listener.run())
+                return f"listening to {', '.join(command.subjects)}", None
+            case LookAtSubjects():
+                self._listening().look_at(command.look)
+                return "shown as wanted", None
+            case ReadHeard():
+                message = self._listening().find(command.heard_id)
+                return f"message {command.heard_id:,}", message
+            case StopListening():
+                if self._listener is not None and self._listener.number == command.listening_id:
+                    await self.close()
+                return "natstui has stopped listening", None
+            case _:
+                assert_never(command)
+
+    async def close(self) -> None:
+        """Close the subscriptions and their connection."""
+        task, self._task, self._listener = self._task, None, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    def _listening(self) -> Listener:
+        if self._listener is None:
+            raise RequestFailed("natstui is not listening to a subject")
+        return self._listener
+
+
 class ServerCommands:
-    """Answers what the forms, the journal and the message browser ask."""
+    """Answers the requests of forms, the journal and the message browser."""
 
     def __init__(
-        self, events: Sink, answers: Sink, client: Callable[[], Client | None], sessions: Path
+        self, events: Sink, viewer: Sink, client: Callable[[], Client | None], sessions: Path
     ) -> None:
-        """`events` takes what was changed; `answers` goes to the viewer and is not recorded.
+        """Create without a task; `events` receives changes, `viewer` the replies, which are not
+        recorded.
 
         `sessions` is the folder of all recordings.
         """
         self._sessions = sessions
         self._events = events
-        self._answers = answers
+        self._answers = viewer
         self._client = client
         self._tail, self._tap = _Reading(), _Reading()
-        self._system, self._files = SystemCommands(), FileCommands(answers)
-        self._listening = ListenCommands(answers)
+        self._system, self._files = SystemCommands(), FileCommands(viewer)
+        self._listening = ListenCommands(viewer)
 
     async def close(self) -> None:
-        """End what was opened beside the connection."""
+        """Stop the reader tasks and transfers that commands started."""
         await asyncio.gather(self._system.close(), self._listening.close())
 
     async def execute(self, command: ManagingCommand) -> None:
-        """Execute a command, and answer it."""
+        """Execute a command, and reply to it."""
         try:
             text, body = await self._do(command)
             self._answer(command, "done", text, msgspec.json.encode(body).decode())
@@ -163,15 +271,15 @@ class ServerCommands:
             versions = {"seen": error.seen, "current": error.current}
             self._answer(command, "failed", str(error), json.dumps(versions))
         except NotConfirmed as error:
-            shown = msgspec.json.encode(error.confirmation).decode()
-            self._answer(command, "refused", str(error), shown)
+            confirmation_json = msgspec.json.encode(error.confirmation).decode()
+            self._answer(command, "refused", str(error), confirmation_json)
         except Refused as error:
             self._answer(command, "refused", str(error), None)
         except NatstuiError as error:
             self._answer(command, "failed", str(error), None)
 
     def fail(self, command: ManagingCommand, text: str) -> None:
-        """Answer a command that could not be executed."""
+        """Reply with an error to a command that could not be executed."""
         self._answer(command, "failed", text, None)
 
     def _answer(
@@ -183,7 +291,7 @@ class ServerCommands:
             self._events.add(Outcome(now_us, command.command_id, status, text))
 
     def _silence(self, writer: Writer, command: SilenceFinding) -> str:
-        """Keep a silence, and tell the viewer at once; others see it in the journal."""
+        """Store a silence, and update the viewer at once; other viewers read it in the journal."""
         writer.silence(command)
         self._answers.add(Silenced(time.time_ns() // 1000, writer.silences))
         if command.for_s is None:
@@ -195,24 +303,24 @@ class ServerCommands:
         if client is None:
             raise ServerGone("not connected yet")
         refuse_for_other_account(client.connection, command)
-        writer = Writer(client, Journal())
+        writer = Writer(client, Journal(), decided_on=getattr(command, "decided_on", None))
         if isinstance(command, SystemCommand | StoreCommand | CopyCommand | ListeningCommand):
             return await self._answer_other(writer, command)
         match command:
             case SilenceFinding():
                 return self._silence(writer, command), None
             case Change(dry_run=True):
-                shown = await preview(writer, command)
-                return shown.question, shown
+                preview_result = await preview(writer, command)
+                return preview_result.question, preview_result
             case Undo(dry_run=True):
-                shown = await preview_undo(writer, command.entry, command.command_id)
-                return shown.question, shown
+                preview_result = await preview_undo(writer, command.entry, command.command_id)
+                return preview_result.question, preview_result
             case Change():
-                changed = await apply(writer, command)
-                return changed.sentence, changed
+                change_result = await apply(writer, command)
+                return change_result.sentence, change_result
             case Undo():
-                changed = await undo(writer, command)
-                return changed.sentence, changed
+                change_result = await undo(writer, command)
+                return change_result.sentence, change_result
             case PublishMessage() | RequestReply() | PullNext() | AnswerMessage():
                 return await answer_send(writer, command)
             case SaveTemplate():
@@ -231,8 +339,8 @@ class ServerCommands:
         command: SystemCommand | StoreCommand | CopyCommand | ListeningCommand,
     ) -> tuple[str, object]:
         if isinstance(command, ListeningCommand):
-            denied = self._denial_of(command)
-            return await self._listening.answer(writer.client, command, denied)
+            on_denied = self._denial_of(command)
+            return await self._listening.answer(writer.client, command, on_denied)
         if isinstance(command, FileCommand):
             return await self._files.answer(writer, command)
         if isinstance(command, StoreCommand):
@@ -261,8 +369,10 @@ class ServerCommands:
         return f"following {', '.join(command.subjects)}", None
 
     def _denial_of(self, command: ManagingCommand) -> Callable[[PermissionDenied], None]:
-        """Return what answers a command whose subscription is refused afterwards."""
-        return lambda denied: self._answer(command, "failed", str(denied), None)
+        """Return a callback that replies when the server denies the subscription of a command
+        later.
+        """
+        return lambda error: self._answer(command, "failed", str(error), None)
 
     async def _start_tap(self, client: Client, command: StartTap) -> tuple[str, object]:
         await self._tap.stop()

@@ -1,4 +1,4 @@
-"""How Ctrl-C and SIGTERM end what watches or listens: in order, with what there is until then."""
+"""How Ctrl-C and SIGTERM end watching and listening: in order, keeping the results so far."""
 
 from __future__ import annotations
 
@@ -8,20 +8,38 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from natstui.errors import Interrupted
+from natstui.errors import Interrupted, NatstuiError
+from natstui.output import asked_to_end
 
 
-def stopped_by_signal() -> asyncio.Event:
-    """Return what Ctrl-C and SIGTERM set from now on; outside the main thread nothing sets it."""
-    stop = asyncio.Event()
+class StopEvent(asyncio.Event):
+    """An event that knows the signal that set it."""
+
+    signal_number: int = signal.SIGINT
+
+    def set_by(self, signal_number: int) -> None:
+        """Set the event because of a signal."""
+        asked_to_end.set()
+        self.signal_number = signal_number
+        self.set()
+
+    def check(self, work: str) -> None:
+        """Raise Interrupted if it is set: the `work` was not done to its end."""
+        if self.is_set():
+            raise Interrupted(f"{work} was stopped", self.signal_number)
+
+
+def stopped_by_signal() -> StopEvent:
+    """Return an event that Ctrl-C and SIGTERM set; outside the main thread nothing sets it."""
+    stop = StopEvent()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            asyncio.get_running_loop().add_signal_handler(number, stop.set_by, number)
     return stop
 
 
-def stopped_after(duration_s: float | None) -> asyncio.Event:
-    """Return what Ctrl-C and SIGTERM set, and the end of a time if there is one."""
+def stopped_after(duration_s: float | None) -> StopEvent:
+    """Return an event that Ctrl-C, SIGTERM, and the end of `duration_s` if given, set."""
     stop = stopped_by_signal()
     if duration_s is not None:
         asyncio.get_running_loop().call_later(duration_s, stop.set)
@@ -29,29 +47,31 @@ def stopped_after(duration_s: float | None) -> asyncio.Event:
 
 
 @contextmanager
-def cancelled_by_signal(what: str) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM cancel what runs in this task, which cleans up behind itself.
+def cancelled_by_signal(work: str) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM cancel the current task, which then cleans up.
 
-    Raises Interrupted then.
+    Raises Interrupted; its text names the `work`, and any error of the clean-up.
     """
-    task, seen = asyncio.current_task(), list[int]()
+    task, signals = asyncio.current_task(), list[int]()
     if task is None or threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
 
     def stop(number: int) -> None:
-        seen.append(number)
+        asked_to_end.set()
+        signals.append(number)
         task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     try:
         yield
-    except asyncio.CancelledError as error:
-        if not seen:
+    except (asyncio.CancelledError, NatstuiError) as error:
+        if not signals:
             raise
-        raise Interrupted(f"{what} was stopped", seen[0]) from error
+        failure_text = f": {error}" if isinstance(error, NatstuiError) else ""
+        raise Interrupted(f"{work} was stopped{failure_text}", signals[0]) from error
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

@@ -1,4 +1,4 @@
-"""Answers what the screens of buckets and object stores ask, and changes what they hold."""
+"""Answers the screens of buckets and object stores: reads them and changes keys and objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from natstui.jetstream.messages.keys import (
     read_revisions,
     read_these,
 )
-from natstui.jetstream.messages.objects import StoredObject, read_objects, read_store
+from natstui.jetstream.messages.objects import (
+    StoredObject,
+    names_with_chunks,
+    read_objects,
+    read_store,
+)
 from natstui.jetstream.messages.unfinished_objects import unfinished_text
 from natstui.model.records.stores import (
     ChangeKey,
@@ -34,7 +39,7 @@ from natstui.units import counted
 
 
 async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tuple[str, object]:
-    """Return a sentence and the answer; raises Refused and the request errors."""
+    """Return a sentence and the reply data; raises Refused and the request errors."""
     client = writer.client
     match command:
         case ReadKeys():
@@ -58,42 +63,53 @@ async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tup
             assert_never(command)
 
 
-async def _read_objects(client: Client, asked: ReadObjects) -> ObjectsPage:
-    if not asked.with_unfinished:
-        content = await read_objects(client, asked.bucket)
+async def _read_objects(client: Client, command: ReadObjects) -> ObjectsPage:
+    if not command.with_unfinished:
+        content = await read_objects(client, command.bucket)
         return ObjectsPage(tuple(map(_object_row, content.objects)), None, tuple(content.damaged))
-    content = await read_store(client, asked.bucket)
-    now_us = time.time_ns() // 1000
+    content = await read_store(client, command.bucket)
+    now_us = content.server_at_us
     # What a running upload stores is no matter for anybody who looks.
-    ended = [upload for upload in content.unfinished if upload.may_run(now_us) is False]
+    stale_uploads = [upload for upload in content.unfinished if upload.may_run(now_us) is False]
     return ObjectsPage(
         tuple(map(_object_row, content.objects)),
-        unfinished_text(ended, now_us),
+        unfinished_text(stale_uploads, now_us),
         tuple(content.damaged),
     )
 
 
-async def _change(writer: Writer, asked: ChangeKey) -> tuple[str, object]:
-    if asked.action == "delete_object":
-        doomed = ObjectChange(asked.bucket, asked.key, confirmed=asked.confirmed)
-        gone = await delete_object(writer, doomed)
-        return gone.sentence, gone
-    value, action, ttl = base64.b64decode(asked.value_base64), asked.action, None
-    if asked.of_revision_seq is not None:
-        before = await read_key(writer.client, asked.bucket, asked.key, asked.of_revision_seq)
+async def _change(writer: Writer, command: ChangeKey) -> tuple[str, object]:
+    if command.action == "delete_object":
+        deletion = ObjectChange(command.bucket, command.key, confirmed=command.confirmed)
+        deleted = await delete_object(writer, deletion, names_with_chunks)
+        return deleted.sentence, deleted
+    value, action, ttl = base64.b64decode(command.value_base64), command.action, None
+    if command.of_revision_seq is not None:
+        before = await read_key(
+            writer.client, command.bucket, command.key, command.of_revision_seq
+        )
         value, action = before.value, "put_key" if before.operation == "PUT" else "delete_key"
         if action == "put_key":
             ttl = remaining_ttl(before.ttl, before.created_at_us, time.time_ns() // 1000)
     change = KeyChange(
-        action, asked.bucket, asked.key, value, asked.if_revision_seq, ttl, asked.confirmed
+        action, command.bucket, command.key, value, command.if_revision_seq, ttl, command.confirmed
     )
     changed = await change_key(writer, change)
     return changed.sentence, changed
 
 
-def _object_row(one: StoredObject) -> ObjectRow:
-    link = f"{one.link_bucket}/{one.link_name}".rstrip("/") if one.link_bucket else ""
+def _object_row(stored_object: StoredObject) -> ObjectRow:
+    link = (
+        f"{stored_object.link_bucket}/{stored_object.link_name}".rstrip("/")
+        if stored_object.link_bucket
+        else ""
+    )
     return ObjectRow(
-        one.name, one.size_bytes, one.chunks_count, one.digest, one.stored_at_us, one.description,
+        stored_object.name,
+        stored_object.size_bytes,
+        stored_object.chunks_count,
+        stored_object.digest,
+        stored_object.stored_at_us,
+        stored_object.description,
         link,
-    )  # fmt: skip
+    )

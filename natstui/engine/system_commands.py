@@ -1,4 +1,4 @@
-"""Answers questions about the system around the account."""
+"""Answers requests about all servers and the system account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from natstui.jetstream.system.kicking import kick
 from natstui.jetstream.system.meta import remove_server
 from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import System
-from natstui.model.clients.connection import busiest
+from natstui.model.clients.connection import busiest_connections
 from natstui.model.records.system import (
     KickConnection,
     ReadClients,
@@ -29,7 +29,7 @@ from natstui.model.records.system import (
 
 
 class SystemCommands:
-    """Asks all servers, and the system account where there is one; both are kept."""
+    """Queries all servers, and the system account where there is one; keeps both connections."""
 
     def __init__(self) -> None:
         self._client: Client | None = None
@@ -46,15 +46,21 @@ class SystemCommands:
         return self._servers, self._system
 
     async def answer(self, client: Client, command: SystemCommand) -> tuple[str, object]:
-        """Return a sentence and the answer; raises the request errors."""
+        """Return a sentence and the reply data; raises the request errors."""
         servers, system = self._of(client)
         match command:
             case ReadConnections():
-                every = await read_connections(client, Servers(client), closed=command.closed)
-                return "connections of the account", busiest(every, command.rows_count)
+                connections = await read_connections(
+                    client, Servers(client), closed=command.closed
+                )
+                return "connections of the account", busiest_connections(
+                    connections, command.rows_count
+                )
             case ReadConnection():
-                place = command.server_id, command.connection_id
-                return "the connection", await read_connection(client, Servers(client), *place)
+                connection_key = command.server_id, command.connection_id
+                return "the connection", await read_connection(
+                    client, Servers(client), *connection_key
+                )
             case ReadClients():
                 # One at a time: each of them is read by the server once more.
                 self._stop_reading.set()
@@ -76,6 +82,6 @@ class SystemCommands:
         return Writer(await system.client(), Journal())
 
     async def close(self) -> None:
-        """End what was opened beside the connection."""
+        """Close the connections to the servers and the system account."""
         if self._system is not None:
             await self._system.close()

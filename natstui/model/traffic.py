@@ -1,4 +1,4 @@
-"""What a server or a connection got and sent a second, between two readings of its counters."""
+"""Traffic of a server or a connection per second, from two readings of its counters."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Protocol
 
 
 class TrafficCounters(Protocol):
-    """Counters of messages and bytes, of which some may not be known."""
+    """Counters of messages and bytes, of which some may be unknown."""
 
     @property
     def in_msgs(self) -> int | None:
-        """Messages that came in."""
+        """Return the received messages."""
 
     @property
     def in_bytes(self) -> int | None:
-        """Their bytes."""
+        """Return the bytes of these messages."""
 
     @property
     def out_msgs(self) -> int | None:
-        """Messages that went out."""
+        """Return the sent messages."""
 
     @property
     def out_bytes(self) -> int | None:
-        """Their bytes."""
+        """Return the bytes of these messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What came in and went out a second."""
+    """The traffic per second."""
 
     in_msgs_per_s: float
     in_bytes_per_s: float
@@ -37,7 +37,7 @@ class Traffic:
 
 
 def traffic_of(old: TrafficCounters, new: TrafficCounters, elapsed_s: float) -> Traffic | None:
-    """Return the traffic between two readings; None where a counter is not known."""
+    """Return the traffic between two readings; None for unknown counters."""
     pairs = (
         (old.in_msgs, new.in_msgs),
         (old.in_bytes, new.in_bytes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -14,12 +15,14 @@ from platformdirs import user_data_path
 
 from natstui.config.settings import Session
 from natstui.errors import SessionError, UsageError
+from natstui.files import changing
 from natstui.model.live.state import State
 from natstui.model.records.recording import ChangeSession, SessionSummary
 from natstui.paths import user_path
 from natstui.session.files.folder import (
     INFO,
     LOCK,
+    check_name,
     folder_name,
     folder_size_bytes,
     is_own_name,
@@ -42,37 +45,44 @@ from natstui.units import counted
 
 
 def session_folders(sessions: Path) -> list[Path]:
-    """Return the folders of a library, the newest first; none when there is no library."""
+    """Return the folders of a library, the newest first; none when there is no library.
+
+    A link is no session of the library: what it leads to is another one's.
+    """
     if not sessions.is_dir():
         return []
-    found = [path for path in sessions.iterdir() if (path / INFO).is_file()]
-    return sorted((p for p in found if not p.name.startswith(".")), reverse=True)
+    folders = [path for path in sessions.iterdir() if not path.name.startswith(".")]
+    return sorted(
+        (path for path in folders if not path.is_symlink() and (path / INFO).is_file()),
+        reverse=True,
+    )
 
 
-def find(sessions: Path, word: str) -> Path:
-    """Return the session a user means: a folder, an id, a name, `last`, or how an id begins.
+def find(sessions: Path, name: str) -> Path:
+    """Return the session with a folder path, id, name, id prefix, or `last`.
 
     Raises UsageError when there is none, or more than one.
     """
-    if not word:
+    if not name:
         raise UsageError("the name of the session is empty; `last` is the newest one")
-    path = Path(word)
-    if (path / INFO).is_file():
+    path = Path(name)
+    # A folder of that name is ./last.
+    if name != "last" and (path / INFO).is_file():
         return path
     folders = session_folders(sessions)
-    if word == "last" and folders:
+    if name == "last" and folders:
         return folders[0]
     for matches in (
-        [folder for folder in folders if folder.name == word],
-        [folder for folder in folders if _name(folder) == word],
-        [folder for folder in folders if folder.name.startswith(word)],
+        [folder for folder in folders if folder.name == name],
+        [folder for folder in folders if _name(folder) == name],
+        [folder for folder in folders if folder.name.startswith(name)],
     ):
         if len(matches) == 1:
             return matches[0]
         if matches:
             ids = ", ".join(folder.name for folder in matches[:5])
-            raise UsageError(f"{word!r} means more than one session: {ids}")
-    raise UsageError(f"no session {word!r} in {sessions}; natstui sessions ls shows those there")
+            raise UsageError(f"{name!r} means more than one session: {ids}")
+    raise UsageError(f"no session {name!r} in {sessions}; natstui sessions ls shows those there")
 
 
 def _name(folder: Path) -> str | None:
@@ -159,30 +169,27 @@ def _rows_count(recording: Recording) -> tuple[int | None, int | None]:
 
 
 def rename(folder: Path, name: str) -> Path:
-    """Give a session another name, and its folder; raises SessionError."""
+    """Give a session another name, and its folder; raises UsageError and SessionError."""
+    check_name(name)
     _not_while_recording(folder)
     _check_no_link(folder)
-    info = read_info_to_change(folder)
-    renamed = folder.with_name(folder_name(info.started_at_us, name))
-    if renamed != folder and renamed.exists():
-        raise SessionError(f"there is already a session {renamed.name}")
-    try:
+    with _changing(folder, "rename"):
+        info = read_info_to_change(folder)
+        renamed = folder.with_name(folder_name(info.started_at_us, name))
+        if renamed != folder and renamed.exists():
+            raise SessionError(f"there is already a session {renamed.name}")
         write_info(folder, replace(info, name=name))
         return folder.rename(renamed)
-    except OSError as error:
-        raise SessionError(f"cannot rename {folder}: {error.strerror or error}") from error
 
 
 def annotate(folder: Path, text: str) -> SessionInfo:
     """Add a note about a session; raises SessionError."""
     _not_while_recording(folder)
     _check_no_link(folder)
-    info = read_info_to_change(folder)
-    info = replace(info, notes=(*info.notes, text))
-    try:
+    with _changing(folder, "write into"):
+        info = read_info_to_change(folder)
+        info = replace(info, notes=(*info.notes, text))
         write_info(folder, info)
-    except OSError as error:
-        raise SessionError(f"cannot write into {folder}: {error.strerror or error}") from error
     return info
 
 
@@ -194,7 +201,7 @@ def delete(folder: Path) -> int:
     read_info(folder)
     _not_while_recording(folder)
     _check_no_link(folder)
-    try:
+    with _changing(folder, "delete"):
         others_count = 0
         # The header last: a session that is half deleted can be deleted again.
         for path in sorted(folder.iterdir(), key=lambda path: path.name == INFO):
@@ -204,9 +211,17 @@ def delete(folder: Path) -> int:
                 others_count += 1
         if not others_count:
             folder.rmdir()
-    except OSError as error:
-        raise SessionError(f"cannot delete {folder}: {error.strerror or error}") from error
     return others_count
+
+
+@contextmanager
+def _changing(folder: Path, verb: str) -> Iterator[None]:
+    """Let nobody else change a session in the block; turn an OSError into a SessionError."""
+    try:
+        with changing(folder):
+            yield
+    except OSError as error:
+        raise SessionError(f"cannot {verb} {folder}: {error.strerror or error}") from error
 
 
 def _check_no_link(folder: Path) -> None:

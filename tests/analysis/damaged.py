@@ -9,13 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
+from natstui.analysis.bronze.build import read_lines
 from natstui.analysis.bronze.files import (
     SEGMENT_FILE,
     current_segments,
     segment_files,
-    with_promise,
+    with_promised_bytes,
 )
-from natstui.analysis.bronze.lines import read_lines
 from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
@@ -46,7 +46,7 @@ def segments(spark: SparkSession, folder: Path) -> dict[str, dict[str, object]]:
     sources = find_sources(spark, [str(folder)])
     files = segment_files(spark, sources)
     by_name = {source.session: source for source in sources}
-    known = spark.createDataFrame(with_promise(spark, files, by_name), SEGMENT_FILE.ddl())
+    known = spark.createDataFrame(with_promised_bytes(spark, files, by_name), SEGMENT_FILE.ddl())
     rows = silver_index.segments(lines_of(spark, folder), known).collect()
     return {row["segment"]: row.asDict() for row in rows}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from natstui.analysis.defaults import ROWS_COUNT
 from natstui.analysis.gold.build import ANSWERS
-from natstui.analysis.gold.telling.harm import ADVISED
+from natstui.analysis.gold.telling.harm import ADVICE
 from natstui.analysis.gold.telling.picture import MOST_DRAWN, MOST_POINTS
 from natstui.analysis.tables import Column
 from natstui.model.findings.catalogue.every import KINDS
@@ -71,7 +71,7 @@ def _sessions(rows: list[Row], sessions: tuple[str, ...], _: Any, lasted_s: int)
 def _verdict(rows: list[Row], sessions: Any, names: Any, lasted_s: int) -> list[Row]:
     found = []
     for rank, (row, ((kind, cause), one)) in enumerate(
-        zip(rows[:10], ADVISED.items(), strict=False), 1
+        zip(rows[:10], ADVICE.items(), strict=False), 1
     ):
         told = {"harm": one.harm, "code": one.code or None, "advice": one.advice}
         spans = {"end_at_us": row["start_at_us"] + 60_000_000, "rank": rank}

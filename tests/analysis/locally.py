@@ -15,7 +15,7 @@ from benchmarks._sessions import judged, records, write_records, write_session
 from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
-from natstui.analysis.gold.answer import Given
+from natstui.analysis.gold.answer import AnswerInputs
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
@@ -126,7 +126,7 @@ class Answers(dict[str, dict[str, Any]]):
         sources = find_sources(spark, [pattern])
         silver.build_silver(spark, self._store, sources, str)
         names = [source.session for source in sources]
-        self._given = Given(
+        self._given = AnswerInputs(
             {source.session: source.system for source in sources},
             read_silver(self._store, names), thresholds or Thresholds(), self.frame,
             self._is_empty, self._store.known_rows,

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.analysis.gold.telling.harm import ADVISED
+from natstui.analysis.gold.telling.harm import ADVICE
 
 Row = dict[str, Any]
 Gold = dict[str, list[Row]]
@@ -127,15 +127,15 @@ def _worst(gold: Gold) -> Iterator[Row]:
 
 
 def _loses(code: str) -> bool:
-    return ADVISED["finding", code].harm == "lost"
+    return ADVICE["finding", code].harm == "lost"
 
 
 def _told_already(row: Row, found: list[Row]) -> bool:
     same = [one for one in found if all(one[n] == row[n] for n in ("session", "subject"))]
     if _loses(row["cause"]):
-        same = [one for one in same if ADVISED[one["kind"], one["cause"]].harm == "lost"]
+        same = [one for one in same if ADVICE[one["kind"], one["cause"]].harm == "lost"]
     return any(
-        ADVISED[one["kind"], one["cause"]].code == row["cause"]
+        ADVICE[one["kind"], one["cause"]].code == row["cause"]
         or (one["kind"] in JUDGED and one["weight"] >= row["weight"])
         for one in same
     )

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import judged, records, write_records
-from natstui.analysis.gold.availability import away_or_slow
-from natstui.analysis.gold.verdict import together
+from natstui.analysis.gold.availability import availability_findings
+from natstui.analysis.gold.verdict import merge_equal
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsChanged, FindingTold
 from natstui.model.records.record import Record
@@ -139,8 +139,10 @@ def test_a_step_of_the_clock_is_told_and_is_no_gap(told: dict[str, Any]) -> None
         ("slept", "gap", pytest.approx(3601.0)),
     ]
     # Findings of one cause are one.
-    found = away_or_slow(told["tables"].frame("availability")).where("cause = 'clock_step'")
-    (row,) = together(found).collect()
+    found = availability_findings(told["tables"].frame("availability")).where(
+        "cause = 'clock_step'"
+    )
+    (row,) = merge_equal(found).collect()
     one = "the clock was set forward by 3600.0 s"
     assert row["sentence"] == f"{one}, and 1 more like this in 2 sessions"
 

@@ -17,7 +17,7 @@ from tests.analysis.locally import Locally
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_spark_submit_to_a_cluster_gives_the_tables_of_a_local_run(
     spark: SparkSession, locally: Locally, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.compare import COMPARISON, SAMPLED, sampled, with_sample
+from natstui.analysis.gold.compare import COMPARISON, SAMPLED, sampled_comparisons, with_sample
 from natstui.analysis.gold.comparing.blocks import BLOCK_US, SEED, reduce
 from natstui.analysis.gold.comparing.verdicts import (
     ACK_TIME,
@@ -143,7 +143,7 @@ def two_sessions(folder: Path) -> str:
     return f"{folder}/*"
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_the_consumers_that_became_slower_are_named_and_no_others(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:
@@ -194,7 +194,7 @@ def test_of_too_many_consumers_a_sample_is_compared_that_is_named(spark: SparkSe
     told = with_sample(compare(part, ()), sample)
     words = "of 200 series of single streams and consumers a sample of 50 % was compared, seed 1"
     assert {row[-1] for row in told if row[3] or row[2] == SAMPLED} == {words}
-    found = sampled(spark.createDataFrame(told, COMPARISON.ddl())).collect()
+    found = sampled_comparisons(spark.createDataFrame(told, COMPARISON.ddl())).collect()
     assert [(row["session"], row["kind"], row["evidence"]) for row in found] == [
         ("b", "recording", words)
     ]

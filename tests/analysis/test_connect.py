@@ -60,7 +60,7 @@ def has_client() -> bool:
     return importlib.util.find_spec("grpc") is not None
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_a_connect_server_gives_the_tables_of_a_local_run(
     spark: SparkSession, locally: Locally, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.gold.redelivery import GIVEN_UP, advisories_count, never_settled, poison
+from natstui.analysis.gold.redelivery import MAX_DELIVER, advisories_count, poison, poison_messages
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_SAMPLE, TABLES
@@ -154,10 +154,10 @@ def test_the_message_that_was_delivered_most_often_is_the_example_of_a_poison(
 ) -> None:
     def given_up(seq: int, deliveries: int, at_s: int) -> Advisory:
         body = json.dumps({"stream_seq": seq, "deliveries": deliveries})
-        return Advisory(START_US + at_s * 1_000_000, GIVEN_UP, "S", "A", "said", body)
+        return Advisory(START_US + at_s * 1_000_000, MAX_DELIVER, "S", "A", "said", body)
 
     few, most = given_up(7, 5, 90), given_up(3, 131, 10)
     rows = poison(silver(spark, advisory(spark, tmp_path, [most, few])))
-    found = never_settled(rows).orderBy("weight", ascending=False).first()
+    found = poison_messages(rows).orderBy("weight", ascending=False).first()
     assert found is not None and found["sentence"] == "message 3 was dropped after max deliver"
     assert found["evidence"].startswith("131 deliveries")

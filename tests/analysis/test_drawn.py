@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from natstui.analysis.gold.build import TABLES
-from natstui.analysis.gold.telling.harm import ADVISED, HARMS
+from natstui.analysis.gold.telling.harm import ADVICE, HARMS
 from natstui.analysis.report import page as home
 from natstui.analysis.report.notebook import notebook_text
 from natstui.analysis.report.page import page
@@ -123,7 +123,7 @@ def test_a_notebook_has_the_shape_of_nbformat_and_asks_for_tables_and_columns_th
 
 
 def test_each_advice_has_a_known_harm_and_code() -> None:
-    for one in ADVISED.values():
+    for one in ADVICE.values():
         assert one.harm in HARMS
         assert not one.code or one.code in KINDS
         assert one.advice.endswith(".") and one.advice[0].isupper()

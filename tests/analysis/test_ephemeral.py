@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from natstui.analysis.gold.ephemeral import EPHEMERAL, as_families, ephemeral, members
 from natstui.analysis.gold.rates import CONSUMER_RATE
 from natstui.analysis.gold.telling.family import family_of
-from natstui.analysis.gold.verdict import ranked
+from natstui.analysis.gold.verdict import rank_findings
 from natstui.analysis.report.axis import Axis
-from natstui.analysis.report.sections import shown
+from natstui.analysis.report.sections import section_text
 from natstui.analysis.report.timeline import lanes_of
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import CONFIGURATION, TABLES
@@ -94,7 +94,7 @@ def test_what_was_found_of_several_of_them_is_told_once(spark: SparkSession) -> 
         for name, w in (("dashboard-3f09ac", 50.0), ("dashboard-99aab0", 60.0), ("billing", 55.0))
     ]
     rows = as_families(spark.createDataFrame(found, FOUND), members(*frames(spark)))
-    told = {row["subject"]: row for row in ranked(rows.select(*FOUND_NAMES)).collect()}
+    told = {row["subject"]: row for row in rank_findings(rows.select(*FOUND_NAMES)).collect()}
     assert told.keys() == {"S > dashboard-*", "S > billing"}
     one = told["S > dashboard-*"]
     assert one["sentence"] == "dashboard-99aab0 never caught up, and 1 more like this"
@@ -127,16 +127,16 @@ def result() -> Row:
 
 
 def test_a_report_shows_the_first_of_a_family_and_how_many_there_are() -> None:
-    assert [row[2] for row in shown(result(), "lag").rows] == [
+    assert [row[2] for row in section_text(result(), "lag").rows] == [
         "dashboard-99aab0 (1 of 3 dashboard-*)",
         "billing",
     ]
     # Of a table with several rows of one consumer, each row is its own.
-    assert len(shown(result(), "stuck").rows) == 4
+    assert len(section_text(result(), "stuck").rows) == 4
 
 
 def test_a_timeline_has_one_lane_for_a_family() -> None:
     lanes = lanes_of(result(), "A", Axis(0, 10_000_000))
     assert lanes.keys() == {"S > dashboard-*", "S > billing"}
-    words = [span.words for span in lanes["S > dashboard-*"]]
+    words = [span.text for span in lanes["S > dashboard-*"]]
     assert words[0] == "dashboard-99aab0: stuck, paused" and len(words) == 3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from natstui.analysis.gold import build as gold
-from natstui.analysis.gold.session import SESSION_SUMMARY, damaged
+from natstui.analysis.gold.session import SESSION_SUMMARY, damaged_recordings
 from natstui.analysis.silver.tables import TABLES as SILVER_TABLES
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
@@ -145,7 +145,7 @@ def planted_damage(folder: Path) -> tuple[int, int, int, int, str]:
 
 
 def test_a_damaged_recording_is_a_finding(analysed: Analysed) -> None:
-    (row,) = damaged(analysed.store.gold(SESSION_SUMMARY)).collect()
+    (row,) = damaged_recordings(analysed.store.gold(SESSION_SUMMARY)).collect()
     told = "1 segment is damaged, 2 lines could not be read and are left out"
     assert (row["session"], row["sentence"]) == (THIRD, told)
     assert row["evidence"] == planted_damage(analysed.folders[2])[-1]

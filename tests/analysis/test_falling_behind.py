@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.lag import falling_behind, lag
+from natstui.analysis.gold.lag import lag, lagging_consumers
 from natstui.analysis.gold.rates import CONSUMER_RATE, STREAM_RATE
 
 pytestmark = pytest.mark.spark
@@ -128,7 +128,7 @@ def accused(
     spark: SparkSession, rows: list[dict[str, Any]], per_s: float | None = PER_S
 ) -> set[str]:
     """Return the consumers that are told to fall behind, or never to have caught up."""
-    found = falling_behind(lags_of(spark, rows, per_s)).collect()
+    found = lagging_consumers(lags_of(spark, rows, per_s)).collect()
     return {row["subject"].split(" > ")[1] for row in found}
 
 
@@ -164,7 +164,7 @@ def test_what_was_deleted_long_before_the_end_is_not_told_as_pending_at_the_end(
     lags = lags_of(spark, [*gone, *there])
     unseen = {row["consumer"]: row["unseen_s"] for row in lags.collect()}
     assert unseen == {"stays_far_behind-1": 1800.0, "stays_far_behind-2": 0.0}
-    told = {row["subject"]: row["sentence"] for row in falling_behind(lags).collect()}
+    told = {row["subject"]: row["sentence"] for row in lagging_consumers(lags).collect()}
     assert told["S > stays_far_behind-1"].endswith(
         " pending when it was last seen, 30 min before the end"
     )

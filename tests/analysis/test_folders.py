@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from natstui.analysis.conf import NOTHING, Conf
+from natstui.analysis.conf import NO_CONF, Conf
 from natstui.analysis.defaults import PARTITION_BYTES, SMALL_BYTES
-from natstui.analysis.folders import check_remote, check_sessions, glob_escaped, recorded_bytes
+from natstui.analysis.folders import check_remote, check_sessions, escape_glob, recorded_bytes
 from natstui.analysis.progress import TextSend
 from natstui.analysis.spark.failures import explain, jvm_was_killed, not_started
 from natstui.analysis.spark.session import SparkSettings, open_session, settings_for_size
@@ -86,7 +86,7 @@ def test_why_spark_does_not_start_is_what_its_process_said(
     assert "the environment sets" in told and "SPARK_CONF_DIR" in told
     assert "_JAVA_OPTIONS" not in told.replace("JDK_JAVA_OPTIONS", "")
     other = PySparkException("something else")
-    assert not_started(other, NOTHING, printed) is other
+    assert not_started(other, NO_CONF, printed) is other
 
 
 def test_a_jvm_that_was_killed_is_no_host_that_cannot_be_reached() -> None:
@@ -136,7 +136,7 @@ def test_a_folder_with_the_signs_of_a_pattern_in_its_name_is_meant_literally(
     (folder / "session.json").write_text("{}")
     (folder / "records-000001.jsonl").write_text("{}\n")
     (found,) = check_sessions([str(folder)])
-    assert found == glob_escaped(str(folder))
+    assert found == escape_glob(str(folder))
     assert r"a\[1\]\{b\}" in found
 
 
@@ -147,7 +147,7 @@ def test_how_much_is_recorded_is_known_before_spark_starts_but_for_urls(tmp_path
     for name, size_bytes in sizes_bytes.items():
         (folder / name).write_bytes(bytes(size_bytes))
     sessions = check_sessions([str(folder)])
-    assert sessions == [glob_escaped(str(folder))] != [str(folder)]
+    assert sessions == [escape_glob(str(folder))] != [str(folder)]
     size_bytes = recorded_bytes([*sessions, *sessions])
     assert size_bytes is not None
     # What is packed counts as what it holds.
@@ -200,8 +200,8 @@ def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, senten
 HOLDER = """
 import sys, time
 from natstui.analysis.defaults import SMALL_BYTES
-from natstui.analysis.folders import locked
-with locked(sys.argv[1], lambda: print("waits", flush=True)) as alone:
+from natstui.analysis.folders import lock_folder
+with lock_folder(sys.argv[1], lambda: print("waits", flush=True)) as alone:
     print("alone" if alone else "shared", flush=True)
     sys.stdin.read()
 """

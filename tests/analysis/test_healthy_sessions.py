@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import judged, records, write_records
 from natstui.analysis.gold.build import ANSWERS
-from natstui.analysis.gold.telling.harm import TOLD_SEVERITIES
+from natstui.analysis.gold.telling.harm import REPORTED_SEVERITIES
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.model.records.record import Configured, Record
 from tests.analysis.locally import Answers
 
-pytestmark = [pytest.mark.spark, pytest.mark.faults]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 TICKS = 150
 BURST_MSGS, BURST_TICK, DELIVERED_AFTER = 20_000, 60, 8
@@ -162,4 +162,4 @@ def test_of_forty_healthy_sessions_nobody_is_accused(spark: SparkSession, tmp_pa
             told += [row.asDict() for row in rows if row["kind"] not in NOT_WRONG]
     assert told == []
     spans = answers.frame("finding_groups").collect()
-    assert [row.asDict() for row in spans if row["severity"] in TOLD_SEVERITIES] == []
+    assert [row.asDict() for row in spans if row["severity"] in REPORTED_SEVERITIES] == []

@@ -23,7 +23,7 @@ from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.folders import check_sessions
 from natstui.analysis.job import main, parser
-from natstui.analysis.known import known_result, state_of
+from natstui.analysis.known import kept_result, state_of
 from natstui.analysis.launch import AnalysisRequest, command
 from natstui.cli.sessions.analyze import analyze, report_lines
 from natstui.errors import NatstuiError
@@ -113,7 +113,7 @@ def test_two_runs_into_one_folder_come_one_after_the_other(two_runs: TwoRuns) ->
     assert (two_runs.out / "silver.backup").is_dir()
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_a_recording_that_completes_a_segment_meanwhile_is_analysed_all_the_same(
     tmp_path: Path,
 ) -> None:
@@ -158,7 +158,7 @@ def test_any_change_of_options_tables_or_recording_makes_the_result_unknown(
         options = parser().parse_args(words[words.index(session) :])
         state = state_of(options, check_sessions(options.sessions))
         assert state is not None
-        return known_result(out, state)
+        return kept_result(out, state)
 
     result = {name: value for name, value in two_runs.result.items() if name != "kind"}
     assert known(master="local[1]") == {**result, "read_sessions_count": 0}
@@ -197,7 +197,7 @@ def members(group: int) -> set[int]:
     return {int(pid) for pid, pgid, stat in rows if int(pgid) == group and stat[0] != "Z"}
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: Path) -> None:
     child = started(str(small(sessions)), "--out", str(tmp_path / "out"))
     assert told(child)["text"] == "starting Spark"
@@ -298,9 +298,26 @@ def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path
     assert "cannot write the tables" in refused(str(folder), "--out", str(file / "out"))
     page = ("--html", str(tmp_path / "no" / "page.html"))
     assert "its folder does not exist" in refused_by_command(str(folder), *page)
+    file.write_text("<!doctype html>\n<html><body>the page of somebody else</body></html>")
     kept = file.read_bytes()
-    assert "your own cells" in refused_by_command(str(folder), "--notebook", str(file))
+    for option in ("--html", "--notebook"):
+        words = (str(folder), option, str(file))
+        assert "is no report page of natstui: use --force" in refused_by_command(*words)
     assert file.read_bytes() == kept
+
+
+def test_only_a_report_page_is_replaced_unasked(two_runs: TwoRuns, tmp_path: Path) -> None:
+    page = two_runs.page.read_bytes()
+    own, foreign = tmp_path / "own.html", tmp_path / "foreign.html"
+    own.write_bytes(page + b"old")
+    foreign.write_bytes(page[:20] + b"somebody else")
+    # Their result is known: no Spark is started.
+    words = (str(two_runs.session), "--out", str(two_runs.out), "--master", "local[2]", "--html")
+    assert "use --force" in refused_by_command(*words, str(foreign))
+    assert foreign.read_bytes() == page[:20] + b"somebody else"
+    for file, *flags in ((own,), (foreign, "--force")):
+        refused_by_command(*words, str(file), *map(str, flags), exit_code=6)
+        assert file.read_bytes() == page
 
 
 @pytest.mark.parametrize("name", ["gold", "silver", "bronze", "result.json"])
@@ -352,7 +369,7 @@ def test_a_full_disk_is_said_at_once(sessions: Path) -> None:
     assert "cannot write the tables" in refused(str(small(sessions)), "--out", "/dev/full/x")
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_a_disk_that_is_full_on_the_way_leaves_the_old_tables_and_nothing_else(
     sessions: Path, tmp_path: Path
 ) -> None:
@@ -381,7 +398,7 @@ def test_a_permission_that_is_missing_is_said_at_once(sessions: Path, tmp_path: 
     out.chmod(0o700)
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
     sessions: Path, tmp_path: Path
 ) -> None:
@@ -397,7 +414,7 @@ def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
     assert not (out / "gold").exists()
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_with_the_java_of_the_package_alone_the_answers_are_the_same(
     two_runs: TwoRuns, tmp_path: Path
 ) -> None:

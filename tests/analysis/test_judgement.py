@@ -11,16 +11,22 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis.gold.findings import FINDINGS
-from natstui.analysis.gold.lag import LAG_PERIOD, was_behind
+from natstui.analysis.gold.findings import FINDINGS, findings
+from natstui.analysis.gold.lag import LAG_PERIOD, recovered_consumers
 from natstui.analysis.gold.questions.delays import _strongest
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.telling.harm import ADVISED
-from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
-from natstui.analysis.gold.verdict import _advised, ranked
+from natstui.analysis.gold.telling.harm import ADVICE
+from natstui.analysis.gold.telling.recorded import (
+    recorded_findings,
+    with_explanations,
+    without_repeated,
+)
+from natstui.analysis.gold.verdict import _advice_field, rank_findings
 from natstui.analysis.report.axis import Axis, top_of
 from natstui.analysis.report.page import page
-from natstui.analysis.silver.columns import _OF_LISTS, _of_list
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.silver.samples import _LIST_VALUES, _list_values
+from natstui.analysis.silver.tables import FINDING
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.live.snapshot import Peer
 from natstui.model.servers.replicas import is_away
@@ -57,7 +63,7 @@ def found(
 
 
 def told(spark: SparkSession, rows: list[tuple[Any, ...]]) -> list[Any]:
-    return ranked(spark.createDataFrame(rows, FOUND)).orderBy("rank").collect()
+    return rank_findings(spark.createDataFrame(rows, FOUND)).orderBy("rank").collect()
 
 
 def test_what_began_at_once_for_many_is_told_once_and_of_the_worst(spark: SparkSession) -> None:
@@ -75,7 +81,7 @@ def test_of_what_a_server_took_along_no_row_has_a_list_of_all(
     spark: SparkSession, much: None
 ) -> None:
     rows = [found(f"S > c{n:04d}", after_s=n / 1000, weight=70) for n in range(3000)]
-    ten = ranked(spark.createDataFrame(rows, FOUND))
+    ten = rank_findings(spark.createDataFrame(rows, FOUND))
     assert "collect_list" not in plan(ten)
     (row,) = ten.collect()
     assert row["evidence"].endswith("; also S > c0001, S > c0002, S > c0003, S > c0004, "
@@ -107,7 +113,7 @@ def test_a_consumer_that_was_behind_and_caught_up_is_told(spark: SparkSession) -
                       "open": True},
     ]  # fmt: skip
     periods = spark.createDataFrame(ordered(LAG_PERIOD, rows), LAG_PERIOD.ddl())
-    (one,) = was_behind(periods).collect()
+    (one,) = recovered_consumers(periods).collect()
     assert one["subject"] == "S > slow"
     assert one["sentence"] == "was behind for 13 min, by up to 9359 messages"
     assert one["evidence"] == "the next one waited for up to 4 min"
@@ -149,7 +155,7 @@ def test_a_replica_is_away_where_the_live_rule_says_so(spark: SparkSession) -> N
     )
     lists = [[(one.current, one.offline, one.active_ns, one.lag_msgs)] for one in peers]
     frame = spark.createDataFrame([(lists,)], f"all_peers array<array<struct<{names}>>>")
-    away = frame.select(_of_list(_OF_LISTS["away_peers_count"])).collect()[0][0]
+    away = frame.select(_list_values(_LIST_VALUES["away_peers_count"])).collect()[0][0]
     assert away == [int(is_away(one)) for one in peers]
 
 
@@ -212,18 +218,38 @@ def test_that_messages_were_refused_is_told_though_the_stream_was_unreachable_to
          span("T", "NT-S01", 900, 3.0)],
     )  # fmt: skip
     away = spark.createDataFrame([found("S", 900, 70), found("T", 900, 70)], FOUND)
-    rows = away.unionByName(recorded(spans))
-    rows = told_once(rows, _advised("code"), _advised("harm"))
-    first, *others = ranked(rows).orderBy("rank").collect()
+    rows = away.unionByName(recorded_findings(spans))
+    rows = without_repeated(rows, _advice_field("code"), _advice_field("harm"))
+    first, *others = rank_findings(rows).orderBy("rank").collect()
     assert (first["subject"], first["code"], first["harm"]) == ("S", "NT-S05", "lost")
     assert first["sentence"] == "stream full for 13 min"
     assert first["evidence"].endswith("; also: availability of it")
     assert [(row["kind"], row["subject"]) for row in others] == [("availability", "T")]
 
 
+def test_what_began_and_ended_in_one_microsecond_is_not_open(spark: SparkSession) -> None:
+    entity = {"session": "A", "part": "server n2", "code": "NT-V27", "created_at_us": 0}
+    past_us, now_us, later_us = (_AT_US + second * _SECOND_US for second in (-5, 0, 60))
+
+    def change(since_us: int, until_us: int | None, at_us: int = now_us) -> dict[str, Any]:
+        return entity | {"at_us": at_us, "since_at_us": since_us, "until_at_us": until_us}
+
+    # The end of a first period, a period without length, and one that is open.
+    rows = [change(now_us, now_us), change(now_us, None), change(past_us, now_us),
+            change(past_us, None, past_us), change(later_us, None, later_us)]  # fmt: skip
+    poll = spark.createDataFrame([("A", later_us)], "session string, at_us bigint")
+    changes = spark.createDataFrame(ordered(FINDING, rows), FINDING.ddl())
+    silver = Silver(**{f.name: poll for f in fields(Silver)} | {"finding": changes})
+    spans = findings(silver).orderBy("start_at_us").collect()
+    periods = [(row["start_at_us"], row["end_at_us"], row["open"]) for row in spans]
+    assert periods == [
+        (past_us, now_us, False), (now_us, now_us, False), (later_us, None, True),
+    ]  # fmt: skip
+
+
 def test_what_was_over_soon_weighs_less_than_what_lasted(spark: SparkSession) -> None:
     brief = [span("S", "NT-S01", 0, 25.0), span("T", "NT-S01", 0, 31.0)]
-    rows = recorded(spans_of(spark, [*brief, span("U", "NT-S01", 0, 25.0, open=True)]))
+    rows = recorded_findings(spans_of(spark, [*brief, span("U", "NT-S01", 0, 25.0, open=True)]))
     weights = {row["subject"]: row["weight"] for row in rows.collect()}
     assert weights["S"] < 32 < 52 < weights["T"] and weights["U"] > 52
 
@@ -240,7 +266,7 @@ def test_a_reason_is_told_with_what_was_known_then_and_not_of_another_time(
     sessions = spark.createDataFrame(ordered(SESSION_SUMMARY, [session]), SESSION_SUMMARY.ddl())
     stuck = ("A", "stuck", "S > c", "unexplained", "stuck for 5 min", "floor 0", _AT_US,
              _AT_US + 300 * _SECOND_US, 70.0)  # fmt: skip
-    (row,) = explained(spark.createDataFrame([stuck], FOUND), spans, sessions).collect()
+    (row,) = with_explanations(spark.createDataFrame([stuck], FOUND), spans, sessions).collect()
     assert (row["sentence"], row["evidence"]) == (
         "stuck for 5 min: no open pulls", "that time; floor 0",
     )  # fmt: skip
@@ -298,4 +324,4 @@ def test_advice_names_the_stream_the_consumer_and_the_message(spark: SparkSessio
     assert not re.search("STREAM|CONSUMER|SEQ", gave_up + no_pulls + near)
     # Of the account and of monitoring no stream is known.
     for kind, cause in (("capacity", "storage near"), ("availability", "unavailable")):
-        assert advised(kind, cause, "account", "") == ADVISED[kind, cause].advice
+        assert advised(kind, cause, "account", "") == ADVICE[kind, cause].advice

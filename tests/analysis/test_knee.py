@@ -1,4 +1,4 @@
-"""The knee of the load: found where latency breaks away, and only there."""
+"""Tables of benchmarks from rows: the knee, where latency breaks away, and damaged values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis.gold.bench import bench_knee, slots
+from natstui.analysis.gold.bench import (
+    bench_account,
+    bench_knee,
+    bench_steady,
+    bench_throughput,
+    slots,
+)
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.analysis.tables import Table
@@ -58,3 +64,39 @@ def test_a_run_of_constant_load_has_no_knee_however_its_latency_leaps(spark: Spa
         return sent, 9_000_000 if second % 7 == 6 else 1_000_000
 
     assert [r["load_per_s"] for r in levels(spark, steady) if r["knee"]] == []
+
+
+def test_damaged_times_make_no_row_for_each_second_between_them(spark: SparkSession) -> None:
+    century_us = 100 * 365 * 86_400 * 1_000_000
+    rows = [
+        ("s", run, "pub", 0, "sent", at_us, 10)
+        for run, last_us in (("right", 1_000_000), ("wrong", century_us))
+        for at_us in (0, last_us)
+    ]
+    ddl = (
+        "session string, run_id string, role string, worker_id bigint, counter string, "
+        "slot_at_us bigint, msgs bigint"
+    )
+    slotted = spark.createDataFrame(rows, ddl)
+    found = bench_throughput(slotted, bench_steady(slotted)).collect()
+    assert {(row["run_id"], row["seconds_count"]) for row in found} == {("right", 2)}
+
+
+def test_an_account_with_a_negative_count_does_not_close(spark: SparkSession) -> None:
+    names = ("acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
+             "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs")  # fmt: skip
+    head = {"session": "s", **dict.fromkeys(names, 0)}
+    intervals = [
+        {**head, "run_id": run_id, "at_us": second, "sent_msgs": sent_msgs}
+        for run_id, reported_msgs in (("right", (3, 4)), ("forged", (8, -1)))
+        for second, sent_msgs in enumerate(reported_msgs)
+    ]
+    results = [{**head, "run_id": run_id, "sent_msgs": 7} for run_id in ("right", "forged")]
+    tables = {
+        "bench_interval": frame(spark, BENCH_INTERVAL, intervals),
+        "bench_result": frame(spark, BENCH_RESULT, results),
+    }
+    empty = frame(spark, BENCH_LATENCY, [])
+    silver = Silver(**{f.name: tables.get(f.name, empty) for f in fields(Silver)})
+    rows = bench_account(silver).collect()
+    assert {row["run_id"]: row["closes"] for row in rows} == {"right": True, "forged": False}

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.bronze.files import SEGMENT_FILE, segment_files, with_promise
+from natstui.analysis.bronze.files import SEGMENT_FILE, segment_files, with_promised_bytes
 from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.pipeline import analyse
@@ -160,7 +160,7 @@ def test_the_analysis_leaves_out_the_lines_that_verify_reports(
     assert verified == expected
     sources = find_sources(spark, [f"{sessions}/*"])
     by_name = {source.session: source for source in sources}
-    rows = with_promise(spark, segment_files(spark, sources), by_name)
+    rows = with_promised_bytes(spark, segment_files(spark, sources), by_name)
     files = spark.createDataFrame(rows, SEGMENT_FILE.ddl())
     rows = silver_index.segments(lines_of(spark, *folders.values()), files).collect()
     assert {row["session"]: left_out_of(row.asDict()) for row in rows} == expected
@@ -267,10 +267,10 @@ def test_lines_of_every_kind_with_any_content_are_read(
     assert len({type(record) for record in records}) == len(KINDS)
     folder = made(sessions, records)
     assert verify(folder).unreadable_lines_count == 0
-    assert silver_index.left_out(lines_of(spark, folder)).collect() == []
+    assert silver_index.left_out_records(lines_of(spark, folder)).collect() == []
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_what_is_left_out_is_among_the_ten_findings_however_many_weigh_more(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ def counted(rows: DataFrame) -> dict[str, int]:
     return {row["session"]: row["count"] for row in rows.groupBy("session").count().collect()}
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_runs_in_one_process_tell_of_their_own_session_and_leave_nothing(
     spark: SparkSession, analysed: Analysed, tmp_path: Path
 ) -> None:

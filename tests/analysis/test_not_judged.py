@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.rates import consumer_rate, stream_rate
-from natstui.analysis.gold.session import SESSION_SUMMARY, findings_not_known, session_summary
+from natstui.analysis.gold.session import SESSION_SUMMARY, session_summary, unknown_findings
 from natstui.analysis.silver.build import build_silver
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.spark.store import Store
@@ -31,10 +31,10 @@ def test_a_session_that_was_not_judged_is_named_with_the_reason(
     build_silver(spark, store, find_sources(spark, [str(folder)]), str)
     silver, thresholds = read_silver(store, [NAME]), Thresholds()
     rates = stream_rate(silver, thresholds), consumer_rate(silver, thresholds)
-    (row,) = findings_not_known(session_summary(silver, *rates)).collect()
+    (row,) = unknown_findings(session_summary(silver, *rates)).collect()
     assert (row["session"], row["cause"]) == (NAME, "not_judged")
     assert "the code that reads recordings is not installed" in row["evidence"]
 
 
 def test_those_that_were_judged_are_not_named(analysed: Analysed) -> None:
-    assert findings_not_known(analysed.store.gold(SESSION_SUMMARY)).collect() == []
+    assert unknown_findings(analysed.store.gold(SESSION_SUMMARY)).collect() == []

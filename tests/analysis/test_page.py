@@ -14,7 +14,7 @@ from natstui.analysis.gold.telling.picture import PICTURE
 from natstui.analysis.report.axis import Axis
 from natstui.analysis.report.heading import heading, heading_section
 from natstui.analysis.report.page import page
-from natstui.analysis.report.sections import cell_text, heads, sections, shown
+from natstui.analysis.report.sections import cell_text, section_text, sections, titles_of
 from natstui.analysis.report.timeline import MOST_SHOWN
 from natstui.cli.sessions.analyze import report_lines
 from natstui.units import title_text
@@ -132,8 +132,10 @@ def test_hostile_names_are_harmless_in_every_chart_and_finding() -> None:
 
 def test_a_session_alone_is_not_named_in_every_row() -> None:
     one = {**result(3), "sessions": ["A"]}
-    assert shown(one, "stuck").titles == shown(result(3), "stuck").titles[1:]
-    assert all(len(row) == len(SECTIONS["stuck"].columns) - 1 for row in shown(one, "stuck").rows)
+    assert section_text(one, "stuck").titles == section_text(result(3), "stuck").titles[1:]
+    assert all(
+        len(row) == len(SECTIONS["stuck"].columns) - 1 for row in section_text(one, "stuck").rows
+    )
 
 
 def test_the_policy_of_the_page_forbids_requests_and_foreign_scripts() -> None:
@@ -189,9 +191,9 @@ def test_cells_carry_the_unit_of_their_column() -> None:
 
 def test_no_two_columns_of_a_section_have_the_same_head() -> None:
     for section in SECTIONS.values():
-        titles = heads(section.columns)
+        titles = titles_of(section.columns)
         assert len(set(titles)) == len(titles), section.title
-    assert heads(("stored_msgs", "stored_bytes", "discard")) == (
+    assert titles_of(("stored_msgs", "stored_bytes", "discard")) == (
         "stored msgs", "stored bytes", "discard",
     )  # fmt: skip
 

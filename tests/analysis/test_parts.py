@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from natstui.analysis.bronze import parts
 from natstui.analysis.bronze.files import SegmentFile, fingerprints
-from natstui.analysis.bronze.parts import Kept, Plan, planned
+from natstui.analysis.bronze.parts import CompleteSession, Plan, plan_sessions
 
 SMALL, LARGE = 1000, parts.SMALL_BYTES + 1
 
@@ -17,53 +17,53 @@ def many(count: int) -> str:
     return f"run/{count}"
 
 
-def kept(plan: Plan) -> dict[str, Kept]:
+def kept(plan: Plan) -> dict[str, CompleteSession]:
     """Return what is known after a run."""
-    return {one: Kept(mark, plan.parts[one]) for one, mark in plan.new.items()}
+    return {one: CompleteSession(mark, plan.parts[one]) for one, mark in plan.new.items()}
 
 
 def test_small_sessions_that_are_read_together_lie_together() -> None:
-    plan = planned(files("a", "b", "c") + files("long", size_bytes=LARGE), {}, many)
+    plan = plan_sessions(files("a", "b", "c") + files("long", size_bytes=LARGE), {}, many)
     assert plan.parts == {"a": "run/3", "b": "run/3", "c": "run/3", "long": "long"}
     assert plan.new.keys() == plan.parts.keys() and not plan.stay
-    assert planned(files("a"), {}, many).parts == {"a": "a"}
+    assert plan_sessions(files("a"), {}, many).parts == {"a": "a"}
 
 
 def test_what_has_not_changed_is_not_read_again() -> None:
-    before = kept(planned(files("a", "b"), {}, many))
-    plan = planned(files("a", "b", "new"), before, many)
+    before = kept(plan_sessions(files("a", "b"), {}, many))
+    plan = plan_sessions(files("a", "b", "new"), before, many)
     assert plan.new == fingerprints(files("new")) and plan.stay == {"run/2"}
     assert plan.parts == {"a": "run/2", "b": "run/2", "new": "new"}
     # A part that nobody asks for stays, too.
-    assert planned(files("new"), before, many).stay == {"run/2"}
-    assert not planned(files("a", "b"), before, many).new
+    assert plan_sessions(files("new"), before, many).stay == {"run/2"}
+    assert not plan_sessions(files("a", "b"), before, many).new
 
 
 def test_with_one_that_has_changed_all_of_its_part_are_read_and_it_is_alone_from_then_on() -> None:
-    before = kept(planned(files("a", "b", "c"), {}, many))
+    before = kept(plan_sessions(files("a", "b", "c"), {}, many))
     grown = files("a", "b") + files("c", size_bytes=SMALL + 1)
-    plan = planned(grown, before, lambda count: f"next/{count}")
+    plan = plan_sessions(grown, before, lambda count: f"next/{count}")
     assert plan.parts == {"a": "next/2", "b": "next/2", "c": "c"}
     assert plan.new == fingerprints(grown) and not plan.stay
     after = kept(plan)
     again = files("a", "b") + files("c", size_bytes=SMALL + 2)
-    plan = planned(again, after, many)
+    plan = plan_sessions(again, after, many)
     assert plan.new.keys() == {"c"} and plan.parts["c"] == "c" and plan.stay == {"next/2"}
 
 
 def test_those_of_a_part_that_are_not_asked_for_are_forgotten_with_it() -> None:
-    before = kept(planned(files("a", "b"), {}, many))
-    plan = planned(files("a", size_bytes=SMALL + 1), before, many)
+    before = kept(plan_sessions(files("a", "b"), {}, many))
+    plan = plan_sessions(files("a", size_bytes=SMALL + 1), before, many)
     assert plan.new.keys() == plan.parts.keys() == {"a"} and not plan.stay
 
 
 def test_when_many_lie_alone_they_are_read_again_with_the_next() -> None:
     names = [f"{number:02d}" for number in range(parts.MOST_ALONE_COUNT)]
     marks = fingerprints(files(*names))
-    alone = {name: Kept(mark, name) for name, mark in marks.items()}
-    plan = planned(files(*names[1:], "new"), alone, many)
+    alone = {name: CompleteSession(mark, name) for name, mark in marks.items()}
+    plan = plan_sessions(files(*names[1:], "new"), alone, many)
     assert plan.new.keys() == {"new"} and plan.stay == set(names)
-    plan = planned(files(*names, "new"), alone, many)
+    plan = plan_sessions(files(*names, "new"), alone, many)
     assert set(plan.parts.values()) == {many(len(names) + 1)} and not plan.stay
     # Without a new one, nothing is to be done.
-    assert not planned(files(*names), alone, many).new
+    assert not plan_sessions(files(*names), alone, many).new

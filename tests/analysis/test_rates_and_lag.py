@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks._fleet import START_AT_US
-from natstui.analysis.gold.capacity import CAPACITY, made_again
+from natstui.analysis.gold.capacity import CAPACITY, recreated_streams
 from tests.analysis.planted import FIRST, GAP, Analysed, consumer_series, stream_series
 
 pytestmark = pytest.mark.spark
@@ -104,7 +104,7 @@ def test_a_recreated_stream_is_another_stream(analysed: Analysed) -> None:
     made = {r["created_at_us"] for r in analysed.rows("capacity") if r["stream"] == "JOBS-012"}
     assert len(made) == 2
     assert START_AT_US + 200_000_000 in made
-    told = made_again(analysed.store.gold(CAPACITY)).collect()
+    told = recreated_streams(analysed.store.gold(CAPACITY)).collect()
     assert [(row["session"], row["subject"]) for row in told] == [(FIRST, "JOBS-012")]
 
 

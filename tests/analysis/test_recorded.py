@@ -98,7 +98,7 @@ def table(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in found["rows"]]
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.bronze import files as silver_files
 from natstui.analysis.bronze import parts as silver_parts
-from natstui.analysis.bronze.lines import line_schema
+from natstui.analysis.bronze.build import line_schema
 from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.folders import glob_escaped
+from natstui.analysis.folders import escape_glob
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.rates import consumer_rate
 from natstui.analysis.silver import build as silver
@@ -101,9 +101,9 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     assert len(last) == 1 and not last.keys() & third.keys()
     # Another version knows of none of them.
     store = Store(spark, str(tmp_path / "out"), "6")
-    assert silver.kept_of(store).keys() == {*names, other}
+    assert silver.complete_sessions(store).keys() == {*names, other}
     monkeypatch.setattr(silver_files, "PIPELINE_VERSION", 1000)
-    assert silver.kept_of(store) == {}
+    assert silver.complete_sessions(store) == {}
 
 
 @pytest.mark.parametrize("can_delete", [True, False])
@@ -220,7 +220,7 @@ def test_a_session_may_have_any_name_and_lie_anywhere(
     names = ("a b", "50%20 %", "größe + &#", "{x}[2]*")
     folders = [small(tmp_path / name, name, ticks=5) for name in names]
     store = Store(spark, str(tmp_path / "out"), "one")
-    sources = find_sources(spark, [glob_escaped(str(folder)) for folder in folders])
+    sources = find_sources(spark, [escape_glob(str(folder)) for folder in folders])
     assert silver.build_silver(spark, store, sources, str) == len(names)
     assert len(files(tmp_path / "out")) == len(names)
     for name in names:

@@ -15,7 +15,7 @@ from tests.analysis.jobs import ENVIRONMENT, left_behind, natstui, started, told
 from tests.analysis.limited import bound_by_permissions
 from tests.analysis.locally import Locally
 
-pytestmark = [pytest.mark.spark, pytest.mark.faults]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ODD = "20260921T141320Z-ü% and spaces"
 

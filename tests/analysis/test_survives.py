@@ -74,7 +74,7 @@ def absurd(sessions: Path) -> None:
             (folder / OPEN).write_bytes(text)
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_no_damage_ends_an_analysis(spark: SparkSession, sessions: Path, tmp_path: Path) -> None:
     for seed in range(FLIPPED):
         name = f"flipped-{seed:02d}"

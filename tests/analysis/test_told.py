@@ -15,7 +15,7 @@ from benchmarks._fleet import START_AT_US, Plan, advisory
 from benchmarks._sessions import records, write_records
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.capacity import soon_full
-from natstui.analysis.gold.lag import LAG, falling_behind
+from natstui.analysis.gold.lag import LAG, lagging_consumers
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.findings import FindingTold
 from natstui.model.records.record import Configured, LinkChanged, Record
@@ -171,7 +171,7 @@ def test_what_one_bucket_cannot_show_is_unknown(
     spark: SparkSession, result: dict[str, Any]
 ) -> None:
     (row,) = (one for one in rows_of(result, "lag") if one["pending_last_msgs"] == FAR_MSGS)
-    (found,) = falling_behind(spark.createDataFrame([tuple(row.values())], LAG.ddl())).collect()
+    (found,) = lagging_consumers(spark.createDataFrame([tuple(row.values())], LAG.ddl())).collect()
     growth = "the recording is too short to know its growth"
     assert found["evidence"] == f"{FAR_MSGS} pending at the start, {growth}"
     # Whatever else is told of that consumer, this is told with it.

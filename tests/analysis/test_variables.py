@@ -11,7 +11,7 @@ import pytest
 from tests.analysis.damaged import small
 from tests.analysis.jobs import ENVIRONMENT, natstui
 
-pytestmark = [pytest.mark.spark, pytest.mark.faults]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 Prepare = Callable[[Path], str]
 

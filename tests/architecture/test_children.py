@@ -17,9 +17,12 @@ STARTS = {
 HOLDERS = {"subprocess", "asyncio", "os", "pty", "multiprocessing", "futures"}
 OTHER_PROGRAMS = {
     "natstui.jetstream.testbed.broker": "nats-server, found on the PATH or in its package",
+}
+READ = {
     "natstui.config.references": "op and nsc, found on the PATH",
     "natstui.analysis.spark.java": "java, of JAVA_HOME, of the PATH or of its package",
 }
+"""Programs whose output is read, which is bounded where they are started."""
 HANDED_ON = {
     "natstui.cli.core.reply": "the user's --command, without a shell",
     "natstui.cli.alerts.sending": "the user's command of [alerts.NAME], without a shell",
@@ -64,7 +67,13 @@ def test_only_one_place_knows_how_python_is_started() -> None:
 def test_every_start_of_a_process_is_known() -> None:
     found = {m.name for m in modules() if starts(m)}
     own = {m.name for m in modules() if list(own_programs(m))}
-    assert found - own == {*OTHER_PROGRAMS, *HANDED_ON}
+    assert found - own == {HOME, *OTHER_PROGRAMS, *HANDED_ON}
+
+
+def test_what_other_programs_print_is_read_in_one_place() -> None:
+    assert {m.name for m in modules() if "output_of(" in m.text} == {HOME, *READ}
+    unbounded = ("capture_output", "check_output", "getoutput")
+    assert [m.name for m in modules() if any(word in m.text for word in unbounded)] == []
 
 
 def test_every_program_of_ours_is_run_among_hostile_files() -> None:

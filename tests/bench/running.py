@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from natstui.bench.result.possible import impossible_values
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.model.bench.counts import main_latency, merge_latencies, total_counts
@@ -62,6 +63,8 @@ def check_sums(result: BenchmarkResult, records: Records) -> None:
         answered = traits(worker.pattern).is_stored or traits(worker.pattern).awaits_reply
         assert answered <= (worker.most_in_flight_msgs is not None or not own), worker.pattern
     assert total_counts(worker.counts for worker in result.workers) == result.counts
+    # What a run saves can be read again.
+    assert list(impossible_values(result, "result")) == []
     if not result.partial:
         assert result.accounting.closes, result.accounting.missing
 

@@ -108,7 +108,7 @@ def test_who_shares_messages_is_one_group() -> None:
 def test_who_ended_without_its_last_word_leaves_the_different_messages_unknown() -> None:
     silent = replace(book(CONSUME, received_msgs=2), seen=None)
     (group,) = receiver_groups([receiver(CONSUME, range(3)), silent])
-    assert group.is_unsaid
+    assert group.is_unreported
     assert group.distinct_msgs() is None
     (unstamped,) = receiver_groups([book(CONSUME, received_msgs=2)])
     assert unstamped.distinct_msgs() is None

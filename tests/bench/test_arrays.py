@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from natstui.bench.job.digits import read_digits, write_digits
 from natstui.bench.job.seen import FOREIGN, ReceivedSequences, SeenSeqs, union
-from natstui.bench.job.stamps import StampPlace, of_run, place_for, read_stamps, write_stamps
+from natstui.bench.job.stamps import (
+    StampPlace,
+    binary_place,
+    place_of_run,
+    read_stamps,
+    write_stamps,
+)
 from natstui.bench.job.tally import Recorder, Tally, buckets_of
 from natstui.model.bench import latency
 
@@ -29,7 +35,7 @@ RUNS = [f"{number:x}" for number in range(300)]
 @pytest.mark.parametrize("run_id", RUNS[:8])
 def test_a_stamp_comes_back(place: StampPlace, run_id: str) -> None:
     payloads = np.zeros((3, 128), np.uint8)
-    place = of_run(place, run_id, LONG_UP_NS)
+    place = place_of_run(place, run_id, LONG_UP_NS)
     due_ns, seqs = LONG_UP_NS + np.array([0, 6, 2**52 - 1]), np.array([0, 9, 2**40 - 1])
     write_stamps(payloads, place, due_ns, 4095, seqs, 77)
     stamps = read_stamps(payloads, place)
@@ -45,7 +51,7 @@ def test_a_stamp_comes_back(place: StampPlace, run_id: str) -> None:
 
 @pytest.mark.parametrize("size", [16, 24])
 def test_stamps_of_every_other_run_and_no_stamp_at_all_are_foreign(size: int) -> None:
-    places = [of_run(place_for(size), run_id, LONG_UP_NS) for run_id in RUNS]
+    places = [place_of_run(binary_place(size), run_id, LONG_UP_NS) for run_id in RUNS]
     payloads = np.zeros((len(RUNS) + 2, size), np.uint8)
     times, seqs = np.array([LONG_UP_NS + 5]), np.array([7])
     for row, place in enumerate(places):
@@ -61,7 +67,7 @@ def test_stamps_of_every_other_run_and_no_stamp_at_all_are_foreign(size: int) ->
 
 
 def test_foreign_messages_are_counted_and_are_in_no_other_count() -> None:
-    own, other = (of_run(place_for(24), run_id, 0) for run_id in ("a", "b"))
+    own, other = (place_of_run(binary_place(24), run_id, 0) for run_id in ("a", "b"))
     payloads = np.zeros((5, 24), np.uint8)
     write_stamps(payloads[:2], own, np.array([1, 2]), 0, np.array([0, 1]), 3)
     write_stamps(payloads[2:], other, np.array([1, 2, 2]), 0, np.array([0, 1, 1]), 3)
@@ -70,7 +76,7 @@ def test_foreign_messages_are_counted_and_are_in_no_other_count() -> None:
     tally.received(payloads, own, 10, np.array([1, 2, 3, 4, 4]))
     tally.received(payloads[2:], own, 11, np.array([3, 4, 4]))
     tally.received(payloads[:, :8], own, 12)
-    counts, latencies = tally.take()
+    counts, latencies = tally.pop_new()
     assert (counts.received_msgs, counts.received_bytes, counts.foreign_msgs) == (2, 48, 11)
     assert (counts.duplicate_msgs, counts.steady_received_msgs) == (0, 2)
     assert latencies.e2e.total_count == 2
@@ -79,10 +85,10 @@ def test_foreign_messages_are_counted_and_are_in_no_other_count() -> None:
 
 
 def test_a_small_payload_has_a_short_stamp_or_none() -> None:
-    assert [place_for(size).length for size in (0, 15, 16, 23, 24)] == [0, 0, 16, 16, 24]
+    assert [binary_place(size).length for size in (0, 15, 16, 23, 24)] == [0, 0, 16, 16, 24]
     payloads = np.zeros((1, 16), np.uint8)
-    write_stamps(payloads, place_for(16), np.array([5]), 1, np.array([2]), 77)
-    stamps = read_stamps(payloads, place_for(16))
+    write_stamps(payloads, binary_place(16), np.array([5]), 1, np.array([2]), 77)
+    stamps = read_stamps(payloads, binary_place(16))
     assert stamps is not None
     assert (stamps.due_ns[0], stamps.sent_ns) == (5, None)
 
@@ -122,5 +128,5 @@ def test_array_buckets_are_those_of_the_model(values: list[int]) -> None:
 def test_a_recorder_hands_out_deltas() -> None:
     recorder = Recorder()
     recorder.add(np.array([1, 1, 5_000_000]))
-    assert recorder.take() == latency.from_latencies([1, 1, 5_000_000])
-    assert recorder.take() == latency.LatencyCounts()
+    assert recorder.pop_new() == latency.from_latencies([1, 1, 5_000_000])
+    assert recorder.pop_new() == latency.LatencyCounts()

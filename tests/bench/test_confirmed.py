@@ -13,9 +13,9 @@ import nats
 import pytest
 from nats.aio.client import Client as NatsClient
 
-from natstui.bench.plan.check import mistakes
+from natstui.bench.plan.check import plan_errors
+from natstui.bench.run.assets import published_loss
 from natstui.bench.run.controller import Benchmark
-from natstui.bench.run.losses import published_loss
 from natstui.config.connection import Connection
 from natstui.errors import Conflict, NotFound, Refused, SessionError
 from natstui.jetstream.connection.client import connect
@@ -32,8 +32,12 @@ from natstui.model.bench.plan import (
     Role,
     StreamPlan,
 )
+from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import entry_text
-from natstui.model.records.managing import Confirmation, JournalEntry, Undo
+from natstui.model.records.managing import (
+    JournalEntry,
+    Undo,
+)
 from tests.accounts import Account
 from tests.bench.running import Records, plan
 
@@ -308,9 +312,9 @@ async def test_a_run_whose_messages_remove_those_of_others_is_confirmed(
 def test_no_run_sends_to_the_server_or_answers_for_it(pattern: Pattern) -> None:
     for subject in ("$JS.API.STREAM.PURGE.OWN", "$SYS.REQ.SERVER.PING", "$JS.ACK.OWN.C.1.1.1.1.0"):
         what = plan(Role("pubs", pattern, subject=subject, total_msgs=1))
-        assert any("belongs to the server" in mistake for mistake in mistakes(what))
+        assert any("belongs to the server" in mistake for mistake in plan_errors(what))
     listening = plan(Role("subs", "subscribe", subject="$JS.EVENT.ADVISORY.x"), duration_s=1.0)
-    assert list(mistakes(listening)) == []
+    assert list(plan_errors(listening)) == []
 
 
 async def test_no_run_sends_to_the_api_under_another_prefix(account: Account) -> None:

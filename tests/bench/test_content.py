@@ -12,7 +12,7 @@ from natstui.bench.job.content import (
     Content,
     SenderSettings,
     check_fits,
-    which_size,
+    size_index_of,
 )
 from natstui.bench.job.protocol import Orders
 from natstui.errors import UsageError
@@ -65,5 +65,5 @@ def test_sizes_of_a_range_come_evenly_often_and_change_every_few_messages() -> N
     assert max(often.values()) < 1.3 * min(often.values())
     rows = [len(list(same)) for _, same in groupby(sizes)]
     assert max(rows) <= 2 * ALIKE_MSGS
-    alone = Counter(which_size(number, range(16)) for number in range(4096))
+    alone = Counter(size_index_of(number, range(16)) for number in range(4096))
     assert max(alone.values()) < 1.3 * min(alone.values())

@@ -10,12 +10,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.bench.job.job import RUN_KEY
 from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
+from natstui.bench.worker.process import clean_up
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, PermissionDenied, UsageError
 from natstui.jetstream.connection.client import Client, connect
@@ -241,6 +244,37 @@ async def test_a_stream_that_somebody_created_again_during_the_run_is_not_remove
     await asyncio.gather(*created)
     assert "stream FAILING was recreated during the run: natstui keeps it" in result.notes
     await own.request("STREAM.DELETE.FAILING")
+    await own.close()
+
+
+async def test_a_stream_with_messages_of_others_is_not_removed_with_the_run(
+    nats_server: Broker,
+) -> None:
+    own = await connect(Connection(servers=(nats_server.url,)))
+    published = list[asyncio.Task[None]]()
+
+    async def publish() -> None:
+        for _ in range(30):
+            await own.ask("bench", b"of somebody else")
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            published.append(asyncio.create_task(publish()))
+
+    rate = (RateSegment(None, 50, 50),)
+    what = plan(Role("pubs", "js-publish-sync", schedule=rate), stream=STREAM, duration_s=2)
+    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    await asyncio.gather(*published)
+    kept = (
+        "stream FAILING stored 30 messages that this run did not publish: natstui keeps it, and "
+        "natstui stream rm FAILING removes it"
+    )
+    assert kept in result.notes
+    await own.request("STREAM.DELETE.FAILING")
+    await run_plan(Connection(servers=(nats_server.url,)), what)
+    with pytest.raises(NotFound):
+        await own.request("STREAM.INFO.FAILING")
     await own.close()
 
 
@@ -471,7 +505,7 @@ async def test_a_service_answers_no_request_whose_answer_would_be_one_to_the_ser
 async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_success(
     account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
 ) -> None:
-    monkeypatch.setattr(progress, "WORD_S", 0.5)
+    monkeypatch.setattr(progress, "WAIT_REPORT_AFTER_S", 0.5)
     monkeypatch.setattr(progress, "IDLE_S", 3.0)
     client = await connect(Connection(servers=(account.url,)))
     await client.request("STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
@@ -493,7 +527,7 @@ async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_
 async def test_who_waits_for_core_messages_says_so_and_goes_on(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "WORD_S", 0.5)
+    monkeypatch.setattr(progress, "WAIT_REPORT_AFTER_S", 0.5)
     monkeypatch.setattr(progress, "IDLE_S", 0.6)
     said = asyncio.Event()
 
@@ -512,3 +546,41 @@ async def test_who_waits_for_core_messages_says_so_and_goes_on(
     came_msgs = result.counts.received_msgs + result.counts.foreign_msgs
     assert (result.verdict, came_msgs) == ("ok", 3)
     await client.close()
+
+
+async def test_workers_of_a_killed_run_leave_the_stream_of_the_next_one(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    slow, quick = [await connect(Connection(servers=(account.url,))) for _ in range(2)]
+    is_read, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def request(verb: str, *arguments: Any, **options: Any) -> bytes:
+        if verb.startswith("STREAM.DELETE"):
+            # It has read that the stream is of its run, and is held up.
+            is_read.set()
+            await may_go_on.wait()
+        return await Client.request(slow, verb, *arguments, **options)
+
+    async def create(run_id: str) -> None:
+        config = {"name": "BENCH", "subjects": ["bench"], "metadata": {RUN_KEY: run_id}}
+        await quick.request("STREAM.CREATE.BENCH", config)
+
+    monkeypatch.setattr(slow, "request", request)
+    await create("killed")
+    workers = [asyncio.create_task(clean_up(slow, ("STREAM.DELETE.BENCH",), "killed"))]
+    await is_read.wait()
+    workers.append(asyncio.create_task(clean_up(quick, ("STREAM.DELETE.BENCH",), "killed")))
+    # Long enough for a worker that does not wait for the other.
+    await asyncio.wait(workers[1:], timeout=1)
+    is_next = workers[1].done()
+    if is_next:
+        await create("next")
+    may_go_on.set()
+    await asyncio.gather(*workers)
+    if not is_next:
+        await create("next")
+    info = json.loads(await quick.request("STREAM.INFO.BENCH"))
+    assert info["config"]["metadata"][RUN_KEY] == "next"
+    for client in (slow, quick):
+        await client.close()

@@ -108,7 +108,7 @@ async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Acc
     benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
 
     def hold(role: str | None) -> None:
-        said.append(benchmark.hold_workers(role))
+        said.append(benchmark.pause_or_resume(role))
 
     def on_add(record: Record) -> None:
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
@@ -118,7 +118,7 @@ async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Acc
 
     records.on_add = on_add
     with pytest.raises(Refused, match="starting"):
-        benchmark.hold_workers()
+        benchmark.pause_or_resume()
     result = await asyncio.wait_for(benchmark.run(), 60)
     check_sums(result, records)
     assert said == [

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from natstui.bench.plan.flags import overridden
-from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
+from natstui.bench.plan.flags import with_changes
+from natstui.bench.plan.scenario import built_in_scenarios, find_scenario, read_scenario
 from natstui.model.bench.patterns import patterns_that
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.tui.bench.scenarios import scenario_row
@@ -15,7 +15,7 @@ from natstui.tui.bench.setup.document import parsed, texts_of, with_texts, writt
 from natstui.tui.bench.setup.fields import FIELDS, RECEIVING, SENDING, mistakes, slid
 from natstui.tui.bench.setup.preview import command_text, drawing_lines, preview_lines
 
-FAN_OUT = parsed(ready_scenarios()["fanout"])
+FAN_OUT = parsed(built_in_scenarios()["fanout"])
 
 
 def changed(document: dict[str, object], **texts: str) -> tuple[BenchmarkPlan, str]:
@@ -32,9 +32,9 @@ def test_every_pattern_is_in_the_form() -> None:
     assert set(RECEIVING) == patterns_that(lambda row: row.receives or row.answers)
 
 
-@pytest.mark.parametrize("name", ready_scenarios())
+@pytest.mark.parametrize("name", built_in_scenarios())
 def test_a_scenario_passes_through_the_form_unchanged(name: str) -> None:
-    document = parsed(ready_scenarios()[name])
+    document = parsed(built_in_scenarios()[name])
     again = read_scenario(written(with_texts(document, texts_of(document))), name)
     before = find_scenario(name)
     assert {role.name: role for role in again.roles} == {r.name: r for r in before.roles}
@@ -154,7 +154,7 @@ def test_the_command_does_what_the_form_does(
     seen: list[BenchmarkPlan] = []
 
     def keep(planned: BenchmarkPlan, _connection: object, options: object) -> None:
-        seen.append(overridden(planned, options.changes))  # type: ignore[attr-defined]
+        seen.append(with_changes(planned, options.changes))  # type: ignore[attr-defined]
         assert options.checks == plan.assertions  # type: ignore[attr-defined]
 
     monkeypatch.setattr(run, "run_benchmark", keep)
@@ -176,7 +176,7 @@ def test_the_command_does_what_the_form_does(
 
 
 def test_what_no_short_form_says_is_a_change_of_the_scenario_or_a_file() -> None:
-    knee = parsed(ready_scenarios()["soak"])
+    knee = parsed(built_in_scenarios()["soak"])
     texts = texts_of(knee)
     assert command_text(knee, texts | {"duration": "5m"}, ("soak", knee)) == (
         "natstui bench soak --duration 5m"
@@ -209,7 +209,7 @@ def test_the_rate_stands_on_the_arrow() -> None:
 
 
 def test_a_scenario_is_a_row_of_a_table() -> None:
-    row = scenario_row("fanout", "Fan-out: 1 publisher", ready_scenarios()["fanout"])
+    row = scenario_row("fanout", "Fan-out: 1 publisher", built_in_scenarios()["fanout"])
     assert row.split()[:7] == ["fanout", "core", "1", "→", "3", "15k", "max"]
-    knee = scenario_row("knee", "Find the knee", ready_scenarios()["knee"])
+    knee = scenario_row("knee", "Find the knee", built_in_scenarios()["knee"])
     assert knee.index("stream") == row.index("core") and knee.index("Find") == row.index("Fan-out")

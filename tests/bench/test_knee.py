@@ -24,8 +24,8 @@ def knee(*p99_ms: float, steps: tuple[RateSegment, ...] = STEPS) -> Knee:
 
 def test_the_first_step_that_is_too_much_is_named_once_it_is_over() -> None:
     found = knee(1, 2, 300, 900)
-    assert found.broken(5.9) is None
-    text = found.broken(6.1) or ""
+    assert found.sharp_rise_text(5.9) is None
+    text = found.sharp_rise_text(6.1) or ""
     assert "above 5000 msgs/s: p99 is 2" in text
     assert re.search(r"there, and 3\d\dms at 20.0k msgs/s", text)
 
@@ -33,26 +33,26 @@ def test_the_first_step_that_is_too_much_is_named_once_it_is_over() -> None:
 @pytest.mark.parametrize("p99_ms", [(1, 2, 4, 8), (0.1, 0.2, 0.9, 9), (30, 40, 90, 120)])
 def test_latency_that_grows_a_little_or_stays_short_is_no_break(p99_ms: tuple[float, ...]) -> None:
     found = knee(*p99_ms)
-    assert found.broken(8.0) is None
-    assert "no sharp rise of latency up to 80.0k msgs/s" in (found.never_broken(8.1) or "")
+    assert found.sharp_rise_text(8.0) is None
+    assert "no sharp rise of latency up to 80.0k msgs/s" in (found.no_sharp_rise_text(8.1) or "")
 
 
 def test_a_break_in_the_last_step_is_one_too() -> None:
     found = knee(1, 2, 4, 900)
-    assert found.broken(7.9) is None
-    assert re.search(r"there, and 9\d\dms at 80.0k msgs/s", found.broken(8.1) or "")
+    assert found.sharp_rise_text(7.9) is None
+    assert re.search(r"there, and 9\d\dms at 80.0k msgs/s", found.sharp_rise_text(8.1) or "")
 
 
 def test_a_last_step_that_measured_nothing_says_nothing() -> None:
     found = knee(1, 2)
-    assert (found.broken(8.1), found.never_broken(8.1)) == (None, None)
+    assert (found.sharp_rise_text(8.1), found.no_sharp_rise_text(8.1)) == (None, None)
 
 
 def test_without_steps_upwards_there_is_no_knee() -> None:
     for steps in (STEPS[:2], STEPS[::-1], (RateSegment(None, 5, 5),), ()):
         found = knee(1, 900, steps=steps)
-        assert found.broken(9.0) is None
-        assert found.never_broken(9.0) is None
+        assert found.sharp_rise_text(9.0) is None
+        assert found.no_sharp_rise_text(9.0) is None
 
 
 @pytest.mark.server

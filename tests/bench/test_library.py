@@ -1,12 +1,16 @@
 """Saved runs, metrics, checks and comparisons by values."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from natstui.bench.job.seen import ReceivedSequences
 from natstui.bench.result import library
 from natstui.bench.result.accounting import WorkerBook
 from natstui.bench.result.assertions import parse_check
@@ -14,11 +18,13 @@ from natstui.bench.result.compare import compare, difference
 from natstui.bench.result.environment import environment
 from natstui.bench.result.metrics import metrics, metrics_names
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.cli.root import root
 from natstui.errors import NotFound, SessionError, UsageError
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.latency import from_latencies
 from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import BenchmarkResult
+from natstui.model.bench.timeline import Timeline
 
 PLAN = BenchmarkPlan("Some title", "", (Role("p", "publish"),), None, 5.0)
 
@@ -97,6 +103,70 @@ def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
         path.write_text(damaged)
         with pytest.raises(SessionError, match="is not a saved benchmark"):
             library.load("some-title", tmp_path)
+
+
+def received_result() -> BenchmarkResult:
+    """Return the result of a publisher and of a subscriber that received everything."""
+    sent = Counts(sent_msgs=3, steady_sent_msgs=2)
+    received = Counts(received_msgs=3, received_bytes=30, steady_received_msgs=2)
+    sequences = ReceivedSequences()
+    sequences.add(np.zeros(3, np.int64), np.arange(3))
+    books = (
+        WorkerBook("p/0", Role("p", "publish"), 0, sent, sent, {}),
+        WorkerBook("s/0", Role("s", "subscribe"), 0, received, received, sequences.dump()),
+    )
+    workers = [WorkerEnd(book, 2_000_000_000, 0, 0.5, "done") for book in books]
+    latencies = Latencies(e2e=from_latencies([1_000_000]))
+    return conclude(RunOutcome(PLAN, 1, 0, 9, workers, latencies, None, None, False, None))
+
+
+TIMELINE = Timeline(1_000_000, 3_000_000, 100_000, 1_000_000, (1, 1), (1, 1))
+ACCOUNTING = "results[0].accounting"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        (f"{ACCOUNTING}.acked_msgs", -1, f"{ACCOUNTING}.acked_msgs is -1, which is negative"),
+        (f"{ACCOUNTING}.distinct_msgs", -1, f"{ACCOUNTING}.distinct_msgs is -1"),
+        (f"{ACCOUNTING}.distinct_msgs", 4, "more than received_msgs, which is 3"),
+        (f"{ACCOUNTING}.lost_msgs", 4, "more than expected_msgs, which is 3"),
+        (f"{ACCOUNTING}.lost_msgs", 1, "results[0].verdict is ok, but 1 messages were lost"),
+        (f"{ACCOUNTING}.acked_msgs", 1, "is 1, but that of all workers is 0"),
+        (f"{ACCOUNTING}.received_msgs", 2.5, "`$.results[0].accounting.received_msgs`"),
+        (f"{ACCOUNTING}.closes", False, "closes is false, which its missing contradicts"),
+        ("results[0].workers[1].cpu_ratio", -1, "results[0].workers[1].cpu_ratio is -1"),
+        ("results[0].workers[1].counts.steady_received_msgs", 4, "more than received_msgs"),
+        ("results[0].workers[0].counts.sent_msgs", 9, "counts is not the sum of the workers"),
+        ("results[0].latencies.e2e.counts[0]", -1, "latencies.e2e is no histogram"),
+        ("results[0].fairness_ratio", 2, "fairness_ratio is 2.0, which is above 1"),
+        ("results", [], "results is empty"),
+        ("repetitions", [], "repetitions has 0 entries, and results 1"),
+        ("repetitions[0].sent", 1.5, "repetitions[0].sent is 1.5, and 3 by its results"),
+        ("metrics.received", 4, "metrics.received is 4"),
+        ("timelines[0].published_msgs[1]", -1, "timelines[0].published_msgs[1] is -1"),
+        ("timelines[0].slice_us", 0, "timelines[0].slice_us is 0"),
+        ("timelines[0].ended_at_us", 1, "timelines[0] has times that are not possible"),
+    ],
+)
+def test_a_saved_run_with_impossible_numbers_is_refused_with_file_and_field(
+    tmp_path: Path, field: str, value: Any, sentence: str
+) -> None:
+    run = library.saved_run(PLAN, (received_result(),), environment(None), (TIMELINE,))
+    sound = library.save(replace(run, name="sound"), tmp_path)
+    forged = tmp_path / "forged.json"
+    saved = json.loads(sound.read_text())
+    *way, last = re.findall(r"\w+", field)
+    parent: Any = saved
+    for step in way:
+        parent = parent[int(step) if step.isdigit() else step]
+    parent[int(last) if last.isdigit() else last] = value
+    forged.write_text(json.dumps(saved))
+    for words in (["show", forged], ["merge", sound, forged], ["compare", sound, forged]):
+        answer = CliRunner().invoke(root, ["bench", *map(str, words)])
+        assert isinstance(answer.exception, SessionError), answer.output
+        assert str(answer.exception).startswith(f"{forged} is not a saved benchmark: ")
+        assert sentence in str(answer.exception)
 
 
 def test_a_run_is_compared_with_the_last_complete_one_of_the_same_plan(tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ from nats.aio.transport import TcpTransport
 from nats.protocol.parser import Parser
 
 from natstui.bench.wire.frames import Run
-from natstui.bench.wire.link import LibraryChanged, WireLink, hold_reading, pause_reading, read_on
+from natstui.bench.wire.link import (
+    LibraryChanged,
+    WireLink,
+    hold_reading,
+    pause_reading,
+    resume_reading,
+)
 from natstui.config.connection import Connection
 from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import connect
@@ -35,7 +41,7 @@ async def test_the_private_parts_are_where_they_were(account: Account) -> None:
 async def test_another_inside_is_refused_loudly() -> None:
     strange = SimpleNamespace(_ps=object(), _transport=None)
     with pytest.raises(LibraryChanged, match="reinstall natstui"):
-        WireLink(strange).take_over()  # type: ignore[arg-type]
+        WireLink(strange).replace_parser()  # type: ignore[arg-type]
     assert nats.aio.client.__name__
 
 
@@ -48,14 +54,14 @@ async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_
     client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
     if taken_over:
-        link.take_over()
+        link.replace_parser()
     hold_reading(link)
     pause_reading(link, 0.1)
     arrived_bytes = client.nc.arrived_bytes
     await asyncio.sleep(1)
     assert client.nc.arrived_bytes == arrived_bytes
     assert client.nc.stats["reconnects"] == 0
-    read_on(link)
+    resume_reading(link)
     assert b'"streams"' in await client.request("INFO")
     assert client.nc.stats["reconnects"] == 0
     await link.close()
@@ -69,7 +75,7 @@ async def test_a_link_on_which_messages_come_is_not_taken_for_lost(
     monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 1.0)
     client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
-    link.take_over()
+    link.replace_parser()
     got: list[int] = []
     await link.subscribe("many", lambda run, _now_ns: got.append(len(run)))
     for number in range(50):
@@ -85,7 +91,7 @@ async def test_a_link_on_which_messages_come_is_not_taken_for_lost(
 async def test_requests_of_nats_py_go_on_beside_our_blocks(account: Account) -> None:
     client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
-    link.take_over()
+    link.replace_parser()
     got: list[int] = []
 
     def on_run(run: Run, _now_ns: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from natstui.bench.job.content import Content, SenderSettings
-from natstui.bench.plan.flags import core_plan, overridden
+from natstui.bench.plan.flags import core_plan, with_changes
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, NotFound, Refused, UsageError
@@ -164,6 +164,6 @@ def test_a_payload_is_typed_as_it_is_shown(text: str) -> None:
 def test_a_payload_file_brings_its_own_size(tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.write_bytes(b"0123456789")
-    found = overridden(core_plan("t", pubs=1), {"payload": str(small)})
+    found = with_changes(core_plan("t", pubs=1), {"payload": str(small)})
     assert found.roles[0].payload.size_bytes == 10
     assert set(sizes_of(Content(SenderSettings(orders(found.roles[0])), 5), [5])) == {10}

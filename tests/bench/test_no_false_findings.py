@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from natstui.bench.plan.flags import overridden
-from natstui.bench.plan.scenario import find_scenario, ready_scenarios
+from natstui.bench.plan.flags import with_changes
+from natstui.bench.plan.scenario import built_in_scenarios, find_scenario
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
@@ -51,10 +51,10 @@ def short(name: str) -> BenchmarkPlan:
     changes = {"rate": "300", "msgs": "1800"} if has_rate else {"msgs": "6k"}
     if plan.duration_s is not None:
         changes["duration"] = "6s"
-    return replace(overridden(plan, changes), warmup_s=0.0, faults=())
+    return replace(with_changes(plan, changes), warmup_s=0.0, faults=())
 
 
-@pytest.mark.parametrize("name", ready_scenarios())
+@pytest.mark.parametrize("name", built_in_scenarios())
 async def test_a_ready_scenario_without_faults_raises_nothing(name: str, account: Account) -> None:
     connection, judge = Connection(servers=(account.url,)), Judge()
     client = await connect(connection)

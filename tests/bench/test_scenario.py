@@ -2,8 +2,8 @@
 
 import pytest
 
-from natstui.bench.plan.flags import core_plan, overridden
-from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
+from natstui.bench.plan.flags import core_plan, with_changes
+from natstui.bench.plan.scenario import built_in_scenarios, find_scenario, read_scenario
 from natstui.errors import UsageError
 from natstui.model.bench.plan import RateSegment
 
@@ -20,7 +20,7 @@ rate = 1000
 """
 
 
-@pytest.mark.parametrize("name", ready_scenarios())
+@pytest.mark.parametrize("name", built_in_scenarios())
 def test_every_ready_scenario_is_a_plan(name: str) -> None:
     plan = find_scenario(name)
     assert plan.roles
@@ -80,14 +80,14 @@ def test_a_name_that_is_nothing_lists_what_there_is() -> None:
 def test_overrides_change_the_roles_they_are_about() -> None:
     plan = core_plan("s", pubs=1, subs=1)
     words = {"msgs": "1M", "subs": "4", "size": "1KB", "rate": "10k"}
-    changed = overridden(plan, words)
+    changed = with_changes(plan, words)
     subs, pubs = changed.roles
     assert (pubs.total_msgs, subs.total_msgs) == (1_000_000, None)
     assert (pubs.workers_count, subs.workers_count) == (1, 4)
     assert pubs.payload.size_bytes == 1024
     assert (pubs.schedule, subs.schedule) == ((RateSegment(None, 10_000, 10_000),), ())
-    assert overridden(plan, {"duration": "5s"}).roles[1].total_msgs is None
+    assert with_changes(plan, {"duration": "5s"}).roles[1].total_msgs is None
     with pytest.raises(UsageError, match="no override 'nope'"):
-        overridden(plan, {"nope": "1"})
+        with_changes(plan, {"nope": "1"})
     with pytest.raises(UsageError, match="--msgs"):
-        overridden(plan, {"msgs": "many"})
+        with_changes(plan, {"msgs": "many"})

@@ -292,10 +292,6 @@ REFUSED: tuple[tuple[Callable[[library.SavedRun], library.SavedRun], str], ...] 
     (other_plan, "b ran another plan than a: roles 1 window_msgs is 5, not 8000"),
     (other_version, "b was measured by natstui 0.0.9, and a by"),
     (lambda run: twin(run, 3_600_000_000), "runs must measure at the same time"),
-    (
-        lambda run: replace(twin(run), timelines=(replace(run.timelines[0], slice_us=0),)),
-        "b is damaged",
-    ),
     (lambda run: replace(twin(run), timelines=()), "b has no times of its messages"),
     (
         lambda run: replace(twin(run), results=run.results * 2),

@@ -40,7 +40,7 @@ def by_role(result: BenchmarkResult, size: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "size", [0, MIB, *(pytest.param(size, marks=pytest.mark.faults) for size in (16, 128, 65_536))]
+    "size", [0, MIB, *(pytest.param(size, marks=pytest.mark.long) for size in (16, 128, 65_536))]
 )
 async def test_every_pattern_takes_every_size_with_headers(
     nats_server_factory: Callable[..., Broker], size: int

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.server
 async def test_no_publisher_needs_to_look_whether_it_may_go_on(
     account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
 ) -> None:
-    monkeypatch.setattr(window, "_LOOK_S", 600)
+    monkeypatch.setattr(window, "_CHECK_S", 600)
     stream = StreamPlan("WAIT", subjects=("wait",), storage="memory", allow_batches=True)
     what = plan(
         Role("pubs", pattern, subject="wait", total_msgs=900, batch_msgs=100), stream=stream
@@ -37,7 +37,7 @@ async def test_no_publisher_needs_to_look_whether_it_may_go_on(
     connection = Connection(servers=(account.url,))
     client = await connect(connection)
     link = WireLink(client.nc)
-    link.take_over()
+    link.replace_parser()
     assets = RunAssets(client, what, "r")
     await assets.build()
     try:
@@ -50,6 +50,6 @@ async def test_no_publisher_needs_to_look_whether_it_may_go_on(
         await asyncio.wait_for(program.run(), 30)
         assert job.tally.count("acked_msgs") == 900
     finally:
-        await assets.remove()
+        await assets.remove(None)
         await link.close()
         await client.close()

@@ -38,9 +38,9 @@ async def test_a_worker_that_is_not_understood_is_ended_and_named(account: Accou
         )
     )
     async with asyncio.timeout(30):
-        while not member.gone:
+        while not member.has_exited:
             await asyncio.sleep(0.05)
         assert await member.process.wait() != 0
     assert member.failed is not None and "strange" in member.failed.sentence
-    assert heard[-1] is member.failed and member.over
-    await pool.dismiss()
+    assert heard[-1] is member.failed and member.is_over
+    await pool.end_all()

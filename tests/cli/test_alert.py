@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,16 +17,21 @@ from typing import Any
 
 import nats
 import pytest
+from click.testing import CliRunner
 from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, StreamConfig
 
 from natstui.cli.alerts.notices import Notice, Notices
 from natstui.cli.alerts.sending import Sender
+from natstui.cli.root import root
 from natstui.config.settings import Alert
+from natstui.errors import SessionError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding, Findings
 from tests.model.findings.life import Life, at_us
+from tests.session.making import made
+from tests.session.scenario import Scenario
 from tests.wrong_http import MODES, wrong_http
 
 PATIENCE_S = 60.0
@@ -145,7 +151,8 @@ async def test_a_command_a_webhook_and_a_subject_are_told(
         )
         command = [sys.executable, "-m", "natstui", "alert", "--config", str(config)]
         process = subprocess.Popen(
-            [*command, "--server", nats_server.url],
+            [*command, "--server", nats_server.url, "--confirm", "alerts"],
+            env={**os.environ, "NATSTUI_CONNECTION_PRODUCTION": "true"},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
@@ -161,6 +168,10 @@ async def test_a_command_a_webhook_and_a_subject_are_told(
     assert process.returncode == 0, err
     assert [line.split()[3] for line in out.splitlines()] == ["open", "resolved"]
     assert "\a" in err
+    assert "findings are published to alerts" in err
+    assert (
+        "watching for 1 alert; it is not known who receives what is published to alerts\n" in err
+    )
     bodies = [json.loads(line) for line in kept.read_text().splitlines()]
     assert sorted(statuses(bodies)) == ended
     assert posted[0]["alert"] == "held"
@@ -256,6 +267,14 @@ async def test_a_signal_ends_it_while_webhooks_hang(
         ('[alerts.a]\nsubject = "a b"', "is not a valid subject to publish to"),
         ('[alerts.a]\nsubject = "a..b"', "is not a valid subject to publish to"),
         ('[alerts.a]\nsubject = "a.>"', "is not a valid subject to publish to"),
+        ('[alerts.a]\nsubject = "$JS.API.STREAM.PURGE.S"', "belongs to the server"),
+        ('[alerts.a]\nsubject = "$SYS.REQ.SERVER.PING"', "belongs to the server"),
+        ('[alerts.a]\nsubject = "$KV.BUCKET.key"', "belongs to the server"),
+        ('[alerts.a]\nsubject = "$O.STORE.C.id"', "belongs to the server"),
+        (
+            '[alerts.a]\nsubject = "JS.hub.STREAM.PURGE.S"\n[connection]\napi_prefix = "JS.hub"',
+            "belongs to the server",
+        ),
         ('[alerts.a]\nsubject = "x"\n[connection]\nread_only = true', "read-only"),
         ('[alerts.a]\nbel = true', "did you mean 'bell'"),
     ],
@@ -272,6 +291,29 @@ def test_rules_that_could_never_tell_anybody_are_refused(
     assert run.returncode == 2
     assert words in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), "findings are published to a.b, c; say --confirm a.b,c"),
+        (("--confirm", "c"), "'c' is not 'a.b,c': nothing was changed"),
+    ],
+)
+def test_production_wants_the_subjects_that_findings_are_published_to(
+    more: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.toml"
+    rules = "".join(f'[alerts.{rule}]\nsubject = "{subject}"\n'
+                    for rule, subject in (("x", "c"), ("y", "a.b"), ("z", "c")))  # fmt: skip
+    config.write_text(f"{rules}[connection]\nproduction = true\nserver = 'nats://127.0.0.1:1'\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "natstui", "alert", "--config", str(config), *more],
+        capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert run.returncode == 5, run.stderr
+    assert words in run.stderr
 
 
 @pytest.mark.server
@@ -305,3 +347,19 @@ async def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Pat
     assert {"alert": "held", "status": "open", "code": "NT-C09"}.items() <= notices[0].items()
     assert held_sum == {"alert": "held", "fired_count": len(lines)}
     assert never_sum == {"alert": "never", "fired_count": 0}
+
+
+def test_a_rule_that_is_tried_on_what_cannot_be_read_is_no_success(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path / "sessions", [*scenario.beginning(), scenario.poll(1)])
+    config = tmp_path / "config.toml"
+    config.write_text("[alerts.any]\nbell = true\n")
+    words = ["alert", "--dry-run", str(folder), "--config", str(config)]
+    whole = CliRunner().invoke(root, words)
+    assert whole.exit_code == 0, whole.output
+    for segment in folder.glob("*.jsonl*"):
+        if not segment.name.startswith("index"):
+            segment.write_bytes(b"")
+    done = CliRunner().invoke(root, words)
+    assert isinstance(done.exception, SessionError)
+    assert "it holds no poll: nothing was looked at" in str(done.exception)

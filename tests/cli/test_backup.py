@@ -137,6 +137,7 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     before = asyncio.run(everything(nats_server.url, "S"))
     refused = shell.run("stream", "restore", folder)
     assert refused.returncode == 4 and "S exists already" in refused.stderr
+    assert f"natstui stream restore {folder} --as NAME restores it" in refused.stderr
     overlapping = shell.run("stream", "restore", folder, "--as", "T")
     assert overlapping.returncode == 4 and "overlap" in overlapping.stderr
     shell.ok("stream", "restore", folder, "--as", "T", "--subject", "t.>")
@@ -230,7 +231,7 @@ def run_killed(shell: Shell, number: int, after_s: float, *words: str) -> None:
         process.wait(60)
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -255,7 +256,7 @@ def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
     assert not list(tmp_path.glob(".*.part"))
 
 
-@pytest.mark.faults
+@pytest.mark.long
 def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -396,7 +397,7 @@ def test_streams_of_every_kind_are_kept_and_restored(
     time.sleep(2.1)  # what is kept for 2 s is too old now, and that is no mistake
     other = nats_server_factory()
     target = other_shell(other, tmp_path)
-    done = json.loads(target.ok("restore", folder, "--json"))["streams"]
+    done = json.loads(target.ok("restore", folder, "--json", "--yes"))["streams"]
     said = {one["name"]: one["remarks"] for one in done if one["remarks"]}
     # A source that is there again is another one to the server, which tells both apart.
     again = "its source MEMORY was recreated: the messages of MEMORY are copied once more"
@@ -458,7 +459,14 @@ def test_what_expires_when_it_is_restored_is_not_said_to_be_there(
     shell.ok("stream", "backup", "S", str(tmp_path / "backup"))
     asyncio.run(expired())
     shell.ok("stream", "rm", "S", "--yes")
-    restored = shell.ok("stream", "restore", str(tmp_path / "backup"))
+    words = ("stream", "restore", str(tmp_path / "backup"))
+    if "max_age" in limits:
+        refused = shell.run(*words)
+        assert refused.returncode == 5
+        assert "the server removes all of 5 messages of S at once: older than " in refused.stderr
+        assert "not found" in shell.run("stream", "info", "S").stderr
+        words = (*words, "--yes")
+    restored = shell.ok(*words)
     assert asyncio.run(messages()) == 0
     assert "S restored, not the same as in its backup: 0 messages" in restored
     assert "5 messages expired since the backup: they" in restored and why in restored
@@ -499,6 +507,21 @@ def test_a_backup_that_names_what_no_stream_is_called_is_damaged(
     about.write_text(json.dumps({**sums, "files": files}))
     refused = shell.run("backup", "verify", str(folder))
     assert refused.returncode == 6 and "../../etc/passwd" in refused.stderr
+
+
+def test_a_backup_without_one_of_its_files_is_not_complete(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder))
+    for name in ("backup.json", "stream.tar.s2"):
+        (folder / name).rename(tmp_path / name)
+        for words in (("backup", "verify"), ("stream", "restore", "--yes")):
+            refused = shell.run(*words, str(folder))
+            assert refused.returncode == 6 and name in refused.stderr, (words, refused)
+        (tmp_path / name).rename(folder / name)
+    shell.ok("backup", "verify", str(folder))
 
 
 @pytest.mark.needs_server("2.15")
@@ -712,3 +735,18 @@ def test_more_messages_than_sequences_are_no_backup(
     about.write_text(json.dumps(sums))
     refused = shell.run("backup", "verify", str(other))
     assert refused.returncode == 6 and "it speaks of 2 messages" in refused.stderr, refused
+
+
+def test_a_folder_with_another_stream_than_its_own_is_no_part_of_a_whole_backup(
+    shell: Shell, tmp_path: Path
+) -> None:
+    for name in ("A", "B"):
+        shell.ok("stream", "add", name, "--subjects", name.lower())
+    folder = tmp_path / "account"
+    shell.ok("backup", str(folder))
+    for file in (folder / "A").iterdir():
+        (folder / "B" / file.name).write_bytes(file.read_bytes())
+    for words in (("backup", "verify"), ("restore",)):
+        done = shell.run(*words, str(folder))
+        assert done.returncode == 6, done.stdout
+        assert "B is damaged: it contains 'A', not 'B'" in done.stderr

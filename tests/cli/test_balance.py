@@ -103,6 +103,8 @@ async def test_a_lopsided_cluster_is_balanced_while_publishing_goes_on(
     assert "step_down" not in journal.stdout, "a plan moves nothing"
     closed = await run(url, tmp_path, "balance")
     assert closed.returncode == 5 and "say --yes" in closed.stderr
+    other = await run(url, tmp_path, "balance", "--confirm", "other")
+    assert other.returncode == 5 and "'other' is not " in other.stderr
     done = await balanced(url, tmp_path)
     assert "0 left to do" in done or "nothing to move" in done
     ended.set()
@@ -139,7 +141,7 @@ async def test_stopped_half_way_it_says_what_was_done(
                 lines.append((await process.stdout.readline()).decode())
             process.send_signal(signal.SIGINT)
             rest = (await process.stdout.read()).decode()
-            assert await process.wait() == 1
+            assert await process.wait() == 130
         return rest
 
     # On a busy machine servers miss heartbeats, and elect somebody else by themselves.

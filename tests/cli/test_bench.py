@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from natstui.bench.plan.scenario import ready_scenarios
+from natstui.bench.plan.scenario import built_in_scenarios
 from natstui.children import own_program
 from natstui.cli.root import root
 from natstui.errors import UsageError
@@ -183,10 +183,10 @@ rate = 500
 def test_the_ready_scenarios_are_objects_too() -> None:
     lines = CliRunner().invoke(root, ["bench", "scenarios", "--json"]).output.splitlines()
     names = [json.loads(line)["name"] for line in lines]
-    assert names == list(ready_scenarios())
+    assert names == list(built_in_scenarios())
     one = CliRunner().invoke(root, ["bench", "scenarios", names[0], "--json"]).output
     told = json.loads(one)
-    assert told["text"] == ready_scenarios()[names[0]]
+    assert told["text"] == built_in_scenarios()[names[0]]
     assert told["plan"]["title"] == json.loads(lines[0])["title"]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from natstui.config.contexts import write_context
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_manage import Shell
 
@@ -130,7 +132,7 @@ def test_a_file_without_an_end_is_refused(shell: Shell, flag: str) -> None:
         "context", "add", "endless", "--server", "nats://127.0.0.1:1", flag, "/dev/zero", *more
     )
     refused = shell.run("stream", "ls", "--context", "endless")
-    assert refused.returncode == 2 and "it is larger than" in refused.stderr
+    assert refused.returncode == 2 and "it is not a plain file" in refused.stderr
 
 
 @pytest.mark.parametrize("text", ["s3cr/et", "s3cr#et", "s3cr?et", "a:s3cr/et", "s3@cr:et/x"])
@@ -148,6 +150,14 @@ def test_a_name_that_would_be_taken_for_a_file_is_no_name(shell: Shell) -> None:
     assert not list(files(shell).rglob("con*"))
 
 
+def test_a_name_that_is_too_long_for_a_file_is_refused(shell: Shell) -> None:
+    for words in (("context", "add"), ("context", "edit"), ("--context",)):
+        flags = ["--server", "nats://here:1"] if len(words) == 2 else ["stream", "ls"]
+        refused = shell.run(*words, "é" * 101, *flags)
+        assert refused.returncode == 2 and "at most 200 bytes, not 202" in refused.stderr, refused
+    shell.ok("context", "add", "é" * 100, "--server", "nats://here:1")
+
+
 def test_a_link_that_leads_to_no_file_is_not_written_through(shell: Shell) -> None:
     elsewhere = shell.folder / "elsewhere"
     (files(shell) / "context").mkdir(parents=True)
@@ -160,3 +170,22 @@ def test_a_link_that_leads_to_no_file_is_not_written_through(shell: Shell) -> No
     refused = shell.run("context", "select", "old")
     assert refused.returncode == 2 and "it is a link" in refused.stderr
     assert not elsewhere.exists()
+
+
+def test_edits_at_once_are_all_kept(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.ok("context", "add", "here", "--server", "nats://127.0.0.1:1")
+    monkeypatch.setenv("XDG_CONFIG_HOME", shell.environment["XDG_CONFIG_HOME"])
+    changes = {f"field_{number}": str(number) for number in range(40)}
+
+    def edit(change: tuple[str, str]) -> None:
+        write_context("here", dict([change]), new=False)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(edit, changes.items()))
+    assert changes.items() <= fields(shell, "here").items()
+
+
+def test_an_edit_of_a_context_that_does_not_exist_creates_no_folder(shell: Shell) -> None:
+    refused = shell.run("context", "edit", "nowhere", "--user", "ann")
+    assert refused.returncode == 2 and "no NATS CLI context 'nowhere'" in refused.stderr
+    assert not files(shell).exists()

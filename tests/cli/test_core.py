@@ -19,7 +19,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from natstui.cli.core.payload import filled
+from natstui.cli.core.payload import fill_templates
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_manage import Done, Shell
@@ -141,6 +141,33 @@ async def test_a_stream_says_what_it_stored_and_what_it_had_already(
         assert (await nc.jetstream().stream_info("S")).state.messages == 0
 
 
+async def test_a_stream_that_is_recreated_while_it_stores_is_no_success(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"])
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "natstui", "pub", "s.a", "x", "-J", "--count", "3000",
+            stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
+        )  # fmt: skip
+        async with asyncio.timeout(PATIENCE_S):
+            while not (await js.stream_info("S")).state.messages:
+                await asyncio.sleep(0.01)
+            # It stands still meanwhile: a message without a stream would be an error of its own.
+            process.send_signal(signal.SIGSTOP)
+            stored_count = -1
+            while stored_count != (await js.stream_info("S")).state.messages:
+                stored_count = (await js.stream_info("S")).state.messages
+                await asyncio.sleep(0.1)
+            await js.delete_stream("S")
+            await js.add_stream(name="S", subjects=["s.>"])
+            process.send_signal(signal.SIGCONT)
+            output, error = await process.communicate()
+    assert process.returncode == 4, output
+    assert f"S stored a message at sequence 1 after one at {stored_count}:".encode() in error
+
+
 async def test_a_roll_up_is_named_with_its_count_and_done_only_when_confirmed(
     shell: Shell, nats_server: Broker
 ) -> None:
@@ -177,6 +204,9 @@ async def test_read_only_and_production_hold_for_messages_too(
             assert done.returncode == 5 and "this is production" in done.stderr
         shared = await run(shell, "sub", "a", "--queue", "workers", "--count", "1")
         assert shared.returncode == 5 and "workers get fewer messages" in shared.stderr
+        other = ("--queue", "workers", "--count", "1", "--confirm", "others")
+        shared = await run(shell, "sub", "a", *other)
+        assert shared.returncode == 5 and "'others' is not 'workers'" in shared.stderr
         await flushed(nc)
         assert sub.pending_msgs == 0
         assert (await run(shell, "pub", "a", "x", "--confirm", "a")).returncode == 0
@@ -282,6 +312,44 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert b"Traceback" not in await unread.stderr.read()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_who_stops_publishing_is_told_how_many_were_sent(
+    shell: Shell, nats_server: Broker, number: signal.Signals
+) -> None:
+    async with connected(nats_server.url) as nc:
+        heard = await nc.subscribe("a")
+        await flushed(nc)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "natstui", "pub", "a", "x", "--count", "9", "--sleep", "1h",
+            stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
+        )  # fmt: skip
+        await heard.next_msg(timeout=PATIENCE_S)
+        process.send_signal(number)
+        _, said = await ended(process)
+    assert process.returncode == 128 + number
+    assert "natstui: at most 1 message, 1 B, sent to a, arrived before this:" in said
+    assert "natstui: publishing was stopped" in said
+
+
+async def test_after_a_lost_connection_what_was_published_is_a_limit_of_what_arrived(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        heard = await nc.subscribe("a")
+        await flushed(nc)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "natstui", "pub", "a", "x", "--count", "99999", "--sleep", "1ms",
+            stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
+        )  # fmt: skip
+        await heard.next_msg(timeout=PATIENCE_S)
+        nats_server.kill()
+        _, said = await ended(process)
+    assert process.returncode not in (0, None)
+    assert re.search(r"natstui: at most [\d,]+ messages?, .*, sent to a, arrived before", said), (
+        said
+    )
+
+
 async def test_a_share_of_a_group_and_a_lost_connection_are_told(
     shell: Shell, nats_server: Broker
 ) -> None:
@@ -328,12 +396,12 @@ def test_a_template_that_means_nothing_is_refused_before_anything_is_sent(
     text: str, problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):
-        filled(text.encode(), 1)
+        fill_templates(text.encode(), 1)
 
 
 def test_every_place_of_a_template_is_filled_for_every_message() -> None:
     text = b"{{Count}} {{Unix}} {{UnixNano}} {{ID}} {{Random(2,4)}} {{ TimeStamp }} {{Time}}"
-    first, second = (one.decode().split(" ") for one in filled(text, 2))
+    first, second = (one.decode().split(" ") for one in fill_templates(text, 2))
     assert (first[0], second[0]) == ("1", "2")
     assert first[3] != second[3] and len(first[3]) == 32
     assert all(part for part in first)

@@ -138,7 +138,7 @@ spark.stop()
 """
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.spark
 def test_python_that_spark_starts_is_ours_and_runs_nothing_of_the_current_folder(
     hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

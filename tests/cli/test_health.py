@@ -254,6 +254,7 @@ async def tapped(url: str, for_text: str) -> dict[str, Any]:
         await asyncio.sleep(3)
         running.send_signal(signal.SIGINT)
     out, _ = await asyncio.wait_for(running.communicate(), 120)
+    assert (running.returncode == 130) is for_text.endswith("m")
     await nc.close()
     told: dict[str, Any] = json.loads(out)
     return told

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from natstui.cli.health.look import LONGEST_S, Samples, is_enough, show_progress
+from natstui.cli.health.look import LONGEST_WATCH_S, SampleCounts, is_enough, show_progress
 from natstui.model.live.state import State
 from tests.model.builders import snapshot
 
@@ -18,7 +18,7 @@ from tests.model.builders import snapshot
         (5.0, None, 1, 1, False, False),
         (9.0, None, 6, 2, False, False),
         (12.0, None, 9, 3, False, True),
-        (LONGEST_S, None, 2, 0, False, True),
+        (LONGEST_WATCH_S, None, 2, 0, False, True),
         (3.0, None, 3, 0, True, True),
         # A time that was named is kept, and longer where nothing was complete yet.
         (5.0, 30.0, 9, 9, False, False),
@@ -42,7 +42,7 @@ def test_it_watches_until_three_polls_of_all_that_answers_or_as_long_as_it_was_t
 
 
 def test_what_does_not_answer_is_not_waited_for() -> None:
-    state, samples = State(), Samples()
+    state, samples = State(), SampleCounts()
     streams = [{"name": "S", "created_at_us": 1}, {"name": "AWAY", "created_at_us": 1}]
     consumers = [{"stream": "S", "name": "c", "created_at_us": 1}]
     state = state.after(snapshot(1, streams, consumers))
@@ -54,7 +54,7 @@ def test_what_does_not_answer_is_not_waited_for() -> None:
     state = state.after(snapshot(4, None, None, unreachable_streams=("AWAY",)))
     samples.add(state)
     assert samples.fewest_count(state) == 3
-    assert Samples().fewest_count(State()) == 3, "an empty server has nothing to wait for"
+    assert SampleCounts().fewest_count(State()) == 3, "an empty server has nothing to wait for"
 
 
 def test_a_terminal_shows_how_far_it_is_on_stderr_only(

@@ -132,7 +132,7 @@ async def test_what_a_tap_read_until_it_is_stopped_is_told(
                     await pulls.next_msg(60)
             process.send_signal(signal.SIGINT)
             out, _ = await process.communicate()
-    assert process.returncode == 0
+    assert process.returncode == 130
     found = json.loads(out)
     assert found["ended"] == "reading was stopped"
     assert [one["connection"]["name"] for one in found["clients"]] == ["worker"]

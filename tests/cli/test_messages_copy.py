@@ -6,10 +6,13 @@ import asyncio
 import base64
 import contextlib
 import json
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
+from natstui.jetstream.messages.copying.account import State
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
@@ -110,7 +114,7 @@ async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_m
             assert (await nc.jetstream().get_last_msg("T", f"t.{number}")).data == b"%d" % number
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 async def test_a_copy_that_was_stopped_goes_on_where_it_was(
     shell: Shell, nats_server: Broker, number: signal.Signals
 ) -> None:
@@ -124,8 +128,8 @@ async def test_a_copy_that_was_stopped_goes_on_where_it_was(
         out, error = await asyncio.to_thread(process.communicate)
         before = (await nc.jetstream().stream_info("T")).state.messages
         assert before < 3_000
-        if number == signal.SIGINT:
-            assert process.returncode == 130 and "--resume continues it" in error
+        if number != signal.SIGKILL:
+            assert process.returncode == 128 + number and "--resume continues it" in error
             account = copied(out)
             assert account["is_stopped"] and account["acknowledged_msgs"] == before
         done = await run(shell, "messages", "copy", *words, "--resume", "--json")
@@ -133,7 +137,7 @@ async def test_a_copy_that_was_stopped_goes_on_where_it_was(
         account = copied(done.stdout)
         assert account["refused_msgs"] == account["unknown_msgs"] == 0
         assert account["acknowledged_msgs"] == 3_000 - before
-        if number == signal.SIGINT:
+        if number != signal.SIGKILL:
             assert account["duplicate_msgs"] == 0
         assert set((await counts(nc, "T")).values()) == {1}
         assert len(await counts(nc, "T")) == 3_000
@@ -181,6 +185,54 @@ async def test_one_that_was_killed_long_ago_does_not_go_on_unasked(
         done = await run(shell, "messages", "copy", *again)
         assert done.returncode == 0, done.stderr
         assert len(await counts(nc, "T")) == 2_000
+
+
+async def test_no_more_is_stored_twice_after_a_kill_than_the_copy_says(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>")
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", MANY)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"], duplicate_window=0.5)
+        process = started(shell, *words)
+        await some_stored(nc, "T", MANY // 4)
+        process.kill()
+        await asyncio.to_thread(process.communicate)
+        there = (await nc.jetstream().stream_info("T")).state.messages
+        assert there < MANY, "it was killed in the middle"
+        while time.time() - state_file(tmp_path).stat().st_mtime < 1:
+            await asyncio.sleep(0.05)
+        refused = await run(shell, "messages", "copy", *words, "--resume")
+        said = re.search(r"up to ([\d,]+) messages from sequence ([\d,]+) on", refused.stderr)
+        assert refused.returncode == 2 and said is not None, refused.stderr
+        most, from_seq = (int(number.replace(",", "")) for number in said.groups())
+        assert there - (from_seq - 1) <= most <= 2_000
+        again = (*words, "--resume", "--accept-duplicates", "--json")
+        done = await run(shell, "messages", "copy", *again)
+        assert done.returncode == 0, done.stderr
+        assert (await nc.jetstream().stream_info("T")).state.messages - MANY <= most
+        assert len(await counts(nc, "T")) == MANY
+
+
+def test_messages_sent_later_than_now_are_of_unknown_age() -> None:
+    now_us = time.time_ns() // 1000
+    assert 60 <= State(end_seq=1, sent_at_us=now_us - 60_000_000).age_s < 600
+    assert State(end_seq=1, sent_at_us=now_us + 7_200_000_000).age_s == math.inf
+
+
+def state_file(folder: Path) -> Path:
+    """Return the file with the position of the only copy that was stopped."""
+    (file,) = (folder / "STATE").rglob("copies/*.json")
+    return file
+
+
+async def position_saved(folder: Path, wanted_seq: int) -> None:
+    """Return once the position of a copy is saved, and it is this sequence or a later one."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not any((folder / "STATE").rglob("copies/*.json")) or (
+            json.loads(state_file(folder).read_bytes())["done_seq"] < wanted_seq
+        ):
+            await asyncio.sleep(0.02)
 
 
 async def gave_up(nc: Client, count: int, *, acked: int, retention: str = "limits") -> None:
@@ -436,6 +488,107 @@ async def test_through_a_file_and_back(shell: Shell, nats_server: Broker, tmp_pa
         assert torn.returncode == 4 and ":1 is no message" in torn.stderr
 
 
+def message_line(subject: str, text: str = "x", stored_at_us: int = 1) -> bytes:
+    """Return a line of a file of messages."""
+    fields = {
+        "stream_seq": 1, "subject": subject, "stored_at_us": stored_at_us, "headers": [],
+        "payload_base64": base64.b64encode(text.encode()).decode(), "payload_bytes": len(text),
+    }  # fmt: skip
+    return json.dumps(fields).encode() + b"\n"
+
+
+@pytest.mark.parametrize("lines_count", [300, 10, 0])
+async def test_a_file_that_was_rewritten_is_not_continued(
+    shell: Shell, nats_server: Broker, tmp_path: Path, lines_count: int
+) -> None:
+    file = tmp_path / "messages.jsonl"
+    words = ("--from-file", str(file), "--to-stream", "T", "--json")
+
+    def lines(text: str, count: int) -> bytes:
+        return b"".join(message_line(f"t.{n}", text) for n in range(1, count + 1))
+
+    file.write_bytes(before := lines("one", 300))
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        process = started(shell, *words, "--rate", "50")
+        await some_stored(nc, "T", 20)
+        process.send_signal(signal.SIGINT)
+        account = copied((await asyncio.to_thread(process.communicate))[0])
+        stored_count = (await nc.jetstream().stream_info("T")).state.messages
+        assert account["is_stopped"] and 20 <= stored_count < 300
+        file.write_bytes(lines("two", lines_count))
+        refused = await run(shell, "messages", "copy", *words, "--resume")
+        assert refused.returncode == 2, refused
+        assert f"of the first {stored_count} lines of {file}" in refused.stderr
+        assert "copy again without --resume" in refused.stderr
+        assert (await nc.jetstream().stream_info("T")).state.messages == stored_count
+        # What comes after the part that was read may change.
+        rest = lines("two", 400).splitlines(keepends=True)[300:]
+        file.write_bytes(before + b"".join(rest))
+        done = await run(shell, "messages", "copy", *words, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert copied(done.stdout)["acknowledged_msgs"] == 400 - stored_count
+        assert set((await counts(nc, "T")).values()) == {1}
+
+
+async def test_a_line_with_a_wildcard_as_subject_is_refused(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "messages.jsonl"
+    subjects = ("t.1", "t.>", "t.*.x", "t.2")
+    file.write_bytes(b"".join(map(message_line, subjects)))
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        words = ("--from-file", str(file), "--to-stream", "T", "--json")
+        refused = await run(shell, "messages", "copy", *words)
+        assert refused.returncode == 4, refused
+        account = copied(refused.stdout)
+        assert account["refused_ranges"] == [[2, 3]]
+        assert account["refusals"] == {"its subject has a wildcard: a message has one subject": 2}
+        assert await counts(nc, "T") == {"t.1": 1, "t.2": 1}
+
+
+async def test_no_time_in_a_file_makes_a_copy_wait_for_years(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "messages.jsonl"
+    words = ("--from-file", str(file), "--to-stream", "T", "--original-pace", "--json")
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        file.write_bytes(message_line("t.1") + message_line("t.2", stored_at_us=10**18))
+        refused = await run(shell, "messages", "copy", *words)
+        assert refused.returncode == 4
+        assert f"{file}:2 is no message: its time is not possible" in refused.stderr
+        file.write_bytes(message_line("t.1") + message_line("t.2", stored_at_us=10**15))
+        stopped = await run(shell, "messages", "copy", *words)
+        assert stopped.returncode == 4
+        assert "message 2 would follow 11574d" in stopped.stderr
+        assert "--resume goes on without this pause" in stopped.stderr
+        done = await run(shell, "messages", "copy", *words, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert await counts(nc, "T") == {"t.1": 1, "t.2": 1}
+
+
+async def test_what_was_refused_of_a_file_is_tried_again(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "messages.jsonl"
+    words = ("--from-file", str(file), "--to-stream", "T", "--map", "s.>:t.>", "--json")
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        assert (await run(shell, "messages", "copy", "S", "--to-file", str(file))).returncode == 0
+        config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
+        await js.add_stream(**config)
+        refused = await run(shell, "messages", "copy", *words)
+        assert refused.returncode == 4 and "--resume tries them again" in refused.stderr
+        await js.update_stream(**{**config, "max_msgs": 100})
+        done = await run(shell, "messages", "copy", *words, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert copied(done.stdout)["acknowledged_msgs"] == 6
+        assert await counts(nc, "T") == {f"t.{number}": 1 for number in range(1, 11)}
+
+
 async def test_to_another_system(
     shell: Shell, nats_server: Broker, nats_server_factory: Callable[..., Broker], tmp_path: Path
 ) -> None:
@@ -542,6 +695,27 @@ async def test_another_system_that_is_production_wants_the_name_of_the_target(
         done = await run(shell, *words, "--confirm", "t")
         assert done.returncode == 0, done.stderr
         assert (await target.jetstream().stream_info("T")).state.messages == 3
+
+
+@pytest.mark.parametrize("flag", ["--config", "--settings"])
+@pytest.mark.parametrize("mark", ["read_only", "production"])
+async def test_marks_of_the_configuration_that_is_named_hold_for_the_target(
+    shell: Shell, nats_server: Broker, nats_server_factory: Callable[..., Broker], mark: str,
+    flag: str,
+) -> None:  # fmt: skip
+    other = nats_server_factory()
+    context, settings = shell.folder / "other.json", shell.folder / "named.toml"
+    context.write_text(json.dumps({"url": other.url}))
+    settings.write_text(f'[profiles.live]\nserver = "{other.url}"\n{mark} = true\n')
+    async with connected(nats_server.url) as nc, connected(other.url) as target:
+        await filled(nc, "S", 3)
+        await target.jetstream().add_stream(name="T", subjects=["t"])
+        words = ("messages", "copy", "S", "--to-context", str(context), "--to-subject", "t")
+        for more in ((), ("--yes",)):
+            done = await run(shell, *words, *more, flag, str(settings))
+            assert done.returncode == 5, (done.stdout, more)
+            assert mark.replace("_", "-") in done.stderr.lower(), done.stderr
+        assert (await target.jetstream().stream_info("T")).state.messages == 0
 
 
 def test_every_command_that_is_told_to_work_in_production_wants_a_name(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,15 @@ from natstui.jetstream.messages.copying.account import (
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
-from tests.cli.test_messages_copy import copied, counts, filled, some_stored, started
+from tests.cli.test_messages_copy import (
+    copied,
+    counts,
+    filled,
+    position_saved,
+    some_stored,
+    started,
+    state_file,
+)
 from tests.hostile_server import Lie, lying
 from tests.jetstream.raw_publisher import RawPublisher
 
@@ -251,6 +262,62 @@ async def test_a_target_that_is_created_again_meanwhile_is_no_success(
         assert process.returncode == 4, error
 
 
+LARGE = b"x" * 6_000
+"""So large that a server sends only the first of a stream before they are read."""
+
+
+@pytest.mark.parametrize("to", ["stream", "file"])
+async def test_a_source_that_is_recreated_meanwhile_is_no_success(
+    shell: Shell, nats_server: Broker, tmp_path: Path, to: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"])
+        await js.add_stream(name="T", subjects=["t.>"])
+        for _ in range(3_000):
+            await nc.publish("s.a", LARGE)
+        await some_stored(nc, "S", 3_000)
+        target = tmp_path / "copied.jsonl"
+        words = ["--to-stream", "T"] if to == "stream" else ["--to-file", str(target)]
+        process = started(shell, "S", *words, "--map", "s.>:t.>", "--rate", "300")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (await js.stream_info("S")).state.consumer_count:
+                await asyncio.sleep(0.02)
+        await js.delete_stream("S")
+        await js.add_stream(name="S", subjects=["s.>"])
+        for _ in range(3_000):
+            await nc.publish("s.b", LARGE)
+        await nc.flush()
+        async with asyncio.timeout(60):
+            _, error = await asyncio.to_thread(process.communicate)
+    assert process.returncode == 4, error
+    # Whichever sees it first: the reader when it begins again, or the copy when it looks.
+    assert re.search("S was deleted and recreated while it was (read|copied)", error), error
+    assert not target.exists()
+
+
+async def test_what_is_purged_before_it_is_copied_is_named(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"])
+        await js.add_stream(name="T", subjects=["t.>"])
+        for _ in range(3_000):
+            await nc.publish("s.a", LARGE)
+        await some_stored(nc, "S", 3_000)
+        process = started(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "300")
+        await some_stored(nc, "T", 100)
+        await js.purge_stream("S")
+        async with asyncio.timeout(60):
+            out, error = await asyncio.to_thread(process.communicate)
+    account = copied(out)
+    assert process.returncode == 4, error
+    first_seq, last_seq = account["removed_seqs"]
+    assert (first_seq, last_seq) == (account["acknowledged_msgs"] + 1, 3_000)
+    assert f"sequences {first_seq:,} to {last_seq:,} were removed from S" in error
+
+
 @pytest.mark.timeout(110)
 async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_once(
     nats_server: Broker, tmp_path: Path
@@ -272,6 +339,28 @@ async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_on
     account = copied(out)
     assert (process.returncode, account["acknowledged_msgs"]) == (0, 2_000), error
     assert account["confirmed_msgs"] == 899
+
+
+async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
+    nats_server_factory: Callable[[str], Broker], tmp_path: Path
+) -> None:
+    denied = 'permissions: { publish: { deny: ["$JS.API.STREAM.INFO.T"] } }'
+    url = nats_server_factory(
+        "authorization { users: [ { user: a, password: a }, "
+        f"{{ user: b, password: b, {denied} }} ] }}"
+    ).url
+    acks = itertools.count()
+    async with connected(url.replace("//", "//a:a@")) as nc:
+        await filled(nc, "S", 5)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        with lying(url.replace("//", "//b:b@")) as wire:
+            wire.carries_changes = True
+            wire.lie = Lie("publish", lambda body: None if next(acks) == 2 else body)
+            words = ("messages", "copy", "S", "--to-subject", "t.x", "--json")
+            done = await run(Shell(wire.url, tmp_path), *words)
+    assert done.returncode == 4
+    assert "1 message may or may not be stored" in done.stderr
+    assert copied(done.stdout)["acknowledged_msgs"] == 4
 
 
 async def test_the_order_is_kept_when_the_server_restarts_and_there_is_a_rate(
@@ -350,25 +439,37 @@ async def test_what_was_sent_before_a_damaged_line_is_accounted_for(
         assert len(await counts(nc, "T")) == 499
 
 
-async def test_a_copy_to_a_file_on_a_full_disk_acknowledges_nothing_and_leaves_nothing(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+@pytest.mark.parametrize("rate", ["100k", "300"])
+async def test_a_copy_to_a_file_on_a_full_disk_goes_on_when_there_is_space(
+    shell: Shell, nats_server: Broker, tmp_path: Path, rate: str
 ) -> None:
     folder = tmp_path / "full"
     folder.mkdir()
-    command = (f"ulimit -f 20; exec {sys.executable} -m natstui messages copy S --to-file"
-               f" {folder}/kept.jsonl --json")  # fmt: skip
+    kept = folder / "kept.jsonl"
+    command = (f"ulimit -f 100; exec {sys.executable} -m natstui messages copy S --to-file"
+               f" {kept} --json --rate {rate}")  # fmt: skip
     async with connected(nats_server.url) as nc:
-        await filled(nc, "S", 1_000)
+        await filled(nc, "S", 2_000)
         done = await asyncio.to_thread(
             subprocess.run, ["bash", "-c", command],
             # A part of a compiled module on a full disk would be read ever after.
             env={**os.environ, **shell.environment, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-    assert done.returncode == 6 and "cannot be written: File too large" in done.stderr
-    account = copied(done.stdout)
-    assert account["acknowledged_msgs"] == 0 and account["refused_msgs"] > 0
-    assert list(folder.iterdir()) == []
+        assert done.returncode == 6 and "cannot be written: File too large" in done.stderr
+        account = copied(done.stdout)
+        saved_seq = json.loads(state_file(tmp_path).read_bytes())["done_seq"]
+        assert f"--resume continues after sequence {saved_seq:,}" in done.stderr
+        assert account["acknowledged_msgs"] == saved_seq and account["refused_msgs"] > 0
+        assert not kept.exists()
+        resumed = await run(
+            shell, "messages", "copy", "S", "--to-file", str(kept), "--resume", "--json"
+        )
+    assert resumed.returncode == 0, resumed.stderr
+    assert copied(resumed.stdout)["acknowledged_msgs"] == 2_000 - saved_seq
+    numbers = [json.loads(line)["stream_seq"] for line in kept.read_bytes().splitlines()]
+    assert numbers == list(range(1, 2_001))
+    assert list(folder.iterdir()) == [kept]
 
 
 async def test_a_killed_copy_to_a_file_goes_on(
@@ -379,9 +480,7 @@ async def test_a_killed_copy_to_a_file_goes_on(
     async with connected(nats_server.url) as nc:
         await filled(nc, "S", 4_000)
         process = started(shell, *words)
-        async with asyncio.timeout(60):
-            while not any((tmp_path / "STATE").rglob("copies/*.json")):
-                await asyncio.sleep(0.02)
+        await position_saved(tmp_path, 1)
         process.kill()
         await asyncio.to_thread(process.communicate)
         assert not kept.exists()
@@ -394,24 +493,37 @@ async def test_a_killed_copy_to_a_file_goes_on(
     assert numbers == list(range(1, 4_001))
 
 
-@pytest.mark.parametrize("left", [b"", b"garbage\n"])
+def without_line(part: bytes) -> bytes:
+    """Return a file without a line of its middle."""
+    lines = part.splitlines(keepends=True)
+    return b"".join(lines[:100] + lines[101:])
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda _: b"",
+        lambda _: b"garbage\n",
+        without_line,
+        lambda part: part.replace(b'"s.100"', b'"s.001"', 1),
+    ],
+    ids=["empty", "garbage", "a line missing", "a subject changed"],
+)
 async def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
-    shell: Shell, nats_server: Broker, tmp_path: Path, left: bytes
+    shell: Shell, nats_server: Broker, tmp_path: Path, damaged: Callable[[bytes], bytes]
 ) -> None:
     kept = tmp_path / "kept.jsonl"
     async with connected(nats_server.url) as nc:
         await filled(nc, "S", 4_000)
         process = started(shell, "S", "--to-file", str(kept), "--rate", "1k")
-        async with asyncio.timeout(60):
-            while not any((tmp_path / "STATE").rglob("copies/*.json")):
-                await asyncio.sleep(0.02)
+        await position_saved(tmp_path, 200)
         process.kill()
         await asyncio.to_thread(process.communicate)
         (part,) = tmp_path.glob(".kept.jsonl*/messages.jsonl")
-        part.write_bytes(left)
+        part.write_bytes(damaged(part.read_bytes()))
         refused = await run(shell, "messages", "copy", "S", "--to-file", str(kept), "--resume")
     assert refused.returncode == 2, refused.stderr
-    assert "are missing: copy again without --resume" in refused.stderr
+    assert "some were changed or are missing: copy again without --resume" in refused.stderr
     assert "Traceback" not in refused.stderr and not kept.exists()
 
 
@@ -451,13 +563,55 @@ async def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
         await waits_at(process, fifo)
         process.terminate()
         out, error = await asyncio.to_thread(process.communicate, timeout=30)
-        assert process.returncode == 130, (out, error)
+        assert process.returncode == 143, (out, error)
         process = started(shell, *words)
         await waits_at(process, fifo)
         await asyncio.to_thread(fifo.write_bytes, file.read_bytes())
         out, error = await asyncio.to_thread(process.communicate, timeout=30)
         assert process.returncode == 0, error
         assert copied(out)["acknowledged_msgs"] == 3
+
+
+async def test_the_position_of_a_copy_is_saved_though_nothing_more_is_sent(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file, fifo = tmp_path / "messages", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    words = ("--from-file", str(fifo), "--to-stream", "T", "--map", "s.>:t.>")
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 50)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        assert (await run(shell, "messages", "copy", "S", "--to-file", str(file))).returncode == 0
+        process = started(shell, *words)
+        try:
+            await waits_at(process, fifo)
+            with await asyncio.to_thread(fifo.open, "wb") as writer:
+                writer.write(file.read_bytes())
+                writer.flush()
+                await position_saved(tmp_path, 50)
+        finally:
+            process.kill()
+            await asyncio.to_thread(process.communicate)
+
+
+async def test_an_error_in_the_middle_leaves_a_copy_that_goes_on(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "messages"
+    words = ("--from-file", str(file), "--to-stream", "T", "--map", "s.>:t.>", "--json")
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 50)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        assert (await run(shell, "messages", "copy", "S", "--to-file", str(file))).returncode == 0
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join([*lines[:30], b"no message\n", *lines[31:]]))
+        failed = await run(shell, "messages", "copy", *words)
+        assert failed.returncode == 4 and ":31 is no message" in failed.stderr
+        file.write_bytes(b"".join(lines))
+        done = await run(shell, "messages", "copy", *words, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert copied(done.stdout)["acknowledged_msgs"] == 20
+        assert len(await counts(nc, "T")) == 50
 
 
 async def waits_at(process: subprocess.Popen[str], path: Path) -> None:

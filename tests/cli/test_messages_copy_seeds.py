@@ -206,7 +206,7 @@ async def test_a_copy_under_faults_forgets_nothing(nats_server: Broker, tmp_path
     await tried(nats_server, tmp_path, 5, SMALL, 3)
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_large_copy_under_faults_forgets_nothing(
     nats_server: Broker, tmp_path: Path, seed: int

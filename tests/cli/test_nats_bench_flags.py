@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from natstui.bench.plan.flags import overridden
+from natstui.bench.plan.flags import with_changes
 from natstui.cli.bench import run
 from natstui.cli.bench.command import bench
 from natstui.cli.bench.options import RunOptions
@@ -80,7 +80,7 @@ def plan_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         seen: list[tuple[BenchmarkPlan, RunOptions]] = []
 
         def keep(plan: BenchmarkPlan, _connection: object, options: RunOptions) -> None:
-            seen.append((overridden(plan, options.changes), options))
+            seen.append((with_changes(plan, options.changes), options))
 
         monkeypatch.setattr(run, "run_benchmark", keep)
         words = shlex.split(line.replace("FILE", str(tmp_path / "body")))
@@ -134,7 +134,7 @@ def test_flags_mean_what_they_mean_there(plan_of: Any) -> None:
     assert (stream.name, stream.create, stream.subjects) == ("S", True, ("x.*",))
     assert (stream.storage, stream.replicas_count) == ("file", 3)
     assert (stream.max_bytes, stream.duplicate_window_s) == (5 << 20, 30.0)
-    assert (options.progress, options.csv_file) == (False, Path("out.csv"))
+    assert (options.shows_progress, options.csv_file) == (False, Path("out.csv"))
 
 
 def test_flags_of_readers_buckets_and_services(plan_of: Any) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.assets.differences import AssetKind, changed, fields_of, normal
+from natstui.model.assets.differences import AssetKind, fields_of, normal, with_field
 from natstui.model.assets.fields import read
-from natstui.model.assets.text import parsed
+from natstui.model.assets.text import parse_field
 from tests.cli.natscli_rows import EMPTIED, FLAGS, ROWS
 from tests.cli.test_manage import Shell
 
@@ -65,7 +65,7 @@ def made_of(shell: Shell, kind: AssetKind, verb: str, row: str) -> tuple[dict[st
     config = normal(kind, BEFORE[kind])
     for difference in found:
         field = next(one for one in fields_of(kind) if one.path == difference["path"])
-        config = changed(config, field, parsed(field, difference["after"]))
+        config = with_field(config, field, parse_field(field, difference["after"]))
     return normal(kind, config), said
 
 

@@ -152,3 +152,17 @@ def test_options_and_files_in_json_are_refused(shell: Shell, tmp_path: Path, nam
     messages = tmp_path / "messages"
     messages.write_text(text + os.linesep)
     one_sentence(shell, "bench", "show", str(messages), codes=(2, 4, 6))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "replay NAME", "analyze NAME", "sessions verify NAME", "sessions pack NAME",
+        "export NAME --to x.csv", "backup verify NAME", "stream restore NAME",
+        "check --config NAME", "context rm NAME -f", "stream add S --config NAME",
+    ],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have_is_refused_in_one_sentence(shell: Shell, words: str) -> None:
+    refused = shell.run(*words.replace("NAME", "x" * 300).split())
+    assert refused.returncode in (2, 6), refused
+    assert refused.stderr.startswith("natstui: ") and len(refused.stderr.splitlines()) == 1

@@ -141,7 +141,7 @@ async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
         (("link", "B", "plain", "a/f", "--yes"), "no object store a"),
         (("link", "B", "plain", "B/a/f", "--yes"), "is a file already"),
         (("link", "OTHER", "far", "B/plain"), "is a link already"),
-        (("seal", "B"), "OBJ_B"),
+        (("seal", "B"), "this will edit object store B: it stays sealed"),
     ):
         done = await run(shell, "object", *words)
         assert done.returncode in (2, 4, 5) and said in done.stderr, (words, done.stderr)
@@ -174,6 +174,58 @@ async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: B
         process.stdin.close()
         assert (await js.stream_info("OBJ_B")).state.messages == 2
         assert (await store.get("f")).data == b"before"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("recreate", "the object store B was deleted and recreated meanwhile: f was not stored"),
+        ("purge", "chunks: another client or a limit of the store removed the others: f was not"),
+    ],
+)
+async def test_a_file_whose_chunks_are_removed_while_it_is_put_is_not_stored(
+    shell: Shell, nats_server: Broker, change: str, said: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.create_object_store("B")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "natstui", "object", "put", "B", "--name", "f", "--yes"],
+            env={**os.environ, **shell.environment}, stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(CONTENT)
+        process.stdin.flush()
+        async with asyncio.timeout(60):
+            while (await js.stream_info("OBJ_B")).state.messages < 5:
+                await asyncio.sleep(0.05)
+        if change == "recreate":
+            await js.delete_stream("OBJ_B")
+            await js.create_object_store("B")
+        else:
+            await js.purge_stream("OBJ_B")
+        _, error = await asyncio.to_thread(process.communicate, CONTENT, 60)
+        assert process.returncode == 4, error
+        assert said in error.decode()
+        # What was stored after the removal is removed too.
+        assert (await js.stream_info("OBJ_B")).state.messages == 0
+
+
+async def test_a_store_that_makes_room_for_the_end_of_a_file_has_not_stored_it(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(
+            name="OBJ_B", subjects=["$O.B.C.>", "$O.B.M.>"], max_bytes=400_000,
+            discard="old", allow_rollup_hdrs=True, allow_direct=True,
+        )  # fmt: skip
+        put = await asyncio.to_thread(
+            shell.run, "object", "put", "B", "--name", "f", "--yes", stdin="x" * 1_000_000
+        )
+        assert put.returncode == 4, put.stderr
+        assert "another client or a limit of the store removed the others" in put.stderr
 
 
 async def test_a_file_that_cannot_be_read_to_its_end_is_not_put(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import nats
@@ -55,6 +57,8 @@ async def test_only_the_page_itself_is_let_in(address: str) -> None:
             assert await status(f"{wrong}{path}") == 403, path
             assert await status(f"{address}{path}", Origin=FOREIGN) == 403, path
             assert await status(f"{address}{path}", Host="example.org") == 403, path
+            assert await status(f"{address}{path}", Host="localhost", Origin=origin) == 403, path
+        assert await status(address, Host="localhost:1") == 200
         assert await status(f"{origin}/") == 404
         assert await status(f"{origin}/ws") == 404
         assert await status(f"{origin}/download/none") == 404
@@ -141,6 +145,49 @@ async def test_the_screens_are_shown_read_only_and_keys_arrive(
             while (message := await socket.receive()).type == WSMsgType.BINARY:
                 pass
         assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING)
+
+
+async def test_a_visitor_of_a_read_only_page_writes_nothing_on_the_host(
+    account: Account, address: str, tmp_path: Path
+) -> None:
+    await make_stream(account)
+    headers = {"Origin": origin_of(address)}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
+    ):
+        await draw_until(socket, b"WEBSTREAM", b"read-only")
+        await socket.send_json(["stdin", "1"])
+        await draw_until(socket, b"by STATUS")
+        await socket.send_json(["stdin", "E"])
+        await draw_until(socket, b"this page changes")
+        # A picture is the visitor's: the browser gets it.
+        await socket.send_json(["stdin", "\x10"])
+        await draw_until(socket, b"Search for commands")
+        await socket.send_json(["stdin", "screenshot"])
+        await draw_until(socket, b"Save an SVG")
+        await socket.send_json(["stdin", "\r"])
+        kind, key = await told_page(socket)
+        assert kind == "deliver_file_start"
+        origin = origin_of(address)
+        async with session.get(f"{origin}/download/{key}", headers=headers) as reply:
+            assert (await reply.text()).startswith("<svg")
+        await socket.send_json(["stdin", "q"])
+        async with asyncio.timeout(PATIENCE_S):
+            while (await socket.receive()).type == WSMsgType.BINARY:
+                pass
+    written = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert written == []
+
+
+async def told_page(socket: aiohttp.ClientWebSocketResponse) -> list[Any]:
+    """Return the next thing that the script of the page is told to do."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (message := await socket.receive()).type == WSMsgType.BINARY:
+            pass
+    assert message.type == WSMsgType.TEXT, message
+    told: list[Any] = json.loads(message.data)
+    return told
 
 
 async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_path: Path) -> None:

@@ -41,9 +41,31 @@ async def test_a_port_that_does_not_answer_is_named(
     nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", "http://ann:secret@127.0.0.1:1")
+    for words in ((), ("--json",)):
+        done = await run(nats_server.url, tmp_path, "servers", *words)
+        assert done.returncode == 4, done.stderr
+        assert (
+            "not read: the monitoring ports; what is printed is from your account" in done.stderr
+        )
+        assert "http://127.0.0.1:1" in done.stdout
+        assert "secret" not in done.stdout + done.stderr
+        assert ("data from your account" in done.stdout) is not bool(words)
+    # One of them is enough: the other is named, and nothing else is missing.
+    both = f"http://127.0.0.1:1,{nats_server.monitoring_url}"
+    monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", both)
     done = await run(nats_server.url, tmp_path, "servers")
     assert done.returncode == 0, done.stderr
-    assert "http://127.0.0.1:1" in done.stdout and "secret" not in done.stdout
+    assert "http://127.0.0.1:1" in done.stdout and "data from the monitoring ports" in done.stdout
+
+
+async def test_a_system_account_that_cannot_be_used_is_no_success(
+    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('[system]\nserver = "nats://127.0.0.1:1"\nuser = "s"\npassword = "s"\n')
+    done = await run(nats_server.url, tmp_path, "servers", "--config", str(config))
+    assert done.returncode == 4, done.stderr
+    assert "not read: the system account" in done.stderr
     assert "data from your account" in done.stdout
 
 

@@ -108,6 +108,30 @@ def test_an_id_that_is_a_wildcard_purges_nothing(
     assert got.returncode == 0 and (shell.folder / "out").read_bytes() == b"precious"
 
 
+@pytest.mark.parametrize("change", ["rm", "put"])
+def test_chunks_that_another_object_has_too_stay(
+    shell: Shell, account: Account, change: str
+) -> None:
+    shell.ok("object", "add", "B")
+    # As after a rename that another client did not finish.
+    run(
+        publish(
+            account,
+            ("$O.B.C.n1", CONTENT),
+            *((info_subject("B", name), stored(name)) for name in ("before", "after")),
+        )
+    )
+    if change == "rm":
+        changed = shell.run("object", "rm", "B", "before", "--yes")
+    else:
+        (shell.folder / "other").write_bytes(b"other")
+        words = ("object", "put", "B", str(shell.folder / "other"), "--name", "before", "--yes")
+        changed = shell.run(*words)
+    assert changed.returncode == 4, changed
+    assert "the chunks of what before was before stay in B: after has them too" in changed.stderr
+    assert shell.ok("object", "get", "B", "after", "-O", "-") == CONTENT.decode()
+
+
 def test_an_object_under_another_encoding_of_its_name_is_like_any_other(
     shell: Shell, account: Account
 ) -> None:

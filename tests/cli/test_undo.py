@@ -191,6 +191,24 @@ def test_an_edit_that_removes_is_counted_asked_for_and_not_promised_back(
     assert f"not restored: {said}" in undone
 
 
+def test_what_does_not_come_back_with_an_undo_is_said(nats_server: Broker, tmp_path: Path) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    shell.ok("pub", "s", "x", "-J", "--count", "3")
+    for name in ("C", "D"):
+        shell.ok("consumer", "add", "S", name)
+    shell.ok("consumer", "rm", "S", "C", "--yes")
+    text = json.loads(shell.ok("undo", "--json"))["text"]
+    assert text.startswith("consumer C recreated, without its delivery state: ")
+    assert "3 unprocessed" in text
+    shell.ok("stream", "rm", "S", "--yes")
+    undone = shell.run("undo")
+    said = "without its messages and consumers: all 3 messages "
+    assert (
+        f"stream S recreated, {said}" in undone.stdout and "2 consumers with it" in undone.stdout
+    )
+
+
 def test_every_change_is_warned_of(nats_server: Broker, tmp_path: Path) -> None:
     shell = Shell(nats_server.url, tmp_path)
     shell.ok("stream", "add", "A", "--subjects", "a.>", "--max-msgs", "5")
@@ -232,6 +250,47 @@ def test_an_undo_of_no_entry_says_first_which_change_is_the_last(
     done = shell.run("undo", "--yes")
     assert done.returncode == 0
     assert done.stderr.startswith(f"natstui: the last change is {entry}, "), done.stderr
+
+
+def test_a_deleted_stream_is_recreated_only_in_the_system_that_had_it(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with Broker(store=store, name="n1") as broker:
+        shell = Shell(broker.url, tmp_path)
+        for name in ("ORDERS", "LOGS", "KV"):
+            shell.ok("stream", "add", name, "--subjects", name.lower())
+        shell.ok("stream", "rm", "LOGS", "--yes")
+        shell.ok("stream", "rm", "ORDERS", "--yes")
+        broker.stop()
+        # Another system behind the same address, with the same names.
+        store.rename(tmp_path / "first")
+        broker.start()
+        shell.ok("stream", "add", "KV", "--subjects", "kv")
+        entries = [row["entry"] for row in json.loads(shell.ok("journal", "--json"))]
+        refused = shell.run("undo", entries[-2], "--yes")
+        assert refused.returncode == 5, refused.stdout
+        assert "this is not the system from which stream ORDERS was deleted" in refused.stderr
+        assert "other streams then (KV), and none of them is here" in refused.stderr
+        assert "stream not found" in shell.run("stream", "info", "ORDERS").stderr
+        # The first system again, its server upgraded.
+        broker.stop()
+        store.rename(tmp_path / "second")
+        (tmp_path / "first").rename(store)
+        broker.start()
+        assert "stream ORDERS recreated" in shell.ok("undo", entries[-2])
+        assert "stream LOGS recreated" in shell.ok("undo", entries[-3])
+
+
+def test_without_a_proof_that_the_system_is_the_same_a_name_is_typed(tmp_path: Path) -> None:
+    with Broker(store=tmp_path / "store", name="n1") as broker:
+        shell = Shell(broker.url, tmp_path)
+        shell.ok("kv", "add", "B")
+        shell.ok("kv", "rm", "B", "--yes")
+        broker.restart()
+        refused = shell.run("undo")
+        assert refused.returncode == 5
+        assert "whether stream KV_B was deleted from this system is unknown" in refused.stderr
+        assert "stream not found" in shell.run("stream", "info", "KV_B").stderr
+        assert "stream KV_B recreated" in shell.ok("undo", "--confirm", "KV_B")
 
 
 @pytest.mark.cluster

@@ -329,7 +329,7 @@ def test_a_set_that_is_interrupted_is_no_success() -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         connection.close()
-    assert (process.returncode, out, err) == (130, "", "")
+    assert (process.returncode, out, err) == (130, "", "natstui: natstui was stopped\n")
 
 
 async def test_every_line_has_the_fields_of_its_schema(nats_server: Broker) -> None:

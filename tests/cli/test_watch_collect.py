@@ -18,11 +18,11 @@ def test_streams_and_consumers_that_become_unreachable_are_named_and_named_again
         2, rows[1:], [], unreachable_streams=("A",), unreachable_consumers=(("A", "c"),)
     )
     collector.add(lost)
-    told = [row for row in collector.take() if isinstance(row, UnavailableRow)]
+    told = [row for row in collector.take_events() if isinstance(row, UnavailableRow)]
     assert [row.name for row in told] == ["STREAM.INFO.A", "CONSUMER.INFO.A.c"]
     assert {row.reason for row in told} == {"the leader does not reply"}
     collector.add(lost)
-    assert collector.take() == []
+    assert collector.take_events() == []
     collector.add(snapshot(3, rows, consumers))
-    back = [row.name for row in collector.take() if isinstance(row, RestoredRow)]
+    back = [row.name for row in collector.take_events() if isinstance(row, RestoredRow)]
     assert back == ["STREAM.INFO.A", "CONSUMER.INFO.A.c"]

@@ -45,7 +45,13 @@ OF_OTHERS = (FOREIGN,) if os.geteuid() == 0 else ()
 GROUPS = {
     "bench": ("bench --csv",),
     "record": ("record", "record --log-file"),
-    "analyze": ("analyze --html", "analyze --notebook", "analyze --log", "analyze --scratch"),
+    "analyze": (
+        "analyze --html",
+        "analyze --html --force",
+        "analyze --notebook",
+        "analyze --log",
+        "analyze --scratch",
+    ),
     "screenshot": ("screenshot",),
     "demo --store": ("demo --store",),
     "analyze --out, refused": cases_of("analyze --out", *NO_SPARK, *OF_OTHERS),
@@ -64,7 +70,7 @@ GROUPS = {
     },
 }
 """Commands that start processes, some situation by situation; all others are in no group."""
-FAULTS = (pytest.mark.faults, pytest.mark.spark)
+MARKS_OF_LONG = (pytest.mark.long, pytest.mark.spark)
 REST = tuple(
     set(WRITINGS) - {name.partition("::")[0] for names in GROUPS.values() for name in names}
 )
@@ -85,7 +91,7 @@ def test_every_situation_of_a_long_command_is_tried() -> None:
     "group",
     [
         "", "bench", "record", "screenshot", pytest.param("analyze", marks=pytest.mark.spark),
-        *(pytest.param(name, marks=FAULTS) for name in GROUPS if name.startswith(LONG)),
+        *(pytest.param(name, marks=MARKS_OF_LONG) for name in GROUPS if name.startswith(LONG)),
     ],
 )  # fmt: skip
 def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, group: str) -> None:

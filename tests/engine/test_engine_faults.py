@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.managing import Change
 from natstui.model.records.record import (
     Advisory,
     LinkChanged,
@@ -153,3 +155,19 @@ def test_it_ends_with_a_killed_parent(nats_server: Broker) -> None:
     while is_alive(engine_pid):
         assert time.monotonic() < give_up_at
         time.sleep(0.02)
+
+
+def test_it_ends_with_its_viewer_while_a_change_waits_for_a_hung_server(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    config = json.dumps({"name": "S", "subjects": ["s"]})
+    nats_server.freeze()
+    try:
+        # The reply to the note says that the change was begun before it.
+        engine.send(Change(1, "create_stream", "S", None, config), WriteNote(2, "after it"))
+        engine.next(Outcome, lambda outcome: outcome.command_id == 2)
+        assert engine.process.stdin is not None
+        engine.process.stdin.close()
+        engine.process.wait(30)
+    finally:
+        nats_server.thaw()

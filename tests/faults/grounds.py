@@ -22,9 +22,8 @@ import trustme
 from nats.aio.client import Client as Nats
 from nats.errors import Error
 
-from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.broker import Broker, HeldPorts
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.jetstream.testbed.ports import HeldPorts
 from tests.faults.observers import System
 from tests.faults.site import Site
 from tests.faults.situations import ACCOUNTS, CONSUMERS, FINE, STREAMS

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from natstui.jetstream.testbed.ports import HeldPorts
+from natstui.jetstream.testbed.broker import HeldPorts
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from tests.faults.judge import Poll, Seen

@@ -41,9 +41,9 @@ from tests.faults.ground import Fault, Ground, done
 from tests.faults.of_consumers import CONSUMER_FAULTS
 from tests.faults.of_streams import STREAM_FAULTS
 
-# The faults lie beside each other in real time: on a busy machine polls come late. `make faults`
+# The faults lie beside each other in real time: on a busy machine polls come late. `make long`
 # runs them; `test_situations.py` has one of each kind for `make check`.
-pytestmark = [pytest.mark.server, pytest.mark.faults, pytest.mark.xdist_group("faults")]
+pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.xdist_group("faults")]
 
 FAULTS = (*CONSUMER_FAULTS, *STREAM_FAULTS)
 INTERVAL_S = 1.0

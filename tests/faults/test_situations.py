@@ -220,7 +220,7 @@ def test_one_of_each_kind_is_named_live_afterwards_and_in_the_recording(
     _assert_named(key, made)
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.xdist_group("fault lab of a cluster")

@@ -94,7 +94,7 @@ class Watcher:
     def write(self) -> None:
         """Note what `watch --json` says at this moment."""
         now_s = time.monotonic()
-        for row in self.collector.take():
+        for row in self.collector.take_events():
             self.lines.append((now_s, {f.name: getattr(row, f.name) for f in fields(row)}))
         for row in all_rows(self.state):
             if isinstance(row, StreamRow | ConsumerRow) and row.is_stale:

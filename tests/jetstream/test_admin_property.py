@@ -17,7 +17,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.consumer_rules import consumer_problems
-from natstui.model.assets.differences import AssetKind, changed, differences, normal
+from natstui.model.assets.differences import AssetKind, differences, normal, with_field
 from natstui.model.assets.fields import Config
 from natstui.model.assets.rules import NamesInUse, Problem
 from natstui.model.assets.stream_fields import STREAM_FIELD
@@ -132,12 +132,12 @@ def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step)
     session.apply("create_stream", name, config)
     made = session.config(name)
     assert differences("stream", config, made) == ()
-    wanted = changed(made, STREAM_FIELD[path], value)
+    wanted = with_field(made, STREAM_FIELD[path], value)
     found = differences("stream", made, wanted)
     if (
         not found
         or any(d.refused for d in found)
-        or stream_problems(wanted, level_of(session), seen=made)
+        or stream_problems(wanted, level_of(session), config_before=made)
     ):
         return False
     # An edit may remove something, or let the server remove it later: its name is typed.
@@ -156,7 +156,7 @@ def consumer_round_trip(session: AdminSession, config: dict[str, Any], step: Ste
     session.apply("create_consumer", "ORIGIN", config, consumer=name)
     made = session.config("ORIGIN", name)
     assert differences("consumer", config, made) == ()
-    wanted = changed(made, CONSUMER_FIELD[path], value)
+    wanted = with_field(made, CONSUMER_FIELD[path], value)
     if consumer_problems(wanted, None, level_of(session)) or not differences(
         "consumer", made, wanted
     ):

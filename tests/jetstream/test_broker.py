@@ -16,9 +16,8 @@ import nats
 import pytest
 
 from natstui.errors import BrokerFailed, MissingExtra
-from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.broker import Broker, HeldPorts
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.jetstream.testbed.ports import HeldPorts
 
 pytestmark = pytest.mark.server
 

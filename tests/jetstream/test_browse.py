@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import random
@@ -10,13 +11,19 @@ from typing import Any
 import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
-from natstui.errors import RequestFailed, UsageError
-from natstui.jetstream.connection.client import Client
+from natstui.config import Connection
+from natstui.errors import Conflict, RequestFailed, UsageError
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.messages import objects
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
 from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.gets import has_batches
+from natstui.jetstream.messages.keys import watch
+from natstui.jetstream.messages.objects import read_store
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.messages.reading import Reader
+from natstui.jetstream.messages.unfinished_objects import count_chunks
 from natstui.model.records.messages import (
     BrowseMessages,
     MessagePage,
@@ -295,3 +302,68 @@ def test_browsing_a_work_queue_of_twenty_thousand_leaves_its_consumer_alone(
         assert page(session, consumer="C", jump="next_to_deliver").sought_seq == 5
         after = session.request("CONSUMER.INFO.S.C")
         assert before | {"ts": ""} == after | {"ts": ""}
+
+
+@pytest.mark.parametrize("what", ["stream", "bucket", "unknown creation time"])
+async def test_reading_does_not_continue_in_a_stream_that_was_recreated(
+    account: Account, what: str
+) -> None:
+    name = "KV_B" if what == "bucket" else "S"
+    config = {"name": name, "subjects": ["$KV.B.>"], "storage": "memory"}
+    client = await connect(Connection(servers=(account.url,)))
+    try:
+        created = json.loads(await client.request(f"STREAM.CREATE.{name}", config))["created"]
+
+        async def recreate() -> None:
+            await client.request(f"STREAM.DELETE.{name}")
+            await client.request(f"STREAM.CREATE.{name}", config)
+            for key in range(20):
+                await client.ask(f"$KV.B.new{key}", b"x")
+            client.nc._transport.abort()
+
+        for key in range(5):
+            await client.ask(f"$KV.B.old{key}", b"x")
+        async with asyncio.timeout(30):
+            if what == "bucket":
+                with pytest.raises(Conflict, match="KV_B was deleted and recreated"):
+                    async with watch(client, "B", ">", "all") as entries:
+                        for key in range(5):
+                            assert (await anext(entries)).key == f"old{key}"
+                        await recreate()
+                        await anext(entries)
+                return
+            created_at_us = time_us(created) if what == "stream" else None
+            reader = Reader(client, "S", created_at_us=created_at_us)
+            with pytest.raises(Conflict, match="S was deleted and recreated while it was read"):
+                async with reader:
+                    for key in range(5):
+                        assert (await anext(reader)).subject == f"$KV.B.old{key}"
+                    await recreate()
+                    await anext(reader)
+    finally:
+        await client.close()
+
+
+async def test_chunks_of_a_store_are_not_compared_with_the_objects_of_a_recreated_one(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"name": "OBJ_F", "subjects": ["$O.F.C.>", "$O.F.M.>"], "storage": "memory"}
+    client = await connect(Connection(servers=(account.url,)))
+
+    async def count_and_recreate(client: Client, bucket: str) -> dict[str, int]:
+        chunks = await count_chunks(client, bucket)
+        await client.request("STREAM.DELETE.OBJ_F")
+        await client.request("STREAM.CREATE.OBJ_F", config)
+        return chunks
+
+    try:
+        await client.request("STREAM.CREATE.OBJ_F", config)
+        await client.ask("$O.F.C.upload", b"x")
+        assert len((await read_store(client, "F")).unfinished) == 1
+        monkeypatch.setattr(objects, "count_chunks", count_and_recreate)
+        # The chunk is gone with its store: nothing of it is unfinished in the new one.
+        await client.ask("$O.F.C.upload", b"x")
+        with pytest.raises(Conflict, match="F was deleted and recreated while it was read"):
+            await read_store(client, "F")
+    finally:
+        await client.close()

@@ -556,6 +556,55 @@ def fresh_since(polled: Polled, since_us: int) -> set[str]:
     return {name for name, at_us in times if at_us > since_us}
 
 
+def refusing(stream: str, reason: str) -> Lie:
+    """Return the replies of a server that does not run a stream, as a newer server created it."""
+    error = {"code": 500, "err_code": 10194, "description": f"stream is offline: {reason}"}
+
+    def refused(body: bytes) -> bytes:
+        page = json.loads(body) if body.startswith(b'{"type"') else {}
+        if page.get("type", "").endswith("stream_info_response"):
+            return json.dumps({"type": page["type"], "error": error}).encode()
+        if not page.get("type", "").endswith("stream_list_response"):
+            return body
+        page["streams"] = [row for row in page["streams"] if row["config"]["name"] != stream]
+        return json.dumps(page | {"missing": [stream], "offline": {stream: reason}}).encode()
+
+    return Lie("", refused)
+
+
+async def polls_until(polled: Polled, unreachable_streams: tuple[str, ...]) -> int:
+    """Return how many polls there are until these streams, and no others, are unreachable."""
+    for polls_count in range(1, 31):
+        if (await polled.until(Snapshot)).unreachable_streams == unreachable_streams:
+            return polls_count
+    raise AssertionError(polled.state)
+
+
+@pytest.mark.server
+async def test_a_refused_stream_opens_and_closes_within_a_few_polls_beside_bulk_replies(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(ACCOUNTS.replace("IMPORT", ""))
+    nc = await nats.connect(as_user(server.url, "app"))
+    await asked(nc, "STREAM.CREATE.S", {"name": "S"})
+    await asked(nc, "STREAM.CREATE.T", {"name": "T"})
+    await nc.close()
+    with lying(server.url) as wire:
+        system = Connection(servers=(server.url,), user="sys", password=Secret("sys"))
+        own = Connection(servers=(wire.url,), user="app", password=Secret("app"), system=system)
+        async with polling(own) as polled, asyncio.timeout(60):
+            while polled.state.streams.columns.name != ("S", "T"):
+                await polled.until(Snapshot)
+            for _ in range(3):
+                await polled.until(Snapshot)
+            wire.lie = refusing("S", "unsupported - required API level: 9")
+            await asyncio.to_thread(server.restart)
+            assert await polls_until(polled, ("S",)) <= 4
+            wire.lie = TRUTH
+            assert await polls_until(polled, ()) <= 3
+            assert set(polled.state.streams.columns.name) == {"S", "T"}
+
+
 @pytest.mark.server
 async def test_the_only_stream_is_listed_again_once_its_server_runs_it(
     nats_server_factory: Callable[..., Broker],

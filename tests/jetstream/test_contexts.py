@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from natstui.config.contexts import known_contexts, load_context, selected_context
-from natstui.config.references import expand, file_of, nsc_profile, resolve_secret
+from natstui.config.references import expand, file_or_secret, nsc_profile, resolve_secret
 from natstui.errors import UsageError
 
 
@@ -160,9 +160,8 @@ def test_secrets_are_read_from_where_they_are(
 def test_paths_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDER", "/x")
     assert expand("~/a") == os.path.expanduser("~/a")
-    assert file_of("$FOLDER/a.creds") == "/x/a.creds"
-    assert file_of("file://$FOLDER/a.creds") == "/x/a.creds"
-    assert file_of("op://vault/x") is None
+    assert file_or_secret("$FOLDER/a.creds") == ("/x/a.creds", None)
+    assert file_or_secret("file://$FOLDER/a.creds") == ("/x/a.creds", None)
 
 
 @pytest.mark.parametrize(
@@ -184,12 +183,25 @@ def test_a_secret_that_cannot_be_had_is_named(tools: Path, reference: str, compl
 def test_the_tools_of_others_are_run(tools: Path, tmp_path: Path) -> None:
     add_tool(tools, "op", '[ "$1" = read ] && echo "secret of $2"')
     assert resolve_secret("op://vault/item") == "secret of op://vault/item"
+    assert file_or_secret("op://vault/item") == (None, "secret of op://vault/item")
     creds = tmp_path / "u.creds"
     creds.write_text("creds text\n")
     profile = json.dumps({"user_creds": str(creds), "operator": {"service": ["nats://a", "b"]}})
-    add_tool(tools, "nsc", f"[ \"$3\" = o/a/u ] && echo '{profile}'")
+    add_tool(tools, "nsc", f"[ \"$3\" = nsc://o/a/u ] && echo '{profile}'")
     assert resolve_secret("nsc://o/a/u") == "creds text"
     assert nsc_profile("o/a/u") == (str(creds), "nats://a,b")
+
+
+@pytest.mark.parametrize(
+    ("tool", "reference"), [("op", "op://vault/item"), ("nsc", "nsc://o/a/u")]
+)
+@pytest.mark.parametrize("where", ["", " >&2"])
+def test_a_tool_that_prints_too_much_is_refused(
+    tools: Path, tool: str, reference: str, where: str
+) -> None:
+    add_tool(tools, tool, f"while :; do echo {'x' * 10_000}{where}; done")
+    with pytest.raises(UsageError, match=f"{tool} cannot be used: it printed more than 1,048,576"):
+        resolve_secret(reference)
 
 
 def test_what_a_tool_complains_about_is_told_harmlessly(tools: Path) -> None:

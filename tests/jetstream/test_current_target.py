@@ -13,6 +13,7 @@ from natstui.errors import Conflict, Refused
 from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
+from natstui.jetstream.messages.objects import names_with_chunks
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import IRREVERSIBLE
 from natstui.model.records.managing import Action, KeyAction, ObjectAction
@@ -99,12 +100,15 @@ def store(session: AdminSession, value: bytes) -> None:
 def put(session: AdminSession, value: bytes) -> None:
     session.run(change_key(session.writer, KeyChange("put_key", "B", "k", value)))
     asked = ObjectChange("B", "k", confirmed="k")
-    session.run(put_object(session.writer, asked, io.BytesIO(value), lambda _: None))
+    session.run(
+        put_object(session.writer, asked, io.BytesIO(value), lambda _: None, names_with_chunks)
+    )
 
 
 async def remove(writer: Writer, action: Action, confirmed: str | None) -> None:
     if action == "delete_object":
-        await delete_object(writer, ObjectChange("B", "k", confirmed=confirmed))
+        deletion = ObjectChange("B", "k", confirmed=confirmed)
+        await delete_object(writer, deletion, names_with_chunks)
     else:
         await change_key(writer, KeyChange("purge_key", "B", "k", confirmed=confirmed))
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from natstui.jetstream.testbed.shop.traffic import NUMBERS_PER_S, SPEAKERS, settles
-from natstui.jetstream.testbed.shop.waves import DueMessages, Pickers, Wave
+from natstui.jetstream.testbed.shop.traffic import (
+    NUMBERS_PER_S,
+    SPEAKERS,
+    DueMessages,
+    Pickers,
+    Wave,
+    settles,
+)
 
 
 def test_a_wave_swings_around_its_middle() -> None:

@@ -23,6 +23,7 @@ from natstui.jetstream.messages.copying.copy import Copy, Target
 from natstui.jetstream.messages.copying.dead_letters import count_again, send_again
 from natstui.jetstream.messages.copying.losses import copy_loss
 from natstui.jetstream.messages.copying.selection import Wanted, select
+from natstui.jetstream.messages.objects import names_with_chunks
 from natstui.jetstream.messages.publish import Batch, publish, publish_batch
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role, StreamPlan
@@ -64,9 +65,9 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     writer = Writer(client, Journal())
     asked = ObjectChange("F", "f", confirmed="f")
     with pytest.raises(Refused, match="stream OBJ_F of domain leaf would store this as well"):
-        await put_object(writer, asked, io.BytesIO(b"new"), lambda _: None)
+        await put_object(writer, asked, io.BytesIO(b"new"), lambda _: None, names_with_chunks)
     with pytest.raises(Refused, match="connect to a server of domain hub"):
-        await delete_object(writer, asked)
+        await delete_object(writer, asked, names_with_chunks)
     what = plan(
         Role("pubs", "js-publish-async", subject="t", total_msgs=3),
         stream=StreamPlan("T", create=False),

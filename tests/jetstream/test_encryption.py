@@ -14,8 +14,7 @@ import pytest
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, UsageError
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker
-from natstui.jetstream.testbed.ports import HeldPorts
+from natstui.jetstream.testbed.broker import Broker, HeldPorts
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.certificates import Files, make_files, write_encrypted_key
 from tests.serving import serving
@@ -63,6 +62,28 @@ async def test_a_server_is_trusted_by_its_authority(
     url = nats_server_factory(files.server_config()).url
     link = await link_of(url, ca=files.ca)
     assert link.tls is True
+
+
+async def test_an_encrypted_connection_that_is_lost_is_told_of_and_comes_back(
+    nats_server_factory: Factory, files: Files
+) -> None:
+    server = nats_server_factory(files.server_config())
+    changes: list[LinkChanged] = []
+    settings = Connection(servers=(server.url,), ca=files.ca)
+    client = await connect(settings, on_link=changes.append)
+    for _ in range(2):
+        changes.clear()
+        server.kill()
+        async with asyncio.timeout(30):
+            while not changes:
+                await asyncio.sleep(0.05)
+            await asyncio.to_thread(server.start)
+            while changes[-1].state != "connected":
+                await asyncio.sleep(0.05)
+        assert changes[0].state == "reconnecting"
+        assert changes[-1].tls is True
+        await client.request("INFO")
+    await client.close()
 
 
 async def test_a_wrong_authority_is_named(

@@ -72,7 +72,7 @@ async def at_work(*workers: asyncio.Future[None]) -> AsyncIterator[None]:
 
 
 def names(heard: TappedRequests) -> set[str | None]:
-    return {one.connection.name if one.connection else None for one in heard.askers}
+    return {one.connection.name if one.connection else None for one in heard.requesters}
 
 
 async def until_it_reads(client: Client, what: str = NEXT) -> None:
@@ -117,7 +117,9 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
         async with at_work(asyncio.ensure_future(rounds(fast, slow))):
             heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
     assert heard.ended == "reading was stopped"
-    told = {one.connection.name: one.delivered_msgs or 0 for one in heard.askers if one.connection}
+    told = {
+        one.connection.name: one.delivered_msgs or 0 for one in heard.requesters if one.connection
+    }
     assert counted == {"fast": 900, "slow": 300}
     assert told.keys() == counted.keys()
     # What came before the tap knew whose inbox it is stays uncounted: a few rounds.
@@ -195,7 +197,7 @@ async def test_a_new_inbox_for_each_pull_and_one_word_below_an_inbox_are_one_cli
         async with at_work(*tasks):
             heard = await heard_of(client, servers)
     assert names(heard) == {"anew", "below"}
-    by_name = {one.connection.name: one for one in heard.askers if one.connection}
+    by_name = {one.connection.name: one for one in heard.requesters if one.connection}
     assert by_name["below"].about == ("7",) and by_name["below"].requests_count > 20
     assert by_name["below"].requests_count + heard.gone_msgs <= heard.read_msgs
 
@@ -230,7 +232,7 @@ async def test_a_pinned_client_is_known_by_the_id_that_it_sends(nats_server: Bro
         heard = await task
         told = await read_consumer(client, "S", "C")
     assert told.pins == (pin,)
-    pins = {one.connection.name: one.pins for one in heard.askers if one.connection}
+    pins = {one.connection.name: one.pins for one in heard.requesters if one.connection}
     assert pins == {"pinned": (pin,), "spare": ()}
 
 
@@ -250,7 +252,7 @@ async def test_a_tap_leaves_nothing_behind_and_keeps_no_dead_client_alive(
         await flushed(one)
         heard = await task
         assert client.nc._subs.keys() == before
-        assert (heard.gone_msgs, heard.askers) == (1, ())
+        assert (heard.gone_msgs, heard.requesters) == (1, ())
         info = await one.jetstream().consumer_info("S", "C")
         assert info.num_waiting == 0
         await one.jetstream().delete_consumer("S", "C")
@@ -341,7 +343,7 @@ async def test_of_a_client_of_another_account_the_account_is_known(
         await consumer(own)
         async with at_work(asyncio.ensure_future(pull_far(foreign))):
             heard = await heard_of(client, servers)
-    assert [(one.connection, one.account) for one in heard.askers] == [(None, "BIZ")]
+    assert [(one.connection, one.account) for one in heard.requesters] == [(None, "BIZ")]
 
 
 async def pull_far(nc: NatsClient) -> None:
@@ -381,8 +383,10 @@ async def test_a_client_behind_a_leafnode_is_named_and_no_server_counts_twice(
                     await asyncio.sleep(0.05)
                 heard = await publishers(client, servers, "S", ["s.>"], 4.0)
             seen = await read_connections(client, servers, closed=False)
-    assert [one.connection.name for one in heard.askers if one.connection] == ["far"]
-    assert {one.connection.server_name for one in heard.askers if one.connection} == {"server2"}
+    assert [one.connection.name for one in heard.requesters if one.connection] == ["far"]
+    assert {one.connection.server_name for one in heard.requesters if one.connection} == {
+        "server2"
+    }
     assert sorted(one.name for one in seen.servers) == ["server1", "server2", "server3"]
     assert len({one.key for one in seen.rows}) == len(seen.rows)
     clients = [one.name for one in seen.rows if one.kind == "Client"]

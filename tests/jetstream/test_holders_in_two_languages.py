@@ -74,7 +74,7 @@ async def test_clients_in_two_languages_share_a_consumer_and_each_is_named(
             heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
             heard_all.set()
     assert names(heard) == {"one", "two", "gopher"}
-    by_name = {it.connection.name: it for it in heard.askers if it.connection}
+    by_name = {it.connection.name: it for it in heard.requesters if it.connection}
     assert {it.connection.language for it in by_name.values() if it.connection} == {
         "go", "python3",
     }  # fmt: skip

@@ -134,7 +134,7 @@ async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClien
     assert heard.ended == "reading was stopped"
     assert names(heard) == set(WORKERS)
     assert heard.gone_msgs == heard.anonymous_msgs == 0
-    by_name = {one.connection.name: one for one in heard.askers if one.connection}
+    by_name = {one.connection.name: one for one in heard.requesters if one.connection}
     assert {one.connection.server_name for one in by_name.values() if one.connection} == NODES
     # nats-py asks once more for what did not come at once.
     assert all(by_name[name].requests_count >= pulls[name] for name in WORKERS)
@@ -196,7 +196,7 @@ async def _published(
     async with at_work(asyncio.ensure_future(publish())):
         heard: TappedRequests = await publishers(client, servers, "S", ["s.>"], 300.0, stop=stop)
     assert heard.ended == "reading was stopped" and heard.gone_msgs == 0
-    told = {one.connection.name: one for one in heard.askers if one.connection}
+    told = {one.connection.name: one for one in heard.requesters if one.connection}
     assert {name: one.requests_count for name, one in told.items()} == wanted
     assert {name: one.about for name, one in told.items()} == {
         name: (f"s.{name}",) for name in WORKERS

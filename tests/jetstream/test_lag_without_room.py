@@ -14,7 +14,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
-from natstui.jetstream.polling.budget.window import Window
+from natstui.jetstream.polling.budget.shares import Window
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import read_consumers
 from natstui.jetstream.polling.decode.streams import read_stream

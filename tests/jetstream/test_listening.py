@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from nats.errors import ProtocolError
 
 from natstui.config import Connection
 from natstui.errors import PermissionDenied, RequestFailed
@@ -287,6 +288,19 @@ class _Pinged:
 
     async def _process_ping(self) -> None:
         self.count += 1
+
+
+@pytest.mark.parametrize("size", [b"200000000", b"9" * 5000], ids=("large", "5,000 digits"))
+@pytest.mark.parametrize("line", [b"MSG a 1 %s\r\n", b"HMSG a 1 12 %s\r\n"])
+@pytest.mark.parametrize("by_block", [True, False])
+async def test_a_message_larger_than_any_server_accepts_is_not_waited_for(
+    size: bytes, line: bytes, by_block: bool
+) -> None:
+    parser = WireParser(_Pinged())
+    if by_block:
+        parser.hand_over(1, lambda block, pieces: None)
+    with pytest.raises(ProtocolError):
+        await parser.parse(line % size)
 
 
 def test_different_things_are_counted_in_little_room() -> None:

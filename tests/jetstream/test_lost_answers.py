@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +26,8 @@ from natstui.jetstream.messages.publish import publish
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PublishMessage
+from tests.cli.test_core import connected, run
+from tests.cli.test_manage import Shell
 from tests.ending import ended
 from tests.serving import relay, serving
 
@@ -96,6 +102,215 @@ async def test_a_change_without_an_answer_is_read_again_and_told_as_it_is(
         assert journal.entries()[-1].outcome == "unknown"
         await client.close()
     await nc.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "shown"),
+    [
+        ("delete_stream", "stream S is another one: it was created in the meantime"),
+        ("purge_stream", "stream S is another one: it was created in the meantime"),
+    ],
+)
+async def test_a_stream_that_was_created_in_the_meantime_is_not_the_one_that_was_changed(
+    nats_server: Broker, tmp_path: Path, action: Action, shown: str
+) -> None:
+    wire = Deafening(nats_server)
+    async with wire.listening() as url:
+        client = await connect(Connection(servers=(url,), request_timeout_s=1.0))
+        other = await connect(Connection(servers=(nats_server.url,)))
+        await other.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        made = time_us(json.loads(await client.request("STREAM.INFO.S"))["created"])
+        wire.swallow = f"PUB $JS.API.STREAM.{_VERBS[action]}.".encode()
+        change = Change(1, action, "S", None, "{}", None, "S", made)
+        changing = asyncio.create_task(
+            apply(Writer(client, Journal(tmp_path / "journal.jsonl")), change)
+        )
+        async with asyncio.timeout(30):
+            while wire.swallow:
+                await asyncio.sleep(0.01)
+        if action != "delete_stream":
+            await other.request("STREAM.DELETE.S")
+        await other.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        with pytest.raises(OutcomeUnknown, match=f"read again, {shown}"):
+            await changing
+        await other.close()
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "swallow", "shown"),
+    [
+        ("kv put B k new", b" $KV.B.k ", "key k of B has this value, at revision 2"),
+        (
+            "kv create B other new",
+            b" $KV.B.other ",
+            "key other of B has this value, at revision 2",
+        ),
+        ("kv del B k", b" $KV.B.k ", "key k of B is deleted, at revision 2"),
+        ("kv purge B k --yes", b" $KV.B.k ", "key k of B is purged, at revision 2"),
+        ("object put O {file} --name chunks", b" $O.O.C.", "chunks of O does not exist"),
+        ("pub s hello -J", b"PUB s ", 'the newest of "s" in S is 2 of .*, with the same payload'),
+        ("pub s hello -J -H Nats-Msg-Id:7", b"PUB s ", "with the id '7': it is stored"),
+    ],
+)
+async def test_a_command_whose_reply_is_lost_says_what_the_server_has_now(
+    nats_server: Broker, tmp_path: Path, words: str, swallow: bytes, shown: str
+) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"])
+        await js.publish("s", b"before")
+        await (await js.create_key_value(bucket="B", history=5)).put("k", b"old")
+        await (await js.create_object_store("O")).put("old", b"old")
+    wire = Deafening(nats_server)
+    async with wire.listening() as url:
+        shell = Shell(url, tmp_path)
+        shell.environment["NATSTUI_CONNECTION_REQUEST_TIMEOUT_S"] = "1"
+        wire.swallow = swallow
+        done = await run(shell, *words.format(file=tmp_path / "file").split())
+    assert done.returncode == 4, done.stderr
+    assert re.search(f"; read again, .*{shown}", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "swallow", "undone"),
+    [
+        ("stream edit S --max-msgs 7", b"STREAM.UPDATE.S", "stream S changed"),
+        ("stream rm S --yes", b"STREAM.DELETE.S", "stream S recreated, without its messages"),
+        ("consumer edit S C --max-deliver 7", b"CONSUMER.CREATE.S", "consumer C changed"),
+        ("consumer rm S C --yes", b"CONSUMER.DELETE.S", "consumer C recreated, without"),
+        ("consumer pause S C 1h", b"CONSUMER.PAUSE.S", "consumer C on S resumed"),
+    ],
+)
+async def test_a_change_whose_reply_is_lost_is_undone(
+    nats_server: Broker, tmp_path: Path, words: str, swallow: bytes, undone: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await nc.jetstream().add_consumer("S", durable_name="C", ack_policy="explicit")
+    shell = await changed_without_reply(nats_server, tmp_path, words, swallow)
+    done = await run(shell, "undo", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert undone in done.stdout
+    stream = json.loads((await run(shell, "stream", "info", "S", "--json")).stdout)
+    assert stream["config"]["max_msgs"] == -1
+    if "consumer" in words:
+        consumer = json.loads((await run(shell, "consumer", "info", "S", "C", "--json")).stdout)
+        assert (consumer["config"]["max_deliver"], consumer.get("paused", False)) == (-1, False)
+    assert (await run(shell, "undo", "--yes")).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("words", "swallow", "reason"),
+    [
+        ("stream add T --subjects t --defaults", b"STREAM.CREATE.T", "create stream T"),
+        ("consumer add S D --defaults", b"CONSUMER.CREATE.S", "create consumer D on S"),
+        ("kv put B k new", b" $KV.B.k ", "put key k of B"),
+    ],
+)
+async def test_an_undo_that_is_not_safe_without_a_reply_says_why(
+    nats_server: Broker, tmp_path: Path, words: str, swallow: bytes, reason: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await nc.jetstream().create_key_value(bucket="B")
+    shell = await changed_without_reply(nats_server, tmp_path, words, swallow)
+    refused = await run(shell, "undo", "--yes")
+    assert refused.returncode == 5, refused
+    assert f"{reason} cannot be undone: no reply came, so what is there now" in refused.stderr
+
+
+async def test_what_was_changed_again_after_a_lost_reply_is_left_alone(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+    shell = await changed_without_reply(
+        nats_server, tmp_path, "stream edit S --max-msgs 7", b"STREAM.UPDATE.S"
+    )
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().update_stream(name="S", subjects=["s"], max_msgs=9)
+    refused = await run(shell, "undo", "--yes")
+    assert refused.returncode == 4, refused
+    assert "stream S is not as it was requested" in refused.stderr
+    stream = json.loads((await run(shell, "stream", "info", "S", "--json")).stdout)
+    assert stream["config"]["max_msgs"] == 9
+
+
+async def changed_without_reply(
+    nats_server: Broker, folder: Path, words: str, swallow: bytes
+) -> Shell:
+    """Run a command whose reply is lost, and return a shell that reaches the server."""
+    wire = Deafening(nats_server)
+    async with wire.listening() as url:
+        shell = Shell(url, folder)
+        shell.environment["NATSTUI_CONNECTION_REQUEST_TIMEOUT_S"] = "1"
+        wire.swallow = swallow
+        done = await run(shell, *words.split())
+    assert done.returncode == 4 and "read again, " in done.stderr, done
+    return Shell(nats_server.url, folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown", "stored_msgs"),
+    [
+        ("object put O {file}", "file stored in O", 4),
+        ("object put O {file} --name old --yes", "old stored in O", 2),
+        ("object rm O old --yes", "old of O deleted", 1),
+        ("object link O new old", "new of O now links to old of O", 3),
+    ],
+)
+async def test_an_object_that_is_there_is_stored_though_the_reply_is_lost(
+    nats_server: Broker, tmp_path: Path, words: str, shown: str, stored_msgs: int
+) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await (await js.create_object_store("O")).put("old", b"old")
+        wire = Deafening(nats_server)
+        async with wire.listening() as url:
+            shell = Shell(url, tmp_path)
+            shell.environment["NATSTUI_CONNECTION_REQUEST_TIMEOUT_S"] = "1"
+            wire.swallow = b" $O.O.M."
+            done = await run(shell, *words.format(file=tmp_path / "file").split())
+            assert not wire.swallow
+        assert done.returncode == 0, done.stderr
+        assert shown in done.stdout and "natstui:" not in done.stderr
+        # The chunks of what it was before are removed.
+        assert (await js.stream_info("OBJ_O")).state.messages == stored_msgs
+
+
+@pytest.mark.slow
+async def test_a_put_that_is_stopped_too_late_is_told_as_it_ended(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        store = await js.create_object_store("O")
+        await store.put("f", b"before")
+        wire = Deafening(nats_server)
+        async with wire.listening() as url:
+            shell = Shell(url, tmp_path)
+            shell.environment["NATSTUI_CONNECTION_REQUEST_TIMEOUT_S"] = "3"
+            wire.swallow = b" $O.O.M."
+            words = ("object", "put", "O", str(tmp_path / "file"), "--name", "f", "--yes")
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "natstui", *words,
+                env={**os.environ, **shell.environment}, stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+            async with asyncio.timeout(30):
+                while wire.swallow:
+                    await asyncio.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            async with asyncio.timeout(60):
+                stdout, stderr = await process.communicate()
+        assert process.returncode == 0 and b"natstui:" not in stderr, stderr
+        assert stdout.startswith(b"f stored in O")
+        assert (await js.stream_info("OBJ_O")).state.messages == 2
+        assert (await store.get("f")).data == b"content"
 
 
 async def test_a_message_without_an_acknowledgement_may_be_stored_and_the_sentence_says_so(

@@ -162,7 +162,9 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
             # Each poll reads as much as its turn allows.
             while True:
                 requests.begin_poll()
-                seen = await streams.read(allowed, (), Patience(30.0, 30.0), 1, alone=False)
+                seen = await streams.read(
+                    allowed, (), Patience(30.0, 30.0), 1, has_no_consumers=False
+                )
                 if seen.complete:
                     break
         consumers.follow(streams.rows, {})
@@ -204,7 +206,7 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
             requests.begin_poll()
             allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
             await streams.read(
-                allowed, (), Patience(5.0, 5.0), 1, alone=True,
+                allowed, (), Patience(5.0, 5.0), 1, has_no_consumers=True,
                 bulk=bulk if len(replies) == 1 else NO_TURN,
             )  # fmt: skip
             await asyncio.sleep(0.05)

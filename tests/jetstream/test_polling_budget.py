@@ -6,9 +6,14 @@ import pytest
 
 from natstui.jetstream.connection.client import Answer
 from natstui.jetstream.connection.transport import Arrival
-from natstui.jetstream.polling.budget.link_speed import LinkSpeed
-from natstui.jetstream.polling.budget.shares import FIRST_VIEW_WORK_S, Share, WorkMeter
-from natstui.jetstream.polling.budget.window import MOST_COUNT, Window
+from natstui.jetstream.polling.budget.asking import LinkThroughput
+from natstui.jetstream.polling.budget.shares import (
+    FIRST_VIEW_WORK_S,
+    MOST_OPEN_COUNT,
+    Share,
+    Window,
+    WorkMeter,
+)
 from natstui.jetstream.polling.sweep import MOVING_S, REST_S, SweepOrder, rest_s
 from tests.jetstream.stream_rows import stream_row
 
@@ -85,14 +90,14 @@ def test_the_window_doubles_until_answers_are_slow_and_then_grows_by_one() -> No
         for _ in range(window.count):
             window.answered(0.001, 0.001, asked_s, now_s)
     assert counts == [1, 2, 4, 8]
-    for _ in range(MOST_COUNT):
+    for _ in range(MOST_OPEN_COUNT):
         window.answered(0.001, 0.001, now_s, now_s)
-    assert window.count == MOST_COUNT
+    assert window.count == MOST_OPEN_COUNT
     asked_s = now_s
-    for _ in range(MOST_COUNT):
+    for _ in range(MOST_OPEN_COUNT):
         now_s += 0.1
         window.answered(0.5, 0.001, asked_s, now_s)
-    assert window.count == MOST_COUNT // 2, "answers to one round halve it once"
+    assert window.count == MOST_OPEN_COUNT // 2, "answers to one round halve it once"
     before_count, asked_s = window.count, now_s
     for _ in range(before_count):
         window.answered(0.001, 0.001, asked_s, now_s)
@@ -189,16 +194,16 @@ def answer_of(size_bytes: int, asked_us: int, began_us: int, ended_us: int) -> A
 
 
 def test_a_link_is_not_slow_where_only_the_process_waits_between_two_reads() -> None:
-    speed = LinkSpeed()
+    speed = LinkThroughput()
     for asked_us in (0, 10_000, 20_000):
-        speed.came(answer_of(2_600, asked_us, asked_us + 1_000, asked_us + 6_000))
+        speed.add_reply(answer_of(2_600, asked_us, asked_us + 1_000, asked_us + 6_000))
     assert speed.usual_bytes_per_s == 500_000
     # Pages that came in one piece cannot be measured so; but they came within 10 ms.
-    speed.came(answer_of(100_000, 100_000, 110_000, 110_000))
+    speed.add_reply(answer_of(100_000, 100_000, 110_000, 110_000))
     speed.carried(200_000, 0.01)
     assert speed.usual_bytes_per_s == speed.most_bytes_per_s == 20_000_000
     # A link that has become slow is seen to be slow.
     for asked_us in (200_000, 600_000, 1_000_000):
-        speed.came(answer_of(20_100, asked_us, asked_us + 1_000, asked_us + 201_000))
+        speed.add_reply(answer_of(20_100, asked_us, asked_us + 1_000, asked_us + 201_000))
         speed.carried(20_100, 0.201)
     assert speed.usual_bytes_per_s == speed.most_bytes_per_s == 100_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -66,3 +67,19 @@ async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_no
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
     await ours.close()
+
+
+async def test_a_silence_that_a_wrong_clock_ended_goes_on_by_the_right_one(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, journal, time_ns = Heard(), Journal(), time.time_ns
+    client = await connect(Connection(servers=(nats_server.url,)))
+    Writer(client, journal).silence(asked(600))
+    following = asyncio.create_task(follow_silences(client, heard))
+    for ahead_s, count in ((0, 1), (7200, 0), (0, 1)):
+        monkeypatch.setattr(time, "time_ns", lambda ahead_s=ahead_s: time_ns() + ahead_s * 10**9)
+        record = await heard.next()
+        assert isinstance(record, Silenced) and len(record.silences) == count
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    await client.close()

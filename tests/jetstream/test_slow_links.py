@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import nats
 import pytest
@@ -11,12 +13,14 @@ from nats.aio.msg import Msg
 
 from natstui.config import Connection
 from natstui.errors import RequestTimedOut
+from natstui.jetstream.connection import link
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.polling import api, polling
 from tests.jetstream.slow_link import SlowLink, Wire
+from tests.serving import serving
 
 pytestmark = pytest.mark.server
 
@@ -66,6 +70,69 @@ async def test_a_question_nobody_answers_times_out_although_other_bytes_come_for
         news.cancel()
         await client.close()
     await telling.close()
+
+
+INFO = b'INFO {"server_id":"x","version":"2.11.0","max_payload":1048576,"headers":true}\r\n'
+
+
+@asynccontextmanager
+async def babbling(babble: bytes) -> AsyncIterator[str]:
+    """Yield the address of a server that answers the first PING, and then only babbles."""
+
+    async def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(INFO)
+        while b"PING" not in await reader.readline():
+            pass
+        writer.write(b"PONG\r\n")
+        while True:
+            writer.write(babble)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async with serving(join) as port:
+        yield f"nats://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("babble", [INFO, b"PING\r\n", b"+OK\r\n", b"IN"], ids=str)
+async def test_bytes_that_are_no_reply_extend_no_deadline(babble: bytes) -> None:
+    async with babbling(babble) as url, asyncio.timeout(60):
+        client = await connect(Connection(servers=(url,)))
+        with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
+            await client.ask("anything", timeout_s=0.5)
+        with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
+            await anext(client.answers("anything", b"", timeout_s=0.5))
+        await client.close()
+
+
+async def test_messages_of_others_extend_a_deadline_for_a_limited_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 3.0)
+    async with babbling(b"MSG other 1 1\r\nx\r\n") as url, asyncio.timeout(60):
+        client = await connect(Connection(servers=(url,)))
+        with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
+            await client.ask("anything", timeout_s=0.5)
+        await client.close()
+
+
+async def test_an_answer_that_is_arriving_is_waited_for_longer_than_others(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 1.0)
+    answering = await nats.connect(nats_server.url)
+
+    async def answer(message: Msg) -> None:
+        await message.respond(b"x" * 180_000)
+
+    await answering.subscribe("long", cb=answer)
+    async with SlowLink(nats_server.url, STEADY).listening() as url:
+        client = await connect(Connection(servers=(url,)))
+        assert len((await client.ask("long", timeout_s=0.5)).data) == 180_000
+        replies = client.answers("long", b"", timeout_s=0.5)
+        assert len((await anext(replies)).data) == 180_000
+        await replies.aclose()
+        await client.close()
+    await answering.close()
 
 
 async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(nats_server: Broker) -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,12 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.config.load import load
+from natstui.config.servers import parse_server
 from natstui.config.target import ConnectionNames, context_alone, resolve
 from natstui.errors import UsageError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import ClusterAccount
 
 DEFAULT = ("nats://127.0.0.1:4222",)
 
@@ -281,6 +285,78 @@ def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
     assert desk.connection().production
     monkeypatch.setenv("NATSTUI_CONNECTION_PRODUCTION", "false")
     assert not desk.connection().production
+
+
+def test_a_mark_holds_for_its_system_under_every_name_of_its_host(desk: Desk) -> None:
+    desk.context("local", url="nats://localhost")
+    desk.file.write_text(
+        "[profiles.kept]\nserver = 'nats://127.0.0.1:4222'\nread_only = true\n"
+        "[profiles.live]\nserver = 'nats://localhost:4222'\nproduction = true\n"
+        "[profiles.admin]\nserver = 'nats://127.0.0.1:4222'\nread_only = false\n"
+        "[profiles.lost]\nserver = 'nats://nowhere.invalid:4222'\nproduction = true\n"
+        "[connection]\nproduction = false\n"
+    )
+    named: dict[str, str]
+    for named in (
+        *({"server": host} for host in ("127.0.0.1", "localhost", "127.1", "tls://0.0.0.0",
+                                        "[::1]", "[::ffff:127.0.0.1]")),
+        {"context": "local"},
+    ):  # fmt: skip
+        connection = desk.connection(**named)
+        assert (connection.read_only, connection.production) == (True, True), named
+    assert desk.origin("read_only", server="localhost") == "profile kept"
+    local = context_alone(load(desk.file), "local")
+    assert (local.read_only, local.production) == (True, True)
+    for server in ("127.0.0.1:4223", "192.0.2.7", "elsewhere.invalid"):
+        connection = desk.connection(server=server)
+        assert (connection.read_only, connection.production) == (False, False), server
+    # Who says otherwise of a name is believed.
+    admin = desk.connection(profile="admin")
+    assert (admin.read_only, admin.production) == (False, True)
+
+
+@pytest.mark.server
+@pytest.mark.cluster
+def test_a_mark_holds_at_every_server_of_the_cluster(
+    desk: Desk, cluster_account: ClusterAccount, nats_server: Broker
+) -> None:
+    first, second = (parse_server(url) for url in cluster_account.server_urls[:2])
+    desk.file.write_text(
+        f"[profiles.live]\nserver = '{first.url}'\nproduction = true\nread_only = true\n"
+        f"[profiles.open]\nserver = '{second.url}'\nread_only = false\n"
+    )
+    named: dict[str, str]
+    for named in ({"server": second.url}, {"server": f"localhost:{second.port}"}):
+        connection = desk.connection(**named)
+        assert (connection.read_only, connection.production) == (True, True), named
+    assert desk.origin("production", server=second.url) == "profile live"
+    # Who says otherwise of a name is believed, and another system is another one.
+    opened = desk.connection(profile="open")
+    assert (opened.read_only, opened.production) == (False, True)
+    other = desk.connection(server=nats_server.url)
+    assert (other.read_only, other.production) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "greeting", [b"", b"HTTP/1.1 200 OK\r\n", b"INFO {", b'INFO {"connect_urls":[7]}\r\n',
+                 b'INFO {"connect_urls":["a b", ":x", "nats://127.0.0.1:9"]}\r\n'],
+)  # fmt: skip
+def test_a_greeting_that_is_none_marks_nothing(desk: Desk, greeting: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        desk.file.write_text(
+            f"[profiles.live]\nserver = 'nats://127.0.0.1:{port + 1}'\nproduction = true\n"
+        )
+
+        def greet() -> None:
+            end, _ = listener.accept()
+            with end:
+                end.sendall(greeting)
+
+        with ThreadPoolExecutor() as threads:
+            greeted = threads.submit(greet)
+            assert not desk.connection(server=f"127.0.0.1:{port}").production
+            greeted.result()
 
 
 def test_the_selected_context_is_production_where_a_profile_says_so(desk: Desk) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,6 +116,24 @@ async def test_the_screen_looks_for_unfinished_uploads_only_when_it_asks_for_the
             assert isinstance(page, ObjectsPage)
             texts.append(page.unfinished_text)
         assert texts == [None, ""]
+        await client.close()
+
+
+@pytest.mark.server
+async def test_the_age_of_chunks_is_by_the_clock_of_their_server(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().create_object_store("B")
+        await leave_chunks(nc, "running")
+        client = await connect(Connection(servers=(nats_server.url,)))
+        time_ns = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: time_ns() + 24 * HOUR_US * 1000)
+        asked = ReadObjects(0, "B", with_unfinished=True)
+        page = (await answer_store(Writer(client, Journal()), asked))[1]
+        assert isinstance(page, ObjectsPage) and page.unfinished_text == ""
+        content = await read_store(client, "B")
+        assert [upload.may_run(content.server_at_us) for upload in content.unfinished] == [True]
         await client.close()
 
 

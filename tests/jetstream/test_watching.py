@@ -10,6 +10,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import nats
 import pytest
@@ -19,6 +21,7 @@ from natstui.engine.live import beside_polling, polling
 from natstui.errors import AuthenticationFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.system import watching
 from natstui.jetstream.system.watching import connections_rest_s
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -165,6 +168,33 @@ _ACCOUNTS = """accounts {
   APP: { jetstream: enabled, users: [{ user: app, password: app }] }
 }
 """
+
+
+@pytest.mark.server
+async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker, began_s = nats_server_factory(_ACCOUNTS), list[float]()
+    read_at_once = watching.read_connections
+
+    async def read_slowly(*arguments: Any, **options: Any) -> Any:
+        began_s.append(time.monotonic())
+        await asyncio.sleep(0.5)
+        return await read_at_once(*arguments, **options)
+
+    monkeypatch.setattr(watching, "read_connections", read_slowly)
+    monkeypatch.setattr(watching, "CLIENTS_S", 4.0)
+    system = Connection(servers=(broker.url,), user="sys", password=Secret("sys"))
+    client = await connect(replace(system, user="app", password=Secret("app"), system=system))
+    reading = asyncio.create_task(watching.watch_clients(client, _Watched()))
+    async with asyncio.timeout(60):
+        while len(began_s) < 4:
+            await asyncio.sleep(0.1)
+    reading.cancel()
+    await asyncio.wait({reading})
+    await client.close()
+    # The shortest: on a busy machine a reading may take longer than the interval.
+    assert min(after_s - before_s for before_s, after_s in pairwise(began_s)) < 4.4
 
 
 @pytest.mark.server

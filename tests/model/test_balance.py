@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from natstui.model.servers.balance import Group, planned
+from natstui.model.servers.balance import Group, plan_moves
 
 NODES = ("n1", "n2", "n3")
 
@@ -16,7 +16,7 @@ def group(name: str, leader: str | None, *, ready: tuple[str, ...] | None = None
 
 
 def test_a_server_that_leads_everything_gives_away_two_thirds() -> None:
-    plan = planned([group(f"S{at}", "n1") for at in range(30)])
+    plan = plan_moves([group(f"S{at}", "n1") for at in range(30)])
     assert plan.after_count == {"n1": 10, "n2": 10, "n3": 10}
     assert len(plan.moves) == 20
     assert plan.moves[0].text.startswith("S0: n1 → n2, because n1 leads 30 streams and n2 leads 0")
@@ -24,15 +24,17 @@ def test_a_server_that_leads_everything_gives_away_two_thirds() -> None:
 
 def test_what_is_even_is_left_alone_and_so_is_one_too_many() -> None:
     leaders = [*("n1",) * 4, *("n2",) * 3, *("n3",) * 3]
-    assert planned([group(f"S{at}", name) for at, name in enumerate(leaders)]).moves == ()
-    assert planned([]).moves == ()
+    assert plan_moves([group(f"S{at}", name) for at, name in enumerate(leaders)]).moves == ()
+    assert plan_moves([]).moves == ()
 
 
 def test_nobody_leads_who_is_not_up_to_date_and_the_leaderless_are_left_alone() -> None:
-    plan = planned([group(f"S{at}", "n1", ready=("n3",)) for at in range(4)] + [group("X", None)])
+    plan = plan_moves(
+        [group(f"S{at}", "n1", ready=("n3",)) for at in range(4)] + [group("X", None)]
+    )
     assert {move.to for move in plan.moves} == {"n3"} and plan.after_count["n1"] == 2
     assert plan.leaderless_count == 1
-    assert planned([group(f"S{at}", "n1", ready=()) for at in range(4)]).moves == ()
+    assert plan_moves([group(f"S{at}", "n1", ready=()) for at in range(4)]).moves == ()
 
 
 def test_no_server_leads_two_more_than_another_that_could_lead_instead() -> None:
@@ -44,7 +46,7 @@ def test_no_server_leads_two_more_than_another_that_could_lead_instead() -> None
             others = [node for node in NODES if node != leader]
             ready = tuple(node for node in others if chance.random() < 0.8)
             groups.append(group(f"S{at}", leader, ready=ready))
-        plan = planned(groups)
+        plan = plan_moves(groups)
         leads = {one.stream: one.leader for one in groups}
         leads |= {move.group.stream: move.to for move in plan.moves}
         for move in plan.moves:

@@ -6,7 +6,7 @@ import pytest
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.defaults import normal_consumer, normal_stream
-from natstui.model.assets.meaning import empty_text, sentence
+from natstui.model.assets.meaning import behaviour_text, empty_text
 from natstui.model.assets.stream_fields import STREAM_FIELD
 
 _S = 1_000_000_000
@@ -74,12 +74,12 @@ CONSUMERS = [
 
 @pytest.mark.parametrize(("config", "said"), STREAMS)
 def test_a_stream_is_one_sentence(config: dict[str, object], said: str) -> None:
-    assert sentence("stream", "", config) == said
+    assert behaviour_text("stream", "", config) == said
 
 
 @pytest.mark.parametrize(("config", "said"), CONSUMERS)
 def test_a_consumer_is_one_sentence(config: dict[str, object], said: str) -> None:
-    assert sentence("consumer", "S", config) == said
+    assert behaviour_text("consumer", "S", config) == said
 
 
 def test_an_empty_field_stands_for_what_the_server_takes_then() -> None:

@@ -58,7 +58,7 @@ def test_what_was_deleted_is_made_again_and_said_to_be_empty() -> None:
     change = undo_of(deleted, 5)
     assert change is not None
     assert (change.action, change.body_json) == ("create_stream", '{"name": "S"}')
-    assert undo_text(deleted) == "recreate stream S, without its messages"
+    assert undo_text(deleted) == "recreate stream S, without its messages and consumers"
     assert entry_text(deleted) == "delete stream S"
 
 

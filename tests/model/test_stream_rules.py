@@ -8,7 +8,7 @@ from natstui.model.assets.meaning import size_estimate
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.subjects import contains, mapping_problem, overlap
-from natstui.model.assets.templates import BUILT_IN, started
+from natstui.model.assets.templates import BUILT_IN, template_config
 
 S = 1_000_000_000
 
@@ -28,12 +28,14 @@ def test_a_choice_that_came_later_than_its_option_names_the_server_it_needs() ->
 
 def test_what_a_newer_server_has_accepted_stays_when_something_else_is_edited() -> None:
     seen = {"name": "S", "compression": "zstd9", "no_ack": "sometimes", "max_msgs": 1.5}
-    assert stream_problems({**seen, "description": "d"}, 5, seen=seen) == ()
-    assert [one.path for one in stream_problems({**seen, "compression": "lz4"}, 5, seen=seen)] == [
-        "compression"
-    ]
+    assert stream_problems({**seen, "description": "d"}, 5, config_before=seen) == ()
+    assert [
+        one.path for one in stream_problems({**seen, "compression": "lz4"}, 5, config_before=seen)
+    ] == ["compression"]
     consumer = {"name": "C", "ack_policy": "perhaps"}
-    assert consumer_problems({**consumer, "description": "d"}, None, 5, seen=consumer) == ()
+    assert (
+        consumer_problems({**consumer, "description": "d"}, None, 5, config_before=consumer) == ()
+    )
     assert [one.path for one in consumer_problems(consumer, None, 5)] == ["ack_policy"]
 
 
@@ -124,7 +126,7 @@ def test_a_mapping_names_only_wildcards_that_exist() -> None:
 
 def test_every_built_in_template_lacks_no_more_than_a_name() -> None:
     for template in BUILT_IN:
-        config = started(template)
+        config = template_config(template)
         config["name"] = config["name"] or "NAMED"
         assert stream_problems(config) == (), template.name
 

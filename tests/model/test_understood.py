@@ -8,9 +8,9 @@ import pytest
 
 from natstui.model.assets.fields import Field, Kind
 from natstui.model.assets.meaning import (
-    understood,
-    understood_duration,
-    understood_moment,
+    duration_meaning,
+    meaning_of,
+    time_meaning,
 )
 
 
@@ -34,13 +34,13 @@ from natstui.model.assets.meaning import (
     ],
 )
 def test_what_is_typed_is_said_in_words(kind: Kind, text: str, means: str) -> None:
-    assert understood(Field("x", "X", kind, "", "", default=1), text) == means
+    assert meaning_of(Field("x", "X", kind, "", "", default=1), text) == means
 
 
 def test_an_answer_without_a_field_is_understood_too() -> None:
-    assert understood_duration("1m30s") == "1 minute 30 seconds"
-    assert understood_duration("soon") == understood_duration("") == ""
+    assert duration_meaning("1m30s") == "1 minute 30 seconds"
+    assert duration_meaning("soon") == duration_meaning("") == ""
     here = datetime(2026, 1, 31, 12, tzinfo=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    assert understood_moment("2026-01-31T12:00:00Z") == here
-    assert understood_moment("10m ago") > here
-    assert understood_moment("yesterday") == understood_moment("") == ""
+    assert time_meaning("2026-01-31T12:00:00Z") == here
+    assert time_meaning("10m ago") > here
+    assert time_meaning("yesterday") == time_meaning("") == ""

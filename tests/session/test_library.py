@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from natstui.session.library import (
     deleted_text,
     find,
     rename,
+    session_folders,
     summary,
 )
 from natstui.session.read.recording import Recording
@@ -80,6 +82,42 @@ def test_deleting_a_recording_removes_its_folder_when_nothing_else_is_in_it(
     assert link.is_symlink()
     assert (folder / "session.json").read_bytes() == content
     assert (delete(folder), folder.exists()) == (0, False)
+
+
+def test_last_is_the_newest_recording_whatever_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    sessions = tmp_path / "sessions"
+    folder = made(sessions, [*scenario.beginning(), scenario.poll(1)])
+    elsewhere = made(tmp_path / "elsewhere", [*scenario.beginning(), scenario.poll(1)])
+    (sessions / "last").symlink_to(elsewhere)
+    (sessions / "zzz").symlink_to(elsewhere)
+    monkeypatch.chdir(sessions)
+    assert find(sessions, "last") == folder
+    assert session_folders(sessions) == [folder]
+    with pytest.raises(UsageError, match="no session 'zz'"):
+        find(sessions, "zz")
+    # A path that leads to a recording is still one.
+    assert find(sessions, "./last") == Path("last")
+
+
+def test_notes_that_are_written_at_once_are_all_kept(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    notes = [f"note {number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda note: annotate(folder, note), notes))
+    assert sorted(Recording(folder).info.notes) == sorted(notes)
+
+
+def test_a_path_is_no_name_of_a_recording(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    for name in ("../../x", "/x", "a/../b", "..", ".", "~/x", "..\\x"):
+        with pytest.raises(UsageError, match="is a path, not a name of a recording"):
+            rename(folder, name)
+    assert rename(folder, "Incident 7/3 ...").name.endswith("-Incident-7-3")
 
 
 def test_no_recording_is_meant_by_an_empty_name(tmp_path: Path) -> None:

@@ -154,25 +154,68 @@ def test_the_oldest_segments_go_when_there_are_too_many_bytes(start: Start) -> N
     assert "were deleted because of --max-bytes" in verdict.findings[0].text
 
 
-def test_old_segments_go_when_they_are_older_than_asked_for(start: Start) -> None:
-    recorded = start(segment_bytes=1, retain_s=3600)
-    now_us = wall_us()
-    for hour in (3, 2, 0):
-        recorded.recorder.add(Noted(now_us - hour * 3_600_000_000, f"{hour} h ago"))
-        wait_until(lambda: not recorded.recorder.is_behind)
-    wait_until(lambda: read_info(recorded.recorder.folder).dropped)
-    recorded.recorder.stop()
-    assert [n.text for n in recorded.records() if isinstance(n, Noted)] == ["0 h ago"]
-
-
 class SetClock:
-    """A wall clock that a test can set."""
+    """A clock that a test lets pass, and whose wall clock it can set."""
 
     def __init__(self) -> None:
         self.set_us = 0
+        self.passed_us = 0
 
     def wall_us(self) -> int:
-        return wall_us() + self.set_us
+        return wall_us() + self.passed_us + self.set_us
+
+    def steady_us(self) -> int:
+        return steady_us() + self.passed_us
+
+
+def noted(recorded: Recorded) -> list[str]:
+    return [record.text for record in recorded.records() if isinstance(record, Noted)]
+
+
+HOUR_US = 3_600_000_000
+
+
+def test_old_segments_go_when_they_are_older_than_asked_for(start: Start) -> None:
+    clock = SetClock()
+    recorded = start(segment_bytes=1, retain_s=3600, clock=Clock(clock.wall_us, clock.steady_us))
+    folder = recorded.recorder.folder
+    for number in (1, 2):
+        recorded.recorder.add(Noted(clock.wall_us(), f"old {number}"))
+        wait_until(lambda number=number: len(segments(folder)) > number)
+    wait_until(lambda: [segment.sealed for segment in segments(folder)] == [True, True, False])
+    clock.passed_us = HOUR_US + 30_000_000
+    wait_until(lambda: read_info(folder).dropped)
+    recorded.recorder.add(Noted(clock.wall_us(), "new"))
+    recorded.recorder.stop()
+    assert noted(recorded) == ["new"]
+    notices = [change.notice for change in recorded.told if change.notice]
+    assert len(notices) == 1
+    assert notices[0].startswith("--retain 1h00m has deleted 2 segments so far, of before 20")
+
+
+@pytest.mark.parametrize("step_us", [240 * HOUR_US, 2 * HOUR_US, -240 * HOUR_US])
+def test_a_clock_that_is_wrong_for_a_while_deletes_nothing(start: Start, step_us: int) -> None:
+    clock = SetClock()
+    recorded = start(segment_bytes=1, retain_s=3600, clock=Clock(clock.wall_us, clock.steady_us))
+    folder = recorded.recorder.folder
+
+    def record(text: str) -> None:
+        sealed_count = sum(segment.sealed for segment in segments(folder))
+        recorded.recorder.add(Noted(clock.wall_us(), text))
+        wait_until(lambda: sum(segment.sealed for segment in segments(folder)) > sealed_count)
+
+    record("right")
+    for set_us, text in ((step_us, "wrong"), (0, "right again")):
+        clock.set_us = set_us
+        told_count = len(recorded.reasons())
+        wait_until(lambda told_count=told_count: len(recorded.reasons()) > told_count)
+        record(text)
+    record("last")
+    recorded.recorder.stop()
+    assert read_info(folder).dropped is None
+    assert sorted(noted(recorded)) == sorted(["right", "wrong", "right again", "last"])
+    assert recorded.reasons()[0].endswith("and --retain deletes nothing sooner because of it")
+    assert not any(change.notice for change in recorded.told)
 
 
 def test_a_clock_set_back_is_told_at_once_and_time_goes_on(start: Start) -> None:

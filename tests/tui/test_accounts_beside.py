@@ -56,7 +56,9 @@ async def viewing_accounts(url: str, *names: str) -> AsyncIterator[Viewer]:
 async def showing(opened: list[OpenSystem], contexts: Contexts) -> AsyncIterator[Viewer]:
     first, *others = opened
     keep("screen", FIRST)
-    app = NatstuiApp(first.started, first.connect, first.link, others=others, contexts=contexts)
+    app = NatstuiApp(
+        first.started, first.connect, first.link, other_systems=others, contexts=contexts
+    )
     try:
         async with shown(app, (160, 50)) as viewer:
             yield viewer

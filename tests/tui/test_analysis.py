@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -140,7 +142,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_session(tmp_path / "sessions" / NAME, Plan(4, 6, 90))
 
 
-@pytest.mark.faults
+@pytest.mark.long
 @pytest.mark.spark
 async def test_a_recording_is_analysed_from_the_command_line(recorded: Path) -> None:
     async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 40)) as viewer:
@@ -238,6 +240,22 @@ async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
         )
         await viewer.until(lambda: "escape leaves" in viewer.words and "cancelled" in viewer.text)
         assert not viewer.toasts
+
+
+async def test_an_analysis_has_ended_when_its_engine_is_killed_and_says_why() -> None:
+    async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(120, 24)) as viewer:
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: viewer.sent(StartAnalysis))
+        run_id = viewer.sent(StartAnalysis)[0].command_id
+        await viewer.feed(
+            Answered(START_US, run_id, "done", "started"),
+            AnalysisProgress(START_US, run_id, NAME, "starting Spark", 0, 0, 0, 0),
+        )
+        await viewer.until(lambda: "starting Spark" in viewer.words)
+        os.killpg(viewer.app.link.pid, signal.SIGKILL)
+        sentence = "the analysis ended without a result: the engine ended"
+        await viewer.until(lambda: sentence in viewer.words, "the sentence")
+        assert "ctrl+x stops the analysis" not in viewer.words
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from nats.aio.client import Client as Nats
 
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import ReadApiAudit
-from natstui.tui.connections.audit import AuditScreen
+from natstui.tui.connections.screen import AuditScreen
 from tests.accounts import Account
 from tests.ending import ended
 from tests.tui.engine_records import engine_records

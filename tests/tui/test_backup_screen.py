@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from natstui.tui.kit.pick import Pick
 from natstui.tui.managing.backup import BackupScreen, RestoreScreen
 from tests.accounts import Account
+from tests.cli.test_manage import Shell
 from tests.tui.test_forms import own_state, toasts
 from tests.tui.test_object_files import answer, says
 from tests.tui.viewer import Viewer, viewing
@@ -97,4 +99,26 @@ async def test_a_backup_is_restored_as_it_was_and_over_nothing(
         await viewer.press("escape")
         await moving(viewer, f"restore {tmp_path / 'none'}")
         await says(viewer, "is not a backup of a stream")
+    await nc.close()
+
+
+async def test_a_restore_of_what_the_server_removes_at_once_wants_the_name(
+    account: Account, tmp_path: Path
+) -> None:
+    nc = await nats.connect(account.url)
+    await nc.jetstream().add_stream(name="S", subjects=["s"])
+    for _ in range(5):
+        await nc.jetstream().publish("s", b"x")
+    folder = tmp_path / "kept"
+    shell = Shell(account.url, tmp_path)
+    await asyncio.to_thread(shell.ok, "stream", "backup", "S", str(folder))
+    await nc.jetstream().delete_stream("S")
+    kept = json.loads((folder / "backup.json").read_text())
+    kept["config"] |= {"max_age": 100_000_000, "duplicate_window": 100_000_000}
+    (folder / "backup.json").write_text(json.dumps(kept))
+    (folder / "natstui.json").unlink()
+    async with viewing(account.url, size=SIZE) as viewer:
+        await moving(viewer, f"restore {folder}")
+        await answer(viewer, "the server removes all of 5 messages of S at once", "S")
+        assert (await ended(viewer)).startswith("S restored, not the same as in its backup")
     await nc.close()

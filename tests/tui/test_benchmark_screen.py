@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 
 import nats
@@ -28,6 +30,7 @@ from natstui.model.records.benchmark import (
     StartBenchmark,
     StopBenchmark,
 )
+from natstui.tui.app.screens import at_work
 from natstui.tui.bench import figures
 from natstui.tui.bench.charts import (
     added_up,
@@ -49,6 +52,7 @@ from natstui.tui.kit.chart.legend import legend_runs
 from natstui.tui.kit.prompt import Prompt
 from natstui.units import rate_text
 from tests.accounts import Account
+from tests.model.test_benchmark_view import PLAN
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import Viewer, fed, viewing
 
@@ -498,6 +502,29 @@ async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and
         await viewer.until(lambda: isinstance(viewer.app.screen, RunsScreen), "the saved runs")
         await viewer.until(lambda: "small-fan-out" in viewer.text, "the saved run")
         await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
+
+
+@pytest.mark.server
+async def test_a_run_has_ended_when_its_engine_is_killed_and_says_why(account: Account) -> None:
+    endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "").replace("2000", "200")
+    async with viewing(account.url, size=(160, 50)) as viewer:
+        await viewer.press("b")
+        viewer.app.screen.post_message(RunScenario(endless))
+        await steady(viewer)
+        os.kill(viewer.app.link.pid, signal.SIGKILL)
+        sentence = "the benchmark ended without a result: the engine ended"
+        await viewer.until(lambda: sentence in viewer.words, "the sentence")
+        await viewer.until(lambda: "steady · ended without a result" in viewer.words, "the title")
+        assert any("the engine ended before it replied" in toast for toast in viewer.toasts)
+        assert at_work([viewer.app.state], recording=True) == []
+
+
+async def test_a_run_that_failed_after_its_plan_shows_why() -> None:
+    planned = BenchmarkPlanned(1, "r", PLAN)
+    failed = BenchmarkSummed(2, "workers p/0 were not ready in 30 s", failed=True)
+    async with fed(*engine_records(), planned, failed, size=(120, 40)) as viewer:
+        await viewer.press("b")
+        await viewer.until(lambda: "workers p/0 were not ready" in viewer.words, "the sentence")
 
 
 @pytest.mark.server

@@ -116,5 +116,8 @@ def test_an_editor_changes_the_value_and_adds_no_line_of_its_own(
     monkeypatch.delenv("EDITOR", raising=False)
     with pytest.raises(UsageError, match="neither VISUAL nor EDITOR"):
         editor_command()
+    monkeypatch.setenv("EDITOR", "'vim")
+    with pytest.raises(UsageError, match="EDITOR is no command: No closing quotation"):
+        editor_command()
     monkeypatch.setenv("EDITOR", shlex.join(["my editor", "--wait"]))
     assert editor_command() == ["my editor", "--wait"]

@@ -9,7 +9,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.clients.connection import Connections, busiest
+from natstui.model.clients.connection import Connections, busiest_connections
 from natstui.tui.connections.screen import ConnectionsScreen
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import APP, as_user, look
@@ -141,7 +141,7 @@ async def test_of_too_many_the_busiest_are_kept(nats_server: Broker) -> None:
     seen: Connections = await look(nats_server.url)
     for nc in (*idle, busy):
         await nc.close()
-    kept = busiest(seen, 1)
+    kept = busiest_connections(seen, 1)
     assert [one.name for one in kept.rows] == ["busy"]
     assert kept.left_out_count == len(seen.rows) - 1
-    assert busiest(seen, 100) is seen
+    assert busiest_connections(seen, 100) is seen

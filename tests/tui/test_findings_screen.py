@@ -400,7 +400,7 @@ def test_what_opened_and_ended_again_and_again_is_one_row_with_how_often() -> No
         ("S › a (9 times)", "51s ago"),
     ]  # fmt: skip
     assert found.is_folded and len(shown(state)) == 20
-    assert len(Found(state, folds=True, with_over=False).rows) == 1
+    assert len(Found(state, folds=True, with_ended=False).rows) == 1
 
 
 async def test_a_key_shows_each_of_a_kind_and_folds_them_again() -> None:

@@ -10,15 +10,15 @@ import pytest
 
 from natstui.errors import UsageError
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
-from natstui.model.assets.meaning import sentence
+from natstui.model.assets.meaning import behaviour_text
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_fields import NEW_STREAM, STREAM_FIELD
 from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview
 from natstui.model.records.record import Permitted
-from natstui.tui.frame.allowed import allowed
-from natstui.tui.frame.form.entries import Entries
+from natstui.tui.frame.action_keys import allowed
 from natstui.tui.frame.form.text import (
+    Entries,
     Subject,
     config_of_file,
     delivery_text,
@@ -141,14 +141,14 @@ def test_a_durable_consumer_has_its_name_twice() -> None:
     assert nameless.command == (
         "nats consumer add S NAME --ack=explicit --deliver=all --pull --defaults"
     )
-    assert "ephemeral" not in sentence("consumer", "S", nameless.config)
+    assert "ephemeral" not in behaviour_text("consumer", "S", nameless.config)
     limited = replace(
         subject, owner={"name": "S", "consumer_limits": {"inactive_threshold": 10**9}}
     )
     assert "deleted after 1s" in drafted(limited, {}, AROUND).problems[0].text
     ephemeral = drafted(subject, {"durable_name": "no"}, AROUND)
     assert "--ephemeral" in ephemeral.command
-    assert sentence("consumer", "S", ephemeral.config).endswith(
+    assert behaviour_text("consumer", "S", ephemeral.config).endswith(
         "is ephemeral: deleted when no client pulls for 5s."
     )
     assert "durable_name" not in ephemeral.config

@@ -12,8 +12,7 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 from natstui.tui.frame.columns import ColumnSpec, Listed, Order
 from natstui.tui.frame.messages import StateChanged
-from natstui.tui.frame.table_order import IN_A_THREAD_FROM
-from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.frame.table_screen import IN_A_THREAD_FROM, TableScreen
 from natstui.tui.kit.table.rows import Cell
 
 ROWS = IN_A_THREAD_FROM + 100

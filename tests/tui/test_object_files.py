@@ -119,7 +119,7 @@ async def overwritten_only_when_asked(
     await viewer.press("a")
     await answer(viewer, "Which file", str(file))
     await answer(viewer, "stored under which name?", None)
-    await says(viewer, "293 KiB, is overwritten: its old content is lost")
+    await says(viewer, "(a file.bin, 293 KiB, is overwritten)")
     await answer(viewer, "is overwritten", "a")
     assert (await store.get("a file.bin")).data == CONTENT
     await answer(viewer, "That is not", "a file.bin")
@@ -166,4 +166,31 @@ async def test_a_file_that_is_stopped_leaves_nothing(
             while (await js.stream_info("OBJ_FILES")).state.messages:
                 await asyncio.sleep(0.1)
     assert list(target.iterdir()) == []
+    await nc.close()
+
+
+@pytest.mark.parametrize("key", ["ctrl+d", "a"])
+async def test_a_file_that_was_replaced_while_its_loss_was_shown_stays(
+    account: Account, tmp_path: Path, key: str
+) -> None:
+    nc = await nats.connect(account.url)
+    store = await nc.jetstream().create_object_store("FILES")
+    await store.put("big", CONTENT)
+    file = tmp_path / "big"
+    file.write_bytes(b"mine")
+    async with viewing(account.url) as viewer:
+        await at_files(viewer)
+        await viewer.until(lambda: "big" in viewer.rows(), "the file")
+        await viewer.press(key)
+        if key == "a":
+            await answer(viewer, "Which file", str(file))
+            await answer(viewer, "stored under which name?", None)
+        else:
+            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            await viewer.press("enter")
+        await viewer.until(lambda: "big, 293 KiB, is" in viewer.words, "what is lost")
+        await store.put("big", b"of another client")
+        await answer(viewer, "Type big to confirm", "big")
+        await says(viewer, "big was changed before you confirmed: nothing was done")
+    assert (await store.get("big")).data == b"of another client"
     await nc.close()

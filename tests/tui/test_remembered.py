@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from natstui.tui.app.app import recall_theme
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.remembered import keep, recall
@@ -17,6 +19,13 @@ def heads(viewer: Viewer) -> list[str]:
     screen = viewer.app.screen
     assert isinstance(screen, StreamsScreen)
     return [spec.title for spec in screen.rows.specs] if screen.rows is not None else []
+
+
+def test_what_is_remembered_at_once_is_all_kept() -> None:
+    values = {f"screen {number}": number for number in range(40)}
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda item: keep(*item), values.items()))
+    assert {name: recall(name) for name in values} == values
 
 
 async def test_columns_are_chosen_and_chosen_still_in_the_next_run() -> None:

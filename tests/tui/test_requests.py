@@ -13,12 +13,17 @@ import pytest
 from natstui.model.records.messages import Answered, BrowseMessages, StartTail, Tailed
 from natstui.model.records.record import Noted, Record
 from natstui.tui.app.link import Link
+from natstui.tui.frame import requests
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.requests import ReplyRecord
+from natstui.tui.messages.publish import PublishScreen
+from natstui.tui.messages.pull import PullScreen
+from natstui.tui.sessions.screen import SessionsScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.shared import asked, connected
+from tests.tui.test_forms import fill, on_form, on_streams
 from tests.tui.viewer import frozen, replaying, viewing
 
 pytestmark = pytest.mark.server
@@ -148,3 +153,142 @@ async def test_a_screen_that_waits_shows_that_the_engine_ended(account: Account)
             engine.kill()
         await viewer.until(lambda: "the engine ended before it replied" in viewer.said)
         assert not pending
+
+
+async def test_a_tail_shows_that_the_engine_ended_also_after_messages(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("m", "T")
+        await viewer.until(lambda: "0 arrived" in viewer.words, "it follows")
+        await nc.publish("s", b"x")
+        await viewer.until(lambda: "1 arrived" in viewer.words, "the message")
+        os.kill(viewer.app.link.pid, signal.SIGKILL)
+        ended_text = "the engine ended before it replied · tail of"
+        await viewer.until(lambda: ended_text in viewer.words, "why no more come")
+        assert "1 arrived" in viewer.words
+
+
+async def test_a_list_that_cannot_be_read_again_stays_and_says_why(
+    account: Account, tmp_path: Path
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    environ = {"NATSTUI_SESSION_FOLDER": str(tmp_path)}
+    async with viewing(account.url, environ=environ) as viewer:
+        await viewer.type_command("sessions")
+        await viewer.until(lambda: isinstance(viewer.app.screen, SessionsScreen))
+        await viewer.until(lambda: len(viewer.rows()) == 1, "the recording")
+        with frozen(viewer) as engine:
+            await viewer.press("ctrl+r")
+            engine.kill()
+        await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
+        assert len(viewer.rows()) == 1
+        await viewer.until(lambda: "● connected" in viewer.words, "another engine")
+        await viewer.press("ctrl+r")
+        await viewer.until(lambda: "the engine ended" not in viewer.words, "read again")
+
+
+async def test_a_message_to_publish_again_that_cannot_be_read_is_told(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        with frozen(viewer) as engine:
+            viewer.app.push_screen(PublishScreen("S", "s", 1))
+            await viewer.until(lambda: viewer.app.link.pending, "it waits")
+            engine.kill()
+        await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
+
+
+async def test_what_was_sent_is_told_of_though_its_screen_was_closed(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: "Type S and press enter" in viewer.words, "it is counted")
+        await viewer.type("S")
+        with frozen(viewer):
+            await viewer.press("ctrl+s")
+            await viewer.until(lambda: "closing this does not stop it" in viewer.words, "sent")
+            await viewer.until(lambda: "esc Close" in viewer.words, "no key cancels it any more")
+            await viewer.press("escape")
+            await viewer.until(lambda: "Type S" not in viewer.words, "closed")
+        await viewer.until(lambda: "stream S deleted" in " ".join(viewer.toasts), "the reply")
+
+
+async def test_what_is_being_sent_is_not_sent_again_by_the_same_key(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        config = {"name": "C", "durable_name": "C", "ack_policy": "explicit"}
+        await asked(nc, "CONSUMER.DURABLE.CREATE.S.C", {"stream_name": "S", "config": config})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("m", "w")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PublishScreen), "the form")
+        with frozen(viewer):
+            for _ in range(3):
+                await viewer.press("ctrl+s")
+            await viewer.until(lambda: "closing this does not stop it" in viewer.words, "sent")
+        await viewer.until(lambda: "stored as 1 in S" in viewer.words, "the reply")
+        await nc.request("s", b"another", timeout=10)
+        assert (await asked(nc, "STREAM.INFO.S"))["state"]["messages"] == 2
+        await viewer.app.push_screen(PullScreen("S", "C"))
+        await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen), "the pull screen")
+        with frozen(viewer):
+            for _ in range(3):
+                await viewer.press("enter")
+        await viewer.until(lambda: "first delivery" in viewer.words, "the message")
+        info = await asked(nc, "CONSUMER.INFO.S.C")
+        assert info["delivered"]["consumer_seq"] == 1
+
+
+async def test_a_change_whose_engine_is_killed_may_have_been_made(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("e")
+        await on_form(viewer)
+        await fill(viewer, max_msgs="5")
+        with frozen(viewer) as engine:
+            await viewer.press("ctrl+s")
+            await viewer.until(lambda: "closing this does not stop it" in viewer.words, "sent")
+            engine.kill()
+        await viewer.until(
+            lambda: "it is not known whether that was done" in viewer.said, "it is told"
+        )
+
+
+async def test_a_change_of_an_engine_that_hangs_is_told_of_once(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "ENGINE_SILENT_S", 2.0)
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("e")
+        await on_form(viewer)
+        await fill(viewer, max_msgs="5")
+        with frozen(viewer):
+            await viewer.press("ctrl+s")
+            await viewer.until(lambda: "has not replied for 2 s" in viewer.said, "the limit")
+            assert "the change may have been made" in viewer.said
+            assert not viewer.app.link.pending
+        # The engine goes on, and makes the change.
+        while (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] != 5:
+            await asyncio.sleep(0.05)
+        assert not any("stream S changed" in toast for toast in viewer.toasts)
+        assert "stream S changed" not in viewer.said
+
+
+async def test_a_form_that_is_closed_while_it_is_sent_tells_of_its_reply(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("e")
+        await on_form(viewer)
+        await fill(viewer, max_msgs="5")
+        with frozen(viewer):
+            await viewer.press("ctrl+s")
+            await viewer.until(lambda: "closing this does not stop it" in viewer.words, "sent")
+            await viewer.press("escape")
+            await on_streams(viewer)
+        await viewer.until(lambda: "stream S changed" in " ".join(viewer.toasts), "the reply")

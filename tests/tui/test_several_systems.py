@@ -68,7 +68,7 @@ async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
         first.started,
         first.connect,
         first.link,
-        others=opened[1:],
+        other_systems=opened[1:],
         contexts=Contexts(lambda: list(brokers), connect, first.name),
     )
     try:

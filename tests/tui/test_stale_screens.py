@@ -180,7 +180,7 @@ async def test_the_next_message_is_taken_from_the_consumer_there_is_or_one_picke
         def known() -> bool:
             screen = viewer.app.screen
             assert isinstance(screen, LiveScreen)
-            return len(consumers_of(screen.state, "S", pulled=True)[0]) == count
+            return len(consumers_of(screen.state, "S", is_pull=True)[0]) == count
 
         await viewer.until(known, f"{count} consumers")
 

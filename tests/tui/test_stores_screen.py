@@ -328,6 +328,8 @@ async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "4" in viewer.rows(), "the value")
         assert (await kv.get("large")).value == binary
+        await viewer.press("e")
+        await viewer.until(lambda: "revision 4: the value is not text" in viewer.words)
         await nc.close()
 
 

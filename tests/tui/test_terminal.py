@@ -36,6 +36,25 @@ class Probe(GuardedApp):
 
 sys.exit(Probe(log_to=Path(sys.argv[1]), ascii_only=len(sys.argv) > 2).run_guarded())
 """
+EDITING = """
+import sys
+from textual.widgets import Static
+from natstui.errors import UsageError
+from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.stores.put import edit_in_terminal
+
+class Probe(GuardedApp):
+    def compose(self):
+        yield Static("ready to edit")
+    def key_e(self):
+        try:
+            text = edit_in_terminal(self, "before")
+        except UsageError as error:
+            text = str(error)
+        self.query_one(Static).update(f"afterwards: {text}")
+
+sys.exit(Probe().run_guarded())
+"""
 LEFT = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?2004l", b"\x1b[?25h")
 
 
@@ -47,6 +66,29 @@ def test_a_signal_ends_it_in_order(number: int, code: int, tmp_path: Path) -> No
         assert terminal.wait() == code
         for sequence in LEFT:
             assert sequence in terminal.output
+
+
+@pytest.mark.parametrize(
+    ("editor", "shown"),
+    [
+        ("true", "afterwards: before"),
+        ("false", "afterwards: false ended with 1: the text was not changed"),
+        ("rm", "afterwards: rm removed the file: the text was not changed"),
+        ("/nonexistent/editor", "afterwards: /nonexistent/editor: No such file or directory"),
+        ("sh -c 'kill -9 $$'", "afterwards: sh ended with -9: the text was not changed"),
+    ],
+)
+def test_the_screen_is_drawn_again_however_an_editor_ends(
+    editor: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", editor)
+    with OnTerminal(EDITING) as terminal:
+        terminal.read(b"ready to edit")
+        terminal.type("e")
+        terminal.read(shown.encode())
+        assert shown.encode() in terminal.output
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.wait() == 143
 
 
 def test_a_crash_leaves_one_line_and_a_private_report(tmp_path: Path) -> None:

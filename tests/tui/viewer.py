@@ -283,7 +283,10 @@ _PASS_ON = 'cat "$1" & cat > "$2"; kill $!'
 
 @asynccontextmanager
 async def fed(
-    *records: Record, size: tuple[int, int] = (120, 40), first: str = FIRST
+    *records: Record,
+    size: tuple[int, int] = (120, 40),
+    first: str = FIRST,
+    may_change_host: bool = True,
 ) -> AsyncIterator[FedViewer]:
     """Show records in the app; the first is the EngineStarted of an engine."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -300,7 +303,8 @@ async def fed(
         loop = asyncio.get_running_loop()
         loop.add_reader(reading, _CommandReader(reading, commands).read)
         stack.callback(loop.remove_reader, reading)
-        async with _running(("sh", "-c", _PASS_ON, "sh", up, down), size, first) as viewer:
+        argv = ("sh", "-c", _PASS_ON, "sh", up, down)
+        async with _running(argv, size, first, may_change_host) as viewer:
             yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, commands, writing)
 
 
@@ -317,7 +321,7 @@ class _CommandReader:
 
 @asynccontextmanager
 async def _running(
-    argv: tuple[str, ...], size: tuple[int, int], first: str
+    argv: tuple[str, ...], size: tuple[int, int], first: str, may_change_host: bool = True
 ) -> AsyncIterator[Viewer]:
     # A viewer is a process of its own; here several share one.
     ScenariosScreen.drafts.clear()
@@ -332,6 +336,7 @@ async def _running(
         lambda *words: Link((*argv, *words)),
         link,
         lambda folder: Link((*NATSTUI, "replay-engine", folder, "--paused")),
+        may_change_host=may_change_host,
     )
     try:
         async with shown(app, size) as viewer:

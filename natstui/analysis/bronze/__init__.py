@@ -1,4 +1,4 @@
 """Bronze: every recorded line, parsed once, with a column for each kind of record.
 
-`lines` reads and parses, `records` tells which lines are records, `build` writes what is new.
+`build` reads, parses and writes new segments, `records` validates lines.
 """

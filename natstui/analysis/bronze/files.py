@@ -1,4 +1,4 @@
-"""The files of records of the sessions: how long they are, and whether that has changed."""
+"""The record files of sessions: their sizes, and whether these have changed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.sources import Source, reads_here
-from natstui.analysis.folders import files_of, glob_escaped
+from natstui.analysis.folders import escape_glob, files_of
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.files import open_plain
 
 PIPELINE_VERSION = 11
-"""Raised when bronze and silver of older runs must be made again."""
+"""Version of bronze and silver; it is increased when those of older runs must be rebuilt."""
 
 FILES = "records-*.jsonl*"
-"""The names of the files of records."""
+"""Glob of the record files."""
 SEGMENT_FILE = Table(
     "segment",
     "Record files whose lines are in the bronze tables; written last.",
@@ -38,7 +38,7 @@ SEGMENT_FILE = Table(
 
 
 class SegmentFile(NamedTuple):
-    """One file of records."""
+    """A record file."""
 
     session: str
     segment: str
@@ -46,45 +46,45 @@ class SegmentFile(NamedTuple):
 
 
 def segment_files(spark: SparkSession, sources: Iterable[Source]) -> list[SegmentFile]:
-    """Return the files of records of sessions, in order."""
-    found: list[SegmentFile] = []
-    away = []
+    """Return the record files of sessions, in order."""
+    files: list[SegmentFile] = []
+    remote_folders = []
     for source in sources:
         if source.path is not None and reads_here(spark):
             for name in fnmatch.filter(files_of(str(source.path)), FILES):
                 size_bytes = os.stat(source.path / name).st_size
-                found.append(SegmentFile(source.session, name, size_bytes))
+                files.append(SegmentFile(source.session, name, size_bytes))
         else:
-            away.append(source.folder)
-    return sorted(found + (_files_away(spark, away) if away else []))
+            remote_folders.append(source.folder)
+    return sorted(files + (_remote_files(spark, remote_folders) if remote_folders else []))
 
 
-def _files_away(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
-    files = spark.read.format("binaryFile").load([f"{f}/{FILES}" for f in folders])
-    found = []
-    for row in files.select("path", "length").collect():
+def _remote_files(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
+    rows = spark.read.format("binaryFile").load([f"{f}/{FILES}" for f in folders])
+    files = []
+    for row in rows.select("path", "length").collect():
         folder, _, name = row["path"].rpartition("/")
-        found.append(SegmentFile(folder.rpartition("/")[2], name, row["length"]))
-    return found
+        files.append(SegmentFile(folder.rpartition("/")[2], name, row["length"]))
+    return files
 
 
-def with_promise(
+def with_promised_bytes(
     spark: SparkSession, files: list[SegmentFile], sources: Mapping[str, Source]
 ) -> list[tuple[str, str, int, int | None, int]]:
-    """Return rows of `SEGMENT_FILE`: with the uncompressed size that a sealed file promises.
+    """Return rows of `SEGMENT_FILE`, with the uncompressed size from the end of a gzip file.
 
-    It is the length (modulo 2³²) with which the last member of a gzip file ends; None for the
-    open segment. In a file cut off it is noise, rarely a small number.
+    This is the length (modulo 2³²) at the end of its last member; None for the open segment. In a
+    file that was cut off it is noise, rarely a small number.
     """
     sealed = [file for file in files if file.segment.endswith(".gz")]
-    here = [file for file in sealed if sources[file.session].path and reads_here(spark)]
-    tails = {(f.session, f.segment): _tail(sources[f.session].path, f) for f in here}
-    away = [
-        f"{sources[file.session].folder}/{glob_escaped(file.segment)}"
+    local_files = [file for file in sealed if sources[file.session].path and reads_here(spark)]
+    tails = {(f.session, f.segment): _tail(sources[f.session].path, f) for f in local_files}
+    remote_files = [
+        f"{sources[file.session].folder}/{escape_glob(file.segment)}"
         for file in sealed
         if (file.session, file.segment) not in tails
     ]
-    tails |= _tails_away(spark, away) if away else {}
+    tails |= _remote_tails(spark, remote_files) if remote_files else {}
 
     def promised_bytes(file: SegmentFile) -> int | None:
         if not file.segment.endswith(".gz"):
@@ -103,7 +103,7 @@ def _tail(folder: Path | None, file: SegmentFile) -> bytes:
         return content.read(4)
 
 
-def _tails_away(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str], bytes]:
+def _remote_tails(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str], bytes]:
     files = spark.read.format("binaryFile").load(paths)
     tails = {}
     for row in files.select("path", F.substring("content", -4, 4).alias("tail")).collect():
@@ -113,21 +113,21 @@ def _tails_away(spark: SparkSession, paths: list[str]) -> dict[tuple[str, str], 
 
 
 def fingerprints(files: list[SegmentFile]) -> dict[str, str]:
-    """Return, per session, a text that changes whenever a segment is added or grows."""
-    found, by_session = {}, attrgetter("session")
-    for session, its in groupby(sorted(files, key=by_session), by_session):
-        parts = sorted(f"{file.segment}:{file.size_bytes}" for file in its)
+    """Return a text per session that changes whenever a segment is added or grows."""
+    marks, by_session = {}, attrgetter("session")
+    for session, session_files in groupby(sorted(files, key=by_session), by_session):
+        parts = sorted(f"{file.segment}:{file.size_bytes}" for file in session_files)
         mark = hashlib.sha256("|".join(parts).encode()).hexdigest()
-        found[session] = f"{PIPELINE_VERSION}:{mark}"
-    return found
+        marks[session] = f"{PIPELINE_VERSION}:{mark}"
+    return marks
 
 
-def is_of_now(fingerprint: str) -> bool:
-    """Return whether silver tables were made as this version makes them."""
+def is_current(fingerprint: str) -> bool:
+    """Return whether silver tables were made by the current pipeline version."""
     return fingerprint.startswith(f"{PIPELINE_VERSION}:")
 
 
 def current_segments(files: list[SegmentFile]) -> list[SegmentFile]:
-    """Return files without plain segments that are sealed too: a crash came in between."""
+    """Return the files without open segments that also exist sealed, as after a crash."""
     sealed = {(file.session, file.segment) for file in files if file.segment.endswith(".gz")}
     return [file for file in files if (file.session, f"{file.segment}.gz") not in sealed]

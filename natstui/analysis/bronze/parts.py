@@ -1,9 +1,9 @@
-"""Which sessions are read, and what lies together: a file for each of many small ones is dear.
+"""Plan of the sessions to read, and of the parts in which small sessions share files.
 
-A part of a table is one session, or small ones that were read by one run. It is written whole and
-dropped whole, so that whatever kills a run leaves nothing that another would take for complete.
-When one session of a part changes, all of the part are read again; the one that has changed is a
-part of its own from then on: it is being recorded.
+A part of a table is one session, or several small ones read by one run. It is written completely
+and dropped completely, so that a killed run leaves no part that looks complete. If a session of a
+part changes, all sessions of the part are read again; the changed one is being recorded, and gets
+a part of its own.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 from natstui.analysis.bronze.files import SegmentFile, fingerprints
 
 SMALL_BYTES = 256 * 1024
-"""Sessions up to this size may lie together."""
+"""Maximum size of a session that may share a part."""
 MOST_ALONE_COUNT = 50
-"""When so many small sessions lie alone, they are read again to lie together."""
+"""Number of small sessions with own parts from which they are read again into one part."""
 
 
-class Kept(NamedTuple):
-    """What is known of a session whose tables are complete."""
+class CompleteSession(NamedTuple):
+    """The part and the fingerprint of a session whose tables are complete."""
 
     fingerprint: str
     part: str
@@ -30,42 +30,56 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run reads."""
+    """The sessions that a run reads, and the parts of all sessions."""
 
     new: dict[str, str]
-    """The sessions that are read, each with its fingerprint."""
+    """Session to read → its fingerprint."""
     parts: dict[str, str]
-    """In which part the rows of every session are, or go."""
+    """Session → part in which its rows are, or will be written."""
     stay: set[str]
-    """The parts that stay."""
+    """The parts that are kept."""
 
 
-def planned(
+def plan_sessions(
     files: list[SegmentFile],
-    kept: dict[str, Kept],
+    complete: dict[str, CompleteSession],
     part_of_many: Callable[[int], str],
 ) -> Plan:
-    """Return what to read of sessions with these files.
+    """Return the plan for sessions with these files.
 
-    `part_of_many` names a part for so many sessions.
+    `part_of_many` returns the name of a part for a number of sessions.
     """
     marks = fingerprints(files)
-    changed = {one for one, mark in marks.items() if one in kept and kept[one].fingerprint != mark}
-    fresh = {one for one in marks if one not in kept}
+    changed = {
+        session
+        for session, mark in marks.items()
+        if session in complete and complete[session].fingerprint != mark
+    }
+    unread = {session for session in marks if session not in complete}
     small = _small(files)
-    alone = {one for one in small - changed - fresh if kept[one].part == one}
-    if fresh and len(alone) >= MOST_ALONE_COUNT:
-        fresh |= alone
-    gone = {kept[one].part for one in changed | fresh if one in kept}
+    with_own_part = {
+        session for session in small - changed - unread if complete[session].part == session
+    }
+    if unread and len(with_own_part) >= MOST_ALONE_COUNT:
+        unread |= with_own_part
+    dropped_parts = {complete[session].part for session in changed | unread if session in complete}
     # Sessions that are not asked for are read again when they are.
-    fresh |= {one for one in marks.keys() - changed if one in kept and kept[one].part in gone}
-    together = sorted(fresh & small)
-    parts = {one: one for one in changed | fresh}
+    unread |= {
+        session
+        for session in marks.keys() - changed
+        if session in complete and complete[session].part in dropped_parts
+    }
+    together = sorted(unread & small)
+    parts = {session: session for session in changed | unread}
     if len(together) > 1:
         parts |= dict.fromkeys(together, part_of_many(len(together)))
-    new = {one: marks[one] for one in sorted(parts)}
-    stay = {one: of.part for one, of in kept.items() if of.part not in gone}
-    return Plan(new, stay | parts, set(stay.values()))
+    new = {session: marks[session] for session in sorted(parts)}
+    kept_part_of = {
+        session: complete_session.part
+        for session, complete_session in complete.items()
+        if complete_session.part not in dropped_parts
+    }
+    return Plan(new, kept_part_of | parts, set(kept_part_of.values()))
 
 
 def _small(files: list[SegmentFile]) -> set[str]:

@@ -1,8 +1,8 @@
-"""Which lines are no records: judged by the dataclasses of the model, as every reader does it.
+"""Validation of lines by the dataclasses of the model, with the result of the other readers.
 
-The other readers (`natstui.lines`) decode a line into its dataclass and refuse it when that
-fails. Here the same types become a schema for Spark, and the same refusals a condition, so that
-an analysis leaves out the lines that `natstui sessions verify` reports, and no others.
+The other readers (`natstui.lines`) decode a line into its dataclass and refuse it if that fails.
+Here the same types become a schema for Spark, and the same refusals a condition, so that an
+analysis leaves out exactly the lines that `natstui sessions verify` reports.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ OPTIONS = {
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
 }
-"""For reading a line: what is no JSON, or of another type, is noted and no error."""
+"""Options for reading a line: invalid JSON and other types are marked, and raise no error."""
 
 _TABLES = (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 POLL = kind_of(Snapshot)
-"""Kind of the lines that hold a poll."""
+"""Kind of the lines with a poll."""
 _HUGE = r'"\d{19,}"(?!:)|(?<=[:,\[])(?:9[2-9]\d{17}|\d{20,})(?=[,\]}])'
-"""Numbers beyond 64 signed bits: text as natstui writes them, and bare as others do; no keys."""
+"""Pattern of numbers beyond signed 64 bits: as text, written by natstui, or bare; not in keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Keyframe:
-    """What an analysis reads of a keyframe; the rest of it has to be JSON."""
+    """The fields of a keyframe that an analysis reads; the others must only be valid JSON."""
 
     at_us: int
     configured: Configured
@@ -65,59 +65,61 @@ class _Keyframe:
 class _Field:
     name: str
     type: Any
-    """Without None."""
+    """Its type without None."""
     required: bool
 
 
 @cache
 def _fields(cls: type) -> tuple[_Field, ...]:
-    """Return the fields whose type Spark can hold; of the others only the JSON is checked."""
+    """Return the fields with a Spark type; of the others only the JSON is checked."""
     hints = typing.get_type_hints(cls)
-    found = []
+    fields_ = []
     for field in fields(cls):
-        kept, optional = without_none(hints[field.name])
+        hint, optional = without_none(hints[field.name])
         has_default = field.default is not MISSING or field.default_factory is not MISSING
-        if ddl_type(kept) is not None:
-            found.append(_Field(field.name, kept, not optional and not has_default))
-    return tuple(found)
+        if ddl_type(hint) is not None:
+            fields_.append(_Field(field.name, hint, not optional and not has_default))
+    return tuple(fields_)
 
 
-def _broken(value: Column, hint: Any, *, required: bool = True) -> Column | None:
-    """Return whether a value is none of this type; None when it always is."""
-    conditions = list(_broken_inside(value, hint))
+def _is_invalid(value: Column, hint: Any, *, required: bool = True) -> Column | None:
+    """Return whether a value has not this type; None if it always has."""
+    conditions = list(_invalid_conditions(value, hint))
     inside = _any(iter(conditions)) if conditions else None
     if required:
         return value.isNull() if inside is None else value.isNull() | inside
     return None if inside is None else value.isNotNull() & inside
 
 
-def _broken_inside(value: Column, hint: Any) -> Iterator[Column]:
-    """Yield the conditions under which a value that is there is none of this type."""
+def _invalid_conditions(value: Column, hint: Any) -> Iterator[Column]:
+    """Yield the conditions under which a present value has not this type."""
     origin = typing.get_origin(hint)
     if origin is typing.Literal:
         yield ~value.isin(*typing.get_args(hint))
     elif origin is tuple:
-        kept, optional = without_none(item_of(hint))
+        item_hint, optional = without_none(item_of(hint))
         if Ellipsis not in typing.get_args(hint):
             yield F.size(value) != len(typing.get_args(hint))
-        if not optional or not is_scalar(kept):
-            yield F.exists(value, lambda item: _broken_item(item, kept, optional=optional))
+        if not optional or not is_scalar(item_hint):
+            yield F.exists(
+                value, lambda item: _is_invalid_item(item, item_hint, optional=optional)
+            )
     elif isinstance(hint, type) and is_dataclass(hint):
-        yield from _broken_struct(value, hint)
+        yield from _invalid_fields(value, hint)
 
 
-def _broken_item(item: Column, hint: Any, *, optional: bool) -> Column:
-    broken = _broken(item, hint, required=not optional)
+def _is_invalid_item(item: Column, hint: Any, *, optional: bool) -> Column:
+    broken = _is_invalid(item, hint, required=not optional)
     return F.lit(False) if broken is None else broken
 
 
-def _broken_struct(value: Column, cls: type, without: tuple[str, ...] = ()) -> Iterator[Column]:
+def _invalid_fields(value: Column, cls: type, without: tuple[str, ...] = ()) -> Iterator[Column]:
     if cls in _TABLES:
-        yield from _broken_columns(value, cls)
+        yield from _invalid_columns(value, cls)
         return
-    for each in _fields(cls):
-        if each.name not in without:
-            broken = _broken(value[each.name], each.type, required=each.required)
+    for field in _fields(cls):
+        if field.name not in without:
+            broken = _is_invalid(value[field.name], field.type, required=field.required)
             if broken is not None:
                 yield broken
     if cls is LatencyCounts:
@@ -125,19 +127,19 @@ def _broken_struct(value: Column, cls: type, without: tuple[str, ...] = ()) -> I
         yield F.exists(value["buckets"], lambda bucket: (bucket < 0) | (bucket >= BUCKETS_COUNT))
 
 
-def _broken_columns(table: Column, cls: type) -> Iterator[Column]:
+def _invalid_columns(table: Column, cls: type) -> Iterator[Column]:
     """Yield the conditions under which columns are missing, differ in length, or have nulls."""
     length = F.coalesce(F.size(table["name"]), F.lit(0))
     never_null: dict[Any, list[Column]] = {}
-    for each in _fields(cls):
-        values, is_later = table[each.name], each.name in _later(cls)
+    for field in _fields(cls):
+        values, is_later = table[field.name], field.name in _optional_columns(cls)
         yield ~_fits(values, length, later=is_later)
-        item, optional = without_none(item_of(each.type))
+        item, optional = without_none(item_of(field.type))
         if typing.get_origin(item) is tuple:
-            yield values.isNotNull() & _broken_lists(F.flatten(values), item_of(item))
+            yield values.isNotNull() & _has_invalid_lists(F.flatten(values), item_of(item))
         elif not is_scalar(item):
             yield from (
-                values.isNotNull() & broken for broken in _broken_inside(values, each.type)
+                values.isNotNull() & broken for broken in _invalid_conditions(values, field.type)
             )
         elif not optional:
             absent = F.array().cast(f"array<{ddl_type(item)}>")
@@ -147,20 +149,20 @@ def _broken_columns(table: Column, cls: type) -> Iterator[Column]:
         yield _has_null(F.concat(*columns), item)
 
 
-def _broken_lists(rows: Column, cls: type) -> Column:
-    """Return whether lists, flattened, have a row that is none of a class; or one is null."""
-    return rows.isNull() | F.exists(rows, lambda row: _broken_item(row, cls, optional=False))
+def _has_invalid_lists(rows: Column, cls: type) -> Column:
+    """Return whether flattened lists are null or have a row that is no `cls`."""
+    return rows.isNull() | F.exists(rows, lambda row: _is_invalid_item(row, cls, optional=False))
 
 
 def _has_null(values: Column, item: Any) -> Column:
-    """Return whether an array has a null; without a lambda, which takes its time per value.
+    """Return whether an array has a null, without a lambda, which would be slow.
 
-    Whether an array with a null contains what it does not contain is unknown to Spark.
+    Spark returns null for `array_contains` of a missing value in an array with a null.
     """
     if item is bool:
         values, item = values.cast("array<bigint>"), int
-    never = {int: -(2**63), float: float("-inf"), str: "\ufffe\uffff"}
-    return F.array_contains(values, F.lit(never[item])).isNull()
+    missing_value = {int: -(2**63), float: float("-inf"), str: "\ufffe\uffff"}
+    return F.array_contains(values, F.lit(missing_value[item])).isNull()
 
 
 def _fits(column: Column, length: Column, *, later: bool) -> Column:
@@ -169,24 +171,26 @@ def _fits(column: Column, length: Column, *, later: bool) -> Column:
     return (size == length) | ~(size > 0) | size.isNull() if later else size.eqNullSafe(length)
 
 
-def _later(cls: type) -> set[str]:
-    """Return the columns that may be absent; not the differences, which refer to each other."""
+def _optional_columns(cls: type) -> set[str]:
+    """Return the columns that may be absent; not those of differences, which need each other."""
     return {*later_columns(cls)} - {*PACKED_AS.values()}
 
 
 def record(value: Column, cls: type, line_number: Column) -> Column:
-    """Return a line as a struct of the fields of its class; null for a bad line.
+    """Return a line as a struct of the fields of its class; null for an invalid line.
 
-    `line_number` is the number at its end: what begins as another line than it ends is two lines
-    without what was between them.
+    `line_number` is the number at its end: if the beginning has another number, the line consists
+    of two lines with a hole between them.
     """
     ddl = _with_number(ddl_fields(cls))
 
     def sound(line: Column) -> Column:
-        return _is_sound(line, line_number) & ~_any(_broken_struct(line, cls))
+        return _is_sound(line, line_number) & ~_any(_invalid_fields(line, cls))
 
     # In an array, because a lambda is given the parsed line, and a condition would parse again.
-    parsed = F.transform(F.array(F.from_json(value, ddl, OPTIONS)), partial(_repaired, value, ddl))
+    parsed = F.transform(
+        F.array(F.from_json(value, ddl, OPTIONS)), partial(_repair_numbers, value, ddl)
+    )
     return F.get(F.filter(parsed, sound), F.lit(0))
 
 
@@ -194,10 +198,10 @@ def _with_number(fields: str) -> str:
     return f"struct<{fields},`line`:int,`{CORRUPT}`:string>"
 
 
-def _repaired(value: Column, ddl: str, line: Column) -> Column:
-    """Return a line; parsed again where numbers in it are beyond 64 signed bits."""
+def _repair_numbers(value: Column, ddl: str, line: Column) -> Column:
+    """Return a parsed line, parsed again if it has numbers beyond signed 64 bits."""
     huge = line[CORRUPT].isNotNull() & is_huge(value)
-    return F.when(huge, F.from_json(clamped(value), ddl, OPTIONS)).otherwise(line)
+    return F.when(huge, F.from_json(clamp_numbers(value), ddl, OPTIONS)).otherwise(line)
 
 
 def _is_sound(line: Column, line_number: Column) -> Column:
@@ -205,51 +209,52 @@ def _is_sound(line: Column, line_number: Column) -> Column:
 
 
 def with_polls(lines: DataFrame) -> DataFrame:
-    """Return lines with `snapshot`, a poll as a struct; null for a bad line, and for others.
+    """Return lines with the column `snapshot`: a poll as a struct, null for other lines.
 
-    Column by column, not in a lambda: Spark compiles such a step, and parses each poll once.
+    It is built column by column, not in a lambda: Spark compiles these steps, and parses each poll
+    once.
     """
     ddl, value = _with_number(poll_fields()), F.col("value")
     is_poll = F.col("whole") & (F.col("kind") == POLL)
     rows = lines.withColumn(POLL, F.when(is_poll, F.from_json(value, ddl, OPTIONS)))
-    rows = rows.withColumn(POLL, _repaired(value, ddl, F.col(POLL)))
+    rows = rows.withColumn(POLL, _repair_numbers(value, ddl, F.col(POLL)))
     poll = F.col(POLL)
-    is_broken = _any(_broken_poll(poll))
+    is_broken = _any(_invalid_poll(poll))
     sound = _is_sound(poll, F.col("line_number")) & ~is_broken
     return rows.withColumn(POLL, F.when(sound, poll))
 
 
-def _broken_poll(poll: Column) -> Iterator[Column]:
-    yield from _broken_struct(poll, Snapshot, ("streams", "consumers"))
+def _invalid_poll(poll: Column) -> Iterator[Column]:
+    yield from _invalid_fields(poll, Snapshot, ("streams", "consumers"))
     streams, consumers = poll["streams"], poll["consumers"]
     yield streams.isNull() | consumers.isNull()
-    yield from _broken_struct(streams, StreamColumns)
-    as_differences = _any(_broken_struct(consumers, ConsumersAsDifferences))
-    as_they_are = _any(_broken_struct(consumers, ConsumerColumns))
+    yield from _invalid_fields(streams, StreamColumns)
+    as_differences = _any(_invalid_fields(consumers, ConsumersAsDifferences))
+    as_they_are = _any(_invalid_fields(consumers, ConsumerColumns))
     yield F.when(is_packed(consumers), as_differences).otherwise(as_they_are)
 
 
 def is_packed(consumers: Column) -> Column:
-    """Return whether five columns of a poll hold differences; one stands for all five."""
+    """Return whether the five columns of a poll are differences, by one of them."""
     return consumers[PACKED_AS["ack_floor_stream_seq"]].isNotNull()
 
 
 def _any(conditions: Iterator[Column]) -> Column:
-    return reduce(lambda left, right: left | right, conditions)
+    return reduce(lambda first, second: first | second, conditions)
 
 
-def clamped(value: Column) -> Column:
-    """Return a line in which numbers beyond 64 signed bits are the largest one."""
+def clamp_numbers(value: Column) -> Column:
+    """Return a line with numbers beyond signed 64 bits replaced by the largest number."""
     return F.regexp_replace(value, _HUGE, str(2**63 - 1))
 
 
 def is_huge(value: Column) -> Column:
-    """Return whether a line may have numbers beyond 64 signed bits."""
+    """Return whether a line may have numbers beyond signed 64 bits."""
     return value.rlike(_HUGE)
 
 
 def class_of(kind: str) -> type:
-    """Return what a line of a kind is read as."""
+    """Return the dataclass of a kind of line."""
     return _CLASSES.get(kind, _Keyframe)
 
 

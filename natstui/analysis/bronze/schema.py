@@ -1,7 +1,7 @@
-"""The types of the model as types of Spark: what a line of a recording is read with.
+"""The types of the model as Spark types, for reading the lines of a recording.
 
-A type ending in `?` may be null (unknown). Everything else must be there: Spark does not notice
-a renamed field, so `natstui.analysis.bronze.records` checks each one while reading.
+A type ending in `?` may be null (unknown). All others must be present: Spark does not notice a
+renamed field, so `natstui.analysis.bronze.records` checks each field while reading.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.record import NEVER_RECORDED, Record, kind_of
 
 SCHEMA_VERSIONS = (1, 2, 3)
-"""The versions of a recording that can be read."""
+"""The schema versions of recordings that can be read."""
 
 Fields = dict[str, str]
 
@@ -25,27 +25,27 @@ _SCALARS = {int: "bigint", float: "double", str: "string", bool: "boolean"}
 
 
 def without_none(hint: Any) -> tuple[Any, bool]:
-    """Return a type without None, and whether None was part of it; object for other unions."""
+    """Return a type without None, and whether it included None; object for other unions."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
         return hint, False
     parts = typing.get_args(hint)
-    kept = [part for part in parts if part is not type(None)]
-    return (kept[0] if len(kept) == 1 else object), len(kept) < len(parts)
+    other_types = [part for part in parts if part is not type(None)]
+    return (other_types[0] if len(other_types) == 1 else object), len(other_types) < len(parts)
 
 
 def item_of(hint: Any) -> Any:
-    """Return the type of the items of a tuple; object where they differ."""
+    """Return the type of the items of a tuple; object if they differ."""
     items = {part for part in typing.get_args(hint) if part is not Ellipsis}
     return items.pop() if len(items) == 1 else object
 
 
 def is_scalar(hint: Any) -> bool:
-    """Tell whether a type is a number, a text or a truth value."""
+    """Return whether a type is a number, a text or a boolean."""
     return hint in _SCALARS
 
 
 def ddl_type(hint: Any) -> str | None:
-    """Return a type, which is not None, as DDL; None for what Spark has no type for."""
+    """Return a type as DDL; None without a Spark type."""
     if hint in _SCALARS:
         return _SCALARS[hint]
     origin = typing.get_origin(hint)
@@ -64,22 +64,22 @@ def ddl_type(hint: Any) -> str | None:
 
 @cache
 def ddl_fields(cls: type, without: tuple[str, ...] = ()) -> str:
-    """Return the fields of a dataclass as DDL, but for those that Spark has no type for."""
+    """Return the fields of a dataclass that have a Spark type, as DDL."""
     hints = typing.get_type_hints(cls)
-    kept = {each.name: ddl_type(without_none(hints[each.name])[0]) for each in fields(cls)}
-    return ",".join(f"`{n}`:{text}" for n, text in kept.items() if text and n not in without)
+    types = {field.name: ddl_type(without_none(hints[field.name])[0]) for field in fields(cls)}
+    return ",".join(f"`{n}`:{text}" for n, text in types.items() if text and n not in without)
 
 
 def columns_of(cls: type) -> Fields:
-    """Return the type of one value of each column of a table of the model."""
-    found: Fields = {}
+    """Return column → Spark type of its values, for a table of the model."""
+    types: Fields = {}
     for name, hint in typing.get_type_hints(cls).items():
-        kept, optional = without_none(item_of(hint))
-        text = ddl_type(kept)
+        item_hint, optional = without_none(item_of(hint))
+        text = ddl_type(item_hint)
         if text is None:
             raise TypeError(f"Spark has no type for the column {cls.__name__}.{name}")
-        found[name] = f"{text}?" if optional else text
-    return found
+        types[name] = f"{text}?" if optional else text
+    return types
 
 
 STREAM_COLUMNS = columns_of(StreamColumns)
@@ -91,31 +91,31 @@ PACKED_CONSUMER_COLUMNS: Fields = {
     for name, text in columns_of(ConsumersAsDifferences).items()
     if name in DIFFERENCES.values()
 }
-"""Differences, in version 2, that stand in the place of `PACKED_AS`."""
+"""Columns of differences that replace those of `PACKED_AS` since version 2."""
 
 KINDS = (
     *(kind_of(cls) for cls in typing.get_args(Record) if cls not in NEVER_RECORDED),
     "keyframe",
 )
-"""Every kind a line may have; lines of other kinds are counted and left out.
+"""The known kinds of lines; lines of other kinds are counted and left out.
 
-A keyframe repeats what was known when a segment began: it is no news. Only the configurations
-in that of the first segment are read.
+A keyframe repeats the state at the start of a segment. Only the configurations in the keyframe of
+the first segment are read.
 """
 
 
 def spark_type(type_text: str) -> str:
-    """Return the Spark type without the mark for "may be null"."""
+    """Return a type without the mark for "may be null"."""
     return type_text.removesuffix("?")
 
 
 def columns(fields: Fields) -> str:
-    """Return one array per field as DDL: how a snapshot keeps its rows."""
+    """Return one array per field as DDL, as in a snapshot."""
     return "struct<" + ",".join(f"`{n}`:array<{spark_type(t)}>" for n, t in fields.items()) + ">"
 
 
 def poll_fields() -> str:
-    """Return the fields of a poll as DDL, with its columns as they are or as differences."""
+    """Return the fields of a poll as DDL, with plain columns and those of differences."""
     about = ddl_fields(Snapshot, ("streams", "consumers"))
     consumers = columns(CONSUMER_COLUMNS | PACKED_CONSUMER_COLUMNS)
     return f"{about},`streams`:{columns(STREAM_COLUMNS)},`consumers`:{consumers}"

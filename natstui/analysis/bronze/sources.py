@@ -1,4 +1,4 @@
-"""Find the sessions of a run by path, glob or URL, and check their headers."""
+"""Finds the sessions of a run by path, glob or URL, and checks their headers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.schema import SCHEMA_VERSIONS
-from natstui.analysis.folders import glob_escaped, unescaped
+from natstui.analysis.folders import escape_glob, unescape_glob
 from natstui.errors import AnalysisError
 
 SHOWN_OF_HEADER = (
     "cluster", "target", "account", "server_name", "server_version", "natstui_version",
     "interval_s", "payloads", "redacted", "dropped",
 )  # fmt: skip
-"""Fields of session.json that a report shows."""
+"""Fields of session.json that are shown in a report."""
 _HERE = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
 _GENERATED = re.compile(r"N[A-Z2-7]{55}")
-"""The name of a server that was given none: it has another one after each start."""
+"""Pattern of a generated server name, which differs after each start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +34,34 @@ class Source:
     """One recorded session."""
 
     session: str
-    """Name of its folder: the key of every table."""
+    """Name of its folder, the key in every table."""
     folder: str
-    """URL, glob characters escaped."""
+    """URL of its folder, glob characters escaped."""
     server: str
-    """The cluster that was recorded, or the server without one; empty when it is not known."""
+    """Name of the recorded cluster, or of a server without one; empty if unknown."""
     header: dict[str, Any] = field(default_factory=dict, compare=False)
-    """What its session.json says of the recording: `SHOWN_OF_HEADER`, as far as it does."""
+    """The fields `SHOWN_OF_HEADER` of its session.json that are present."""
 
     @property
     def system(self) -> tuple[str, str]:
-        """The server or cluster, and the account: what sessions of the same can be compared by."""
+        """Return cluster or server and account: sessions are compared within the same system."""
         named = "" if _GENERATED.fullmatch(self.server) else self.server
         return named or str(self.header.get("target", "")), str(self.header.get("account", ""))
 
     @property
     def path(self) -> Path | None:
-        """Where it is on this machine; None where it is not."""
-        here = _HERE.fullmatch(self.folder)
-        return Path(unescaped(here[1])) if here else None
+        """Return its local path; None for a remote folder."""
+        match = _HERE.fullmatch(self.folder)
+        return Path(unescape_glob(match[1])) if match else None
 
 
 def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
-    """Return the sessions that patterns name; raise AnalysisError when there are none.
+    """Return the sessions that match patterns; raises AnalysisError without any.
 
-    A pattern is a session folder or a glob of them, as a path or a URL Hadoop can read.
+    A pattern is a session folder or a glob of folders, as a path or as a URL for Hadoop.
     """
-    found = (header for pattern in patterns for header in _headers(spark, pattern.rstrip("/")))
-    sources = {_source(folder, text) for folder, text in found}
+    headers = (header for pattern in patterns for header in _headers(spark, pattern.rstrip("/")))
+    sources = {_source(folder, text) for folder, text in headers}
     if not sources:
         raise AnalysisError(f"no recorded session matches {', '.join(patterns)}")
     by_name: dict[str, Source] = {}
@@ -76,7 +76,7 @@ def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
 
 
 def _headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders that a pattern names, as URLs, each with the text of its header."""
+    """Yield the URLs of matching folders, each with the text of its header."""
     if pattern.startswith("/") and reads_here(spark):
         # A query of Spark takes longer than to read all of them.
         for path in map(Path, glob.glob(f"{_as_glob(pattern)}/session.json")):
@@ -94,13 +94,13 @@ def _headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def reads_here(spark: SparkSession) -> bool:
-    """Return whether Spark's own program sees the files of this one: a Connect server may not."""
+    """Return whether Spark can read local files of this machine; a Connect server may not."""
     return getattr(spark, "_jsc", None) is not None
 
 
 def _as_glob(pattern: str) -> str:
-    """Return a glob of Hadoop's as one of Python's, where no braces are chosen from."""
-    return re.sub(r"\\(.)", lambda found: glob.escape(found[1]), pattern)
+    """Return a Hadoop glob as a Python glob, which has no alternatives in braces."""
+    return re.sub(r"\\(.)", lambda match: glob.escape(match[1]), pattern)
 
 
 def _source(folder: str, header_text: str) -> Source:
@@ -111,11 +111,11 @@ def _source(folder: str, header_text: str) -> Source:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise AnalysisError(f"{folder}/session.json is not the header of a session") from error
     if version not in SCHEMA_VERSIONS:
-        known = ", ".join(map(str, SCHEMA_VERSIONS))
+        versions_text = ", ".join(map(str, SCHEMA_VERSIONS))
         raise AnalysisError(
-            f"session {session} has schema version {version}; this natstui reads {known}"
+            f"session {session} has schema version {version}; this natstui reads {versions_text}"
         )
     server = header.get("cluster") or header.get("server_name")
     shown = {name: header[name] for name in SHOWN_OF_HEADER if header.get(name) is not None}
-    known = server if isinstance(server, str) else ""
-    return Source(session, glob_escaped(folder), known, shown)
+    server_text = server if isinstance(server, str) else ""
+    return Source(session, escape_glob(folder), server_text, shown)

@@ -1,4 +1,4 @@
-"""Gold: every answer, one file each with its tables, queries, findings and place in the report.
+"""Gold: the answers; a file each has tables, queries, findings and the place in the report.
 
-`answers` lists them, `build` computes them; `answer` says what an answer consists of.
+`build` finds and computes the answers; `answer` has their type.
 """

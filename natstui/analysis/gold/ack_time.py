@@ -1,4 +1,4 @@
-"""Answer: how long acknowledgements took, of those that the server sampled."""
+"""Answer: the times from delivery to ack of the acks sampled by the server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer
-from natstui.analysis.gold.bench import merged
+from natstui.analysis.gold.bench import merge_histograms
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import ACK_TIME as SILVER
@@ -33,8 +33,8 @@ ACK_TIME = Table(
 
 
 def ack_time(silver: Silver) -> DataFrame:
-    """Return `ack_time_summary`: one row per name of a consumer, from its sampled acks."""
-    times = merged(silver.ack_time.where(F.col("latencies_count") > 0), _NAMES)
+    """Return `ack_time_summary`: one row per consumer name, from its sampled acks."""
+    times = merge_histograms(silver.ack_time.where(F.col("latencies_count") > 0), _NAMES)
     counts = silver.ack_time.groupBy(*_NAMES).agg(
         *(F.sum(name).alias(name) for name in ("repeated_count", "left_out_count"))
     )
@@ -46,7 +46,7 @@ PLACE = 110
 ANSWERS = (
     Answer(
         ACK_TIME,
-        lambda given: ack_time(given.silver),
+        lambda inputs: ack_time(inputs.silver),
         section=Section(
             "Time to acknowledge",
             ("session", "stream", "consumer", "samples_count",

@@ -1,4 +1,4 @@
-"""What an answer consists of: table, rows, findings, and its place in a report."""
+"""The type of an answer: table, rows, findings, and its place in a report."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import Table
 
 RECORDING = "recording"
-"""Kind of a finding about the recording itself: what it says bears on all the others."""
+"""Kind of a finding about the recording itself, which affects all other findings."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What an answer is computed from."""
+class AnswerInputs:
+    """The inputs of the computation of an answer."""
 
     systems: Mapping[str, tuple[str, str]]
-    """The server and the account of each session."""
+    """Session → its server and account."""
     silver: Silver
     thresholds: Thresholds
     gold: Callable[[str], DataFrame]
-    """The rows of a finished answer, by the name of its table."""
+    """Returns the rows of a finished answer, by the name of its table."""
     is_empty: Callable[[str], bool]
-    """Whether a finished answer is known to have none, by the name of its table."""
+    """Returns whether a finished answer is known to have no rows, by the name of its table."""
     known_rows: Callable[[Table, Sequence[tuple[Any, ...]]], DataFrame]
-    """Rows that are known in the driver, as a table."""
+    """Returns rows of the driver as a DataFrame with the columns of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One table of the gold layer, whole."""
+    """A table of the gold layer, with its computation and its place in a report."""
 
     table: Table
-    rows: Callable[[Given], DataFrame]
+    rows: Callable[[AnswerInputs], DataFrame]
     needs: tuple[str, ...] = ()
-    """Tables that must be finished first, because this one reads their rows."""
+    """Names of the tables whose rows this answer reads."""
     made_of: tuple[Table, ...] = ()
-    """Tables of which one must have rows: without any there is no row, and nothing to plan."""
+    """Tables from which its rows are made: if all are empty, it is not computed."""
     findings: tuple[Callable[[DataFrame], DataFrame], ...] = ()
-    """Each returns what is worth looking at in the rows of this table."""
+    """Functions that return the findings in the rows of this table."""
     section: Section | None = None
-    """Its place in a report; None for a table that only notebooks read."""
+    """Its section in a report; None for a table that only notebooks read."""
     sorted_by: tuple[str, ...] = ()
-    """Columns that sort the rows of a result; `-` in front sorts the largest first."""
+    """Columns by which the rows of a result are sorted; `-` before a name: largest first."""
     most_rows_count: int | None = None
-    """A result holds at most so many rows of it."""
+    """Maximum of its rows in a result; None: the default of results."""
     least_rows_count: int = 0
-    """A result holds at least so many rows of it, where there are so many."""
+    """Rows that a result must include, even with a smaller limit."""
 
 
 def finding(
@@ -61,17 +61,17 @@ def finding(
     kind: str,
     subject: Column,
     weight: Column,
-    words: tuple[Column, Column],
+    texts: tuple[Column, Column],
     cause: Column | None = None,
 ) -> DataFrame:
-    """Return one finding per row; `words` are the sentence and its evidence.
+    """Return one finding per row; `texts` are the sentence and its evidence.
 
-    Those of the same kind, subject and cause are told as one.
+    Findings of the same kind, subject and cause are reported as one.
     """
-    sentence, evidence = words
-    nothing = F.lit(None).cast("bigint")
-    start = F.col("start_at_us") if "start_at_us" in rows.columns else nothing
-    end = F.col("end_at_us") if "end_at_us" in rows.columns else nothing
+    sentence, evidence = texts
+    null = F.lit(None).cast("bigint")
+    start = F.col("start_at_us") if "start_at_us" in rows.columns else null
+    end = F.col("end_at_us") if "end_at_us" in rows.columns else null
     return rows.select(
         F.col("session").alias("session"),
         F.lit(kind).alias("kind"),
@@ -86,18 +86,18 @@ def finding(
 
 
 def consumer_text() -> Column:
-    """Return `stream > consumer`."""
+    """Return the text `stream > consumer` of a row."""
     return F.concat_ws(" > ", "stream", "consumer")
 
 
 def counted(count: Column, noun: str, plural: str = "") -> Column:
-    """Return `1 line`, `3 lines`."""
-    many = F.lit(f" {plural or noun + 's'}")
-    return F.concat(count.cast("string"), F.when(count == 1, f" {noun}").otherwise(many))
+    """Return a count with its noun, as `1 line` or `3 lines`."""
+    plural_text = F.lit(f" {plural or noun + 's'}")
+    return F.concat(count.cast("string"), F.when(count == 1, f" {noun}").otherwise(plural_text))
 
 
 def time_text(name: str) -> Column:
-    """Return a time in seconds as text, in the unit that fits it."""
+    """Return the text of a time in seconds, in a fitting unit."""
     time_s = F.col(name)
     return (
         F.when(time_s < 120, F.format_string("%.0f s", time_s))
@@ -105,3 +105,8 @@ def time_text(name: str) -> Column:
         .when(time_s < 172_800, F.format_string("%.1f h", time_s / 3600))
         .otherwise(F.format_string("%.1f days", time_s / 86_400))
     )
+
+
+def moment(name: str) -> Column:
+    """Return the text of a UTC time in the format of `units.moment_text`, without seconds."""
+    return F.date_format(F.timestamp_micros(name), "yyyy-MM-dd HH:mm 'UTC'")

@@ -1,4 +1,4 @@
-"""Answer: how the API of JetStream was used over time, and how often it answered with errors."""
+"""Answer: the requests to the JetStream API over time, and its error replies."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def api_use(silver: Silver, thresholds: Thresholds) -> DataFrame:
 
 
 def since_last_poll(name: str) -> Column:
-    """Return how much a counter of the account grew since the poll before.
+    """Return the growth of a counter of the account since the previous poll.
 
-    One that goes back began again, with the server or with another meta leader.
+    A counter that decreases has restarted from 0, with the server or with another meta leader.
     """
     order = Window.partitionBy("session").orderBy("mono_us")
-    now, before = F.col(name), F.lag(name).over(order)
-    return F.coalesce(F.when(now < before, now).otherwise(now - before), F.lit(0))
+    value, previous = F.col(name), F.lag(name).over(order)
+    return F.coalesce(F.when(value < previous, value).otherwise(value - previous), F.lit(0))
 
 
 PLACE = 125
 ANSWERS = (
     Answer(
         API_USE,
-        lambda given: api_use(given.silver, given.thresholds),
+        lambda inputs: api_use(inputs.silver, inputs.thresholds),
         section=Section(
             "API over time, most errors first",
             ("session", "bucket_at_us", "requests_count", "errors_count", "rtt_median_us"),

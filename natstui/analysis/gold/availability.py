@@ -1,4 +1,4 @@
-"""Answer 5: when polls, the API, leaders or replicas were missing or slow."""
+"""Answer 5: periods in which polls, the API, leaders or replicas were missing or slow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AVAILABILITY = Table(
 )  # fmt: skip
 
 UNREACHABLE_POLLS = 3
-"""Polls that may come between two that tell of the same: each asks only for a part."""
+"""Maximum polls between two with the same unreachable leader: each poll reads only some rows."""
 
 
 def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
@@ -43,7 +43,7 @@ def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
         _clock_steps(silver.poll),
         _unreachable(silver.poll),
         _stretches(silver.event, "unavailable", F.col("kind") == "restored"),
-        _disconnected(silver.event),
+        _connection_gaps(silver.event),
         _slow(silver.poll, thresholds),
         _leader_changes(silver),
         _samples(silver),
@@ -63,26 +63,28 @@ def _row(
     detail: Column,
     consumer: Column | None = None,
 ) -> list[Column]:
-    nothing = F.lit(None)
-    consumer = nothing if consumer is None else consumer
+    null = F.lit(None)
+    consumer = null if consumer is None else consumer
     return [
         F.col("session"),
         (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
         F.col("stream").cast("string").alias("stream"),
         consumer.cast("string").alias("consumer"),
         start.cast("bigint").alias("start_at_us"),
-        (nothing if end is None else end).cast("bigint").alias("end_at_us"),
-        (nothing if value is None else value).cast("double").alias("value"),
+        (null if end is None else end).cast("bigint").alias("end_at_us"),
+        (null if value is None else value).cast("double").alias("value"),
         detail.cast("string").alias("detail"),
     ]
 
 
 def is_gap() -> Column:
-    """Return whether nobody polled before a poll, rather than that it can only not be read."""
-    lost = F.coalesce("lost_before_count", F.lit(0)).cast("double")
+    """Return whether polling stopped before a poll, and the polls are not merely unreadable."""
+    lost_count = F.coalesce("lost_before_count", F.lit(0)).cast("double")
     # So many polls can have been among the records that cannot be read, or half of them.
-    unread = (lost > 0) & (F.col("gap_before_us") <= 2 * (lost + 1) * F.col("interval_us"))
-    return F.col("gap_before_us").isNotNull() & ~unread
+    is_unreadable = (lost_count > 0) & (
+        F.col("gap_before_us") <= 2 * (lost_count + 1) * F.col("interval_us")
+    )
+    return F.col("gap_before_us").isNotNull() & ~is_unreadable
 
 
 def _gaps(poll: DataFrame) -> DataFrame:
@@ -96,28 +98,28 @@ def _gaps(poll: DataFrame) -> DataFrame:
 def _clock_steps(poll: DataFrame) -> DataFrame:
     rows = poll.where(F.col("clock_step_us").isNotNull()).withColumn("stream", F.lit(None))
     step_s = F.col("clock_step_us") / 1e6
-    way = F.when(step_s > 0, "forward").otherwise("back")
-    detail = F.format_string("the clock was set %s by %.1f s", way, F.abs(step_s))
+    direction = F.when(step_s > 0, "forward").otherwise("back")
+    detail = F.format_string("the clock was set %s by %.1f s", direction, F.abs(step_s))
     return rows.select(_row("clock_step", F.col("at_us"), None, step_s, detail))
 
 
 def _unreachable(poll: DataFrame) -> DataFrame:
-    """Return the stretches in which polls told that a leader does not answer the server."""
+    """Return the periods in which a leader did not reply to the server, from polls."""
     order = Window.partitionBy("session").orderBy("mono_us")
     polls = poll.withColumns(
         {"number": F.row_number().over(order), "next_at_us": F.lead("at_us").over(order)}
     )
-    nobody = F.lit(None).cast("string")
-    streams = F.transform("unreachable_streams", lambda name: F.array(name, nobody))
-    both = F.explode(F.concat(streams, "unreachable_consumers")).alias("who")
-    rows = polls.select("session", "number", "at_us", "next_at_us", both)
+    no_consumer = F.lit(None).cast("string")
+    streams = F.transform("unreachable_streams", lambda name: F.array(name, no_consumer))
+    names = F.explode(F.concat(streams, "unreachable_consumers")).alias("who")
+    rows = polls.select("session", "number", "at_us", "next_at_us", names)
     rows = rows.withColumns({"stream": F.get("who", F.lit(0)), "consumer": F.get("who", F.lit(1))})
-    who = ["session", "stream", "consumer"]
-    of_one = Window.partitionBy(*who).orderBy("number")
-    apart = F.col("number") - F.lag("number").over(of_one) > UNREACHABLE_POLLS
-    rows = rows.withColumn("begins", F.coalesce(apart, F.lit(True)).cast("int"))
-    rows = rows.withColumn("run", F.sum("begins").over(of_one))
-    runs = rows.groupBy(*who, "run").agg(
+    keys = ["session", "stream", "consumer"]
+    by_name = Window.partitionBy(*keys).orderBy("number")
+    is_apart = F.col("number") - F.lag("number").over(by_name) > UNREACHABLE_POLLS
+    rows = rows.withColumn("begins", F.coalesce(is_apart, F.lit(True)).cast("int"))
+    rows = rows.withColumn("run", F.sum("begins").over(by_name))
+    runs = rows.groupBy(*keys, "run").agg(
         F.min("at_us").alias("start"),
         F.max(F.coalesce("next_at_us", "at_us")).alias("end"),
     )
@@ -127,85 +129,89 @@ def _unreachable(poll: DataFrame) -> DataFrame:
 
 
 def _stretches(event: DataFrame, kind: str, ends: Column) -> DataFrame:
-    """Return the stretches that begin with events of a kind and end with the next `ends`."""
-    begins = F.col("kind") == kind
-    rows = event.where(begins | ends)
+    """Return the periods that start with an event of a kind and end with the next `ends`."""
+    is_start = F.col("kind") == kind
+    rows = event.where(is_start | ends)
     order = Window.partitionBy("session", "what").orderBy("at_us")
-    after = order.rowsBetween(1, Window.unboundedFollowing)
-    end = F.min(F.when(ends, F.col("at_us"))).over(after)
+    later_rows = order.rowsBetween(1, Window.unboundedFollowing)
+    end = F.min(F.when(ends, F.col("at_us"))).over(later_rows)
     rows = rows.withColumns({"end": end, "was": F.lag("kind").over(order)})
-    first = begins & ~F.coalesce(F.col("was") == kind, F.lit(False))
-    rows = rows.where(first).withColumn("stream", F.lit(None))
+    is_first = is_start & ~F.coalesce(F.col("was") == kind, F.lit(False))
+    rows = rows.where(is_first).withColumn("stream", F.lit(None))
     detail = F.concat_ws(": ", "what", "text")
     return rows.select(_row(kind, F.col("at_us"), F.col("end"), None, detail))
 
 
-def _disconnected(event: DataFrame) -> DataFrame:
-    """Return the stretches without a connection; a link that was closed on purpose is none."""
+def _connection_gaps(event: DataFrame) -> DataFrame:
+    """Return the periods without a connection, except those after a link was closed on purpose."""
     links = event.where((F.col("kind") == "link_changed") & ~F.col("what").eqNullSafe("closed"))
-    up = F.col("state") == "connected"
+    is_connected = F.col("state") == "connected"
     links = links.withColumn("state", F.col("what")).withColumn("what", F.lit("link"))
-    links = links.withColumn("kind", F.when(up, "connected").otherwise("disconnected"))
-    first = links.groupBy("session").agg(F.min("at_us").alias("first_at_us"))
-    links = links.join(F.broadcast(first), "session")
+    links = links.withColumn("kind", F.when(is_connected, "connected").otherwise("disconnected"))
+    first_rows = links.groupBy("session").agg(F.min("at_us").alias("first_at_us"))
+    links = links.join(F.broadcast(first_rows), "session")
     # Before the first connection nothing was lost.
-    links = links.where((F.col("at_us") > F.col("first_at_us")) | up).drop("first_at_us")
-    links = links.where((F.col("state") != "connecting") | up)
+    links = links.where((F.col("at_us") > F.col("first_at_us")) | is_connected).drop("first_at_us")
+    links = links.where((F.col("state") != "connecting") | is_connected)
     return _stretches(links, "disconnected", F.col("kind") == "connected")
 
 
 def _slow(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the buckets whose median round trip stands out from the session's."""
+    """Return the buckets whose median round trip is much longer than that of the session."""
     rows = poll.where(F.col("api_rtt_us").isNotNull())
-    usual = rows.groupBy("session").agg(F.median("api_rtt_us").alias("usual_us"))
+    medians = rows.groupBy("session").agg(F.median("api_rtt_us").alias("usual_us"))
     bucket = bucket_start("at_us", thresholds.bucket_us).alias("start")
     rows = rows.groupBy("session", bucket).agg(F.median("api_rtt_us").alias("median_us"))
-    rows = rows.join(F.broadcast(usual), "session")
-    slow = F.col("median_us") >= thresholds.api_slow_factor_ratio * F.col("usual_us")
-    rows = rows.where(slow).withColumn("stream", F.lit(None))
+    rows = rows.join(F.broadcast(medians), "session")
+    is_slow = F.col("median_us") >= thresholds.api_slow_factor_ratio * F.col("usual_us")
+    rows = rows.where(is_slow).withColumn("stream", F.lit(None))
     end = F.col("start") + thresholds.bucket_us
     detail = F.format_string("usual %.0f µs", F.col("usual_us"))
     return rows.select(_row("api_slow", F.col("start"), end, F.col("median_us"), detail))
 
 
 def _leader_changes(silver: Silver) -> DataFrame:
-    """Return every change of a stream's leader that two samples show.
+    """Return every change of a stream's leader between two samples.
 
-    Without replicas nothing is elected: a server that came back calls itself something else.
+    Streams without replicas have no elections: a restarted server may have another name.
     """
-    before, now = F.col("leader_before"), F.col("leader")
-    other = before.isNotNull() & now.isNotNull() & (before != now)
-    rows = silver.stream_sample.where(other & (F.col("peers_count") > 0))
-    detail = F.concat_ws(" → ", before, now)
+    previous, leader = F.col("leader_before"), F.col("leader")
+    has_changed = previous.isNotNull() & leader.isNotNull() & (previous != leader)
+    rows = silver.stream_sample.where(has_changed & (F.col("peers_count") > 0))
+    detail = F.concat_ws(" → ", previous, leader)
     return rows.select(_row("leader_change", F.col("at_us"), None, None, detail))
 
 
 def _samples(silver: Silver) -> DataFrame:
-    """Return stretches in which a stream had no leader, or a replica was away or far behind."""
-    lags = F.col("peer_lag_msgs") > PEER_LAG_MSGS
-    away = F.col("away_peers_count") > 0
-    absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
-    trouble = F.when(absent, "leader_absent").when(away, "replica_away").when(lags, "replica_lag")
+    """Return the periods in which a stream had no leader, or a replica was away or lagging."""
+    is_lagging = F.col("peer_lag_msgs") > PEER_LAG_MSGS
+    is_away = F.col("away_peers_count") > 0
+    is_absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
+    trouble = (
+        F.when(is_absent, "leader_absent")
+        .when(is_away, "replica_away")
+        .when(is_lagging, "replica_lag")
+    )
     rows = silver.stream_sample.withColumn("trouble", trouble)
     # Only replicated streams can lose a leader or a replica.
     rows = rows.where(F.col("peers_count") > 0)
     order = Window.partitionBy("series_id").orderBy("mono_us")
-    changed = ~F.col("trouble").eqNullSafe(F.lag("trouble").over(order))
-    rows = rows.withColumn("run", F.sum(changed.cast("int")).over(order))
+    has_changed = ~F.col("trouble").eqNullSafe(F.lag("trouble").over(order))
+    rows = rows.withColumn("run", F.sum(has_changed.cast("int")).over(order))
     runs = rows.where(F.col("trouble").isNotNull())
-    found = runs.groupBy("series_id", "session", "stream", "run", "trouble").agg(
+    periods = runs.groupBy("series_id", "session", "stream", "run", "trouble").agg(
         F.min("at_us").alias("start"),
         F.max("at_us").alias("end"),
         F.max("peer_lag_msgs").alias("lag_msgs"),
         F.max("away_peers_count").alias("away_count"),
     )
-    behind = F.concat(F.lit("up to "), counted(F.col("lag_msgs"), "entry", "entries"))
-    away = F.concat(counted(F.col("away_count"), "replica"), F.lit(" not heard of"))
-    detail = F.when(F.col("away_count") > 0, away).when(
-        F.col("lag_msgs") > PEER_LAG_MSGS, F.concat(behind, F.lit(" behind"))
+    lag_text = F.concat(F.lit("up to "), counted(F.col("lag_msgs"), "entry", "entries"))
+    away_text = F.concat(counted(F.col("away_count"), "replica"), F.lit(" not heard of"))
+    detail = F.when(F.col("away_count") > 0, away_text).when(
+        F.col("lag_msgs") > PEER_LAG_MSGS, F.concat(lag_text, F.lit(" behind"))
     )
     entries = F.when(F.col("trouble") == "replica_lag", F.col("lag_msgs"))
-    return found.select(_row(F.col("trouble"), F.col("start"), F.col("end"), entries, detail))
+    return periods.select(_row(F.col("trouble"), F.col("start"), F.col("end"), entries, detail))
 
 
 _WEIGHTS = {
@@ -222,29 +228,31 @@ _WEIGHTS = {
 }
 
 
-def away_or_slow(stretches: DataFrame) -> DataFrame:
-    """Return a finding for each stretch or moment."""
+def availability_findings(stretches: DataFrame) -> DataFrame:
+    """Return a finding for each period or moment."""
     weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
-    long = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
-    known = F.col("duration_s").isNotNull()
-    lasted = F.when(known, F.concat(F.lit(" for "), time_text("duration_s"))).otherwise("")
-    sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), lasted)
+    duration_weight = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
+    has_duration = F.col("duration_s").isNotNull()
+    duration_text = F.when(
+        has_duration, F.concat(F.lit(" for "), time_text("duration_s"))
+    ).otherwise("")
+    sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), duration_text)
     is_step = F.col("kind") == "clock_step"
     evidence = F.when(is_step, "all times are shown as if the clock had not been set").otherwise(
         F.coalesce("detail", F.lit(""))
     )
-    words = (F.when(is_step, F.col("detail")).otherwise(sentence), evidence)
+    texts = (F.when(is_step, F.col("detail")).otherwise(sentence), evidence)
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.lit("monitoring"))
-    weight = weights[F.col("kind")] + long
-    return finding(stretches, "availability", subject, weight, words, F.col("kind"))
+    weight = weights[F.col("kind")] + duration_weight
+    return finding(stretches, "availability", subject, weight, texts, F.col("kind"))
 
 
 PLACE = 120
 ANSWERS = (
     Answer(
         AVAILABILITY,
-        lambda given: availability(given.silver, given.thresholds),
-        findings=(away_or_slow,),
+        lambda inputs: availability(inputs.silver, inputs.thresholds),
+        findings=(availability_findings,),
         section=Section(
             "Availability",
             ("session", "kind", "stream", "consumer", "start_at_us", "duration_s", "detail"),

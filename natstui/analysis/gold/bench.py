@@ -1,4 +1,4 @@
-"""Answer 7: throughput and latency of benchmarks, their messages, and their highest load."""
+"""Answer 7: throughput and latency of benchmarks, their message accounts, and their knee."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES
 
 STEADY_SHARE = 0.9
+_LONGEST_US = 31 * 86_400 * SECOND_US
+"""Maximum length of a run: longer ones are from damaged times, and have a row per second."""
 COUNTERS = {
     "sent": "sent_msgs",
     "acked": "acked_msgs",
@@ -42,7 +44,7 @@ BENCH_STEADY = Table(
 
 
 def slots(silver: Silver) -> DataFrame:
-    """Return counter, slot (second) and messages per run, role and worker, long and thin."""
+    """Return one row per run, role, worker, counter and slot (second), with its messages."""
     pairs = F.array(
         *(
             F.struct(F.lit(name).alias("counter"), F.col(column).alias("msgs"))
@@ -60,19 +62,20 @@ def slots(silver: Silver) -> DataFrame:
 def bench_steady(slotted: DataFrame) -> DataFrame:
     """Return `bench_steady`: one row per run, role and counter, from messages per second."""
     keys = [*RUN_NAMES, "role", "counter"]
-    together = slotted.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
-    together = together.where(F.col("msgs") > 0)
-    usual = together.groupBy(*keys).agg(
+    totals = slotted.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
+    totals = totals.where(F.col("msgs") > 0)
+    medians = totals.groupBy(*keys).agg(
         F.median("msgs").alias("usual"), F.min("slot_at_us").alias("first_at_us")
     )
-    full = together.join(F.broadcast(usual), keys).where(
+    steady_slots = totals.join(F.broadcast(medians), keys).where(
         F.col("msgs") >= STEADY_SHARE * F.col("usual")
     )
-    rows = full.groupBy(*keys).agg(
+    rows = steady_slots.groupBy(*keys).agg(
         F.min("slot_at_us").alias("start_at_us"),
         (F.max("slot_at_us") + 1_000_000).alias("end_at_us"),
         F.min("first_at_us").alias("first_at_us"),
     )
+    rows = rows.where(F.col("end_at_us") - F.col("start_at_us") <= _LONGEST_US)
     return BENCH_STEADY.contract(
         rows.withColumns(
             {
@@ -115,11 +118,11 @@ def bench_throughput(slotted: DataFrame, steady: DataFrame) -> DataFrame:
     A second without a report counts as 0.
     """
     keys = [*RUN_NAMES, "role", "counter"]
-    workers = _padded(slotted, steady, [*keys, "worker_id"])
+    workers = _with_missing_seconds(slotted, steady, [*keys, "worker_id"])
     totals = workers.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
     totals = totals.withColumn("worker_id", F.lit(None).cast("bigint"))
-    both = workers.select(*keys, "worker_id", "slot_at_us", "msgs").unionByName(totals)
-    rows = both.groupBy(*keys, "worker_id").agg(
+    all_rows = workers.select(*keys, "worker_id", "slot_at_us", "msgs").unionByName(totals)
+    rows = all_rows.groupBy(*keys, "worker_id").agg(
         F.count("*").alias("seconds_count"),
         F.sum("msgs").alias("total_msgs"),
         F.avg("msgs").alias("mean_per_s"),
@@ -130,13 +133,13 @@ def bench_throughput(slotted: DataFrame, steady: DataFrame) -> DataFrame:
     return BENCH_THROUGHPUT.contract(_with_fairness(rows, keys))
 
 
-def _padded(slotted: DataFrame, steady: DataFrame, keys: list[str]) -> DataFrame:
-    """Return a row for every second of the steady part and every worker."""
+def _with_missing_seconds(slotted: DataFrame, steady: DataFrame, keys: list[str]) -> DataFrame:
+    """Return one row per worker and second of the steady part, with 0 for missing seconds."""
     seconds = F.sequence(
         F.col("start_at_us"), F.col("end_at_us") - 1_000_000, F.lit(1_000_000).cast("bigint")
     )
-    known = slotted.select(*keys).distinct()
-    grid = known.join(F.broadcast(steady), [k for k in keys if k != "worker_id"])
+    workers = slotted.select(*keys).distinct()
+    grid = workers.join(F.broadcast(steady), [k for k in keys if k != "worker_id"])
     grid = grid.select(*keys, F.explode(seconds).alias("slot_at_us"))
     rows = grid.join(slotted, [*keys, "slot_at_us"], "left")
     return rows.withColumn("msgs", F.coalesce("msgs", F.lit(0)))
@@ -155,8 +158,8 @@ def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
         )
     )
     rows = rows.join(F.broadcast(index), keys, "left")
-    whole = F.col("worker_id").isNull()
-    return rows.withColumn("fairness_ratio", F.when(whole, F.col("fairness")))
+    is_total = F.col("worker_id").isNull()
+    return rows.withColumn("fairness_ratio", F.when(is_total, F.col("fairness")))
 
 
 MEASURED = columns(
@@ -189,11 +192,13 @@ BEFORE_MEASURING = ("starting", "warmup", "ramp")
 def bench_latency_summary(silver: Silver) -> DataFrame:
     """Return `bench_latency_summary`: one row per run and kind of latency."""
     keys = [*RUN_NAMES, "metric", "corrected"]
-    early = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
-    return BENCH_LATENCY_SUMMARY.contract(merged(silver.bench_latency.where(~early), keys))
+    is_before_measuring = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
+    return BENCH_LATENCY_SUMMARY.contract(
+        merge_histograms(silver.bench_latency.where(~is_before_measuring), keys)
+    )
 
 
-def merged(rows: DataFrame, keys: list[str]) -> DataFrame:
+def merge_histograms(rows: DataFrame, keys: list[str]) -> DataFrame:
     """Return count, mean, max and percentiles (µs) of histograms merged by `keys`."""
     buckets = rows.groupBy(*keys, "latency_ns").agg(F.sum("latencies_count").alias("n"))
     total = F.sum("n").over(Window.partitionBy(*keys))
@@ -246,12 +251,14 @@ BENCH_ACCOUNT = Table(
 
 
 def bench_account(silver: Silver) -> DataFrame:
-    """Return `bench_account`: one row per run; `closes` holds the sums to the benchmark's own."""
+    """Return `bench_account`: one row per run; `closes` is whether the benchmark's sums agree."""
     names = [
         "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
         "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",
     ]  # fmt: skip
-    sums = silver.bench_interval.groupBy(*RUN_NAMES).agg(*(F.sum(n).alias(n) for n in names))
+    sums = silver.bench_interval.groupBy(*RUN_NAMES).agg(
+        *(F.sum(name).alias(name) for name in names), F.min(F.least(*names)).alias("least_msgs")
+    )
     results = silver.bench_result.select(
         *RUN_NAMES,
         "title",
@@ -261,23 +268,30 @@ def bench_account(silver: Silver) -> DataFrame:
                                                          "received_msgs")),
     )  # fmt: skip
     rows = sums.join(F.broadcast(results), RUN_NAMES, "left")
-    answered = [F.col(name) for name in names[1:5]]
-    acknowledged = answered[0] + answered[1] + answered[2] + answered[3]
-    left = F.when(acknowledged > 0, F.col("sent_msgs") - acknowledged)
-    agree = [
+    ack_counts = [F.col(name) for name in names[1:5]]
+    answered_msgs = ack_counts[0] + ack_counts[1] + ack_counts[2] + ack_counts[3]
+    unaccounted_msgs = F.when(answered_msgs > 0, F.col("sent_msgs") - answered_msgs)
+    sums_agree = [
         F.col(n) == F.col(f"reported_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")
     ]
+    is_counted = F.col("least_msgs") >= 0
     return BENCH_ACCOUNT.contract(
-        rows.withColumns({"unaccounted_msgs": left, "closes": agree[0] & agree[1] & agree[2]})
+        rows.withColumns(
+            {
+                "unaccounted_msgs": unaccounted_msgs,
+                # No worker counts less than 0: such a report is damaged.
+                "closes": sums_agree[0] & sums_agree[1] & sums_agree[2] & is_counted,
+            }
+        )
     )
 
 
 LEVELS_COUNT = 10
-"""The seconds of a run are sorted into this many levels of load to find its knee."""
+"""Number of load levels into which the seconds of a run are sorted to find its knee."""
 
 
 KNEE_RATIO = 3.0
-"""The knee is the highest load whose p99 is below this many times the lowest p99."""
+"""Maximum ratio of the p99 at the knee to the lowest p99 of a run."""
 
 
 BENCH_KNEE = Table(
@@ -304,58 +318,61 @@ BENCH_KNEE = Table(
 
 
 def bench_knee(silver: Silver, slotted: DataFrame) -> DataFrame:
-    """Return `bench_knee`: one row per run, metric and level of what was sent in a second."""
-    sent = slotted.where(F.col("counter") == "sent").groupBy(*RUN_NAMES, "slot_at_us")
-    load = sent.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
+    """Return `bench_knee`: one row per run, metric and level of messages sent per second."""
+    sent_slots = slotted.where(F.col("counter") == "sent").groupBy(*RUN_NAMES, "slot_at_us")
+    load = sent_slots.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
     order = Window.partitionBy(*RUN_NAMES).orderBy("load", "slot_at_us")
     load = load.withColumn("level", F.ntile(LEVELS_COUNT).over(order))
     second = bucket_start("at_us", SECOND_US)
     rows = silver.bench_latency.where("corrected").withColumn("slot_at_us", second)
     rows = rows.join(F.broadcast(load), [*RUN_NAMES, "slot_at_us"])
     keys = [*RUN_NAMES, "metric", "level"]
-    levels = merged(rows, keys).select(*keys, "p99_us")
+    levels = merge_histograms(rows, keys).select(*keys, "p99_us")
     loads = load.groupBy(*RUN_NAMES, "level").agg(F.avg("load").alias("load_per_s"))
     levels = levels.join(F.broadcast(loads), [*RUN_NAMES, "level"])
-    least = F.min("p99_us").over(Window.partitionBy(*RUN_NAMES, "metric"))
-    return BENCH_KNEE.contract(levels.withColumn("least", least).withColumn("knee", _knee()))
+    lowest_p99 = F.min("p99_us").over(Window.partitionBy(*RUN_NAMES, "metric"))
+    return BENCH_KNEE.contract(levels.withColumn("least", lowest_p99).withColumn("knee", _knee()))
 
 
 def _knee() -> Column:
-    """Return whether a level is the last one before the p99 breaks away, and stays away."""
+    """Return whether a level is the last one before the p99 rises for good."""
     levels = Window.partitionBy(*RUN_NAMES, "metric")
-    whole = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level"))
-    last = F.max(whole).over(levels)
-    breaks = F.max("level").over(levels) > last
-    usual = F.when(F.col("level") >= USUAL_LEVEL, F.col("load_per_s"))
-    lowest, highest = F.min(usual).over(levels), F.max(usual).over(levels)
-    rises = highest >= LEAST_RISE_RATIO * lowest
-    return F.coalesce((F.col("level") == last) & breaks & rises, F.lit(False))
+    low_latency_level = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level"))
+    last = F.max(low_latency_level).over(levels)
+    has_higher_level = F.max("level").over(levels) > last
+    steady_load = F.when(F.col("level") >= USUAL_LEVEL, F.col("load_per_s"))
+    lowest, highest = F.min(steady_load).over(levels), F.max(steady_load).over(levels)
+    has_load_levels = highest >= LEAST_RISE_RATIO * lowest
+    return F.coalesce((F.col("level") == last) & has_higher_level & has_load_levels, F.lit(False))
 
 
 UNBALANCED = "does not add up"
-"""Nothing is known to be missing, but the sums of a run contradict each other."""
+"""Cause of a finding about a run whose sums contradict each other, without known losses."""
 
 
 def messages_missing(accounts: DataFrame) -> DataFrame:
-    """Return findings about benchmarks that lost messages, or whose sums do not agree."""
-    lost, left = F.coalesce("lost_msgs", F.lit(0)), F.coalesce("unaccounted_msgs", F.lit(0))
-    differs = F.col("closes") == F.lit(False)
-    rows = accounts.where((lost > 0) | (left != 0) | differs)
-    missing = (lost > 0) | (left > 0)
+    """Return findings about benchmarks that lost messages, or whose sums contradict each other."""
+    lost, unaccounted = F.coalesce("lost_msgs", F.lit(0)), F.coalesce("unaccounted_msgs", F.lit(0))
+    is_contradictory = F.col("closes") == F.lit(False)
+    rows = accounts.where((lost > 0) | (unaccounted != 0) | is_contradictory)
+    has_losses = (lost > 0) | (unaccounted > 0)
     weight = F.when(lost > 0, 74).otherwise(58)
     sentence = F.concat_ws(
         ", ",
         F.when(lost > 0, F.concat(counted(lost, "message"), F.lit(" lost"))),
-        F.when(left > 0, F.concat(counted(left, "message"), F.lit(" not accounted for"))),
         F.when(
-            left < 0, F.concat(counted(-left, "message"), F.lit(" acknowledged, but never sent"))
+            unaccounted > 0, F.concat(counted(unaccounted, "message"), F.lit(" not accounted for"))
         ),
-        F.when(differs, F.lit("its workers' reports do not add up to its result")),
+        F.when(
+            unaccounted < 0,
+            F.concat(counted(-unaccounted, "message"), F.lit(" acknowledged, but never sent")),
+        ),
+        F.when(is_contradictory, F.lit("its workers' reports do not add up to its result")),
     )
     evidence = F.format_string(
         "%d sent, %d acknowledged, %d received", "sent_msgs", "acked_msgs", "received_msgs"
     )
-    cause = F.when(missing, "benchmark").otherwise(UNBALANCED)
+    cause = F.when(has_losses, "benchmark").otherwise(UNBALANCED)
     title = F.coalesce("title", "run_id")
     return finding(rows, "benchmark", title, weight, (sentence, evidence), cause)
 
@@ -368,13 +385,13 @@ PLACE = 160
 ANSWERS = (
     Answer(
         BENCH_STEADY,
-        lambda given: bench_steady(slots(given.silver)),
+        lambda inputs: bench_steady(slots(inputs.silver)),
         sorted_by=("session", "role", "counter"),
         made_of=(BENCH_INTERVAL,),
     ),
     Answer(
         BENCH_THROUGHPUT,
-        lambda given: bench_throughput(slots(given.silver), given.gold("bench_steady")),
+        lambda inputs: bench_throughput(slots(inputs.silver), inputs.gold("bench_steady")),
         needs=("bench_steady",),
         section=_section(
             "Benchmark throughput", "role", "worker_id", "counter", "mean_per_s", "p5_per_s",
@@ -385,7 +402,7 @@ ANSWERS = (
     ),
     Answer(
         BENCH_LATENCY_SUMMARY,
-        lambda given: bench_latency_summary(given.silver),
+        lambda inputs: bench_latency_summary(inputs.silver),
         section=_section(
             "Benchmark latency", "metric", "corrected", "latencies_count",
             *(f"{name}_us" for name in SHOWN_PERCENTILES), "max_us",
@@ -395,7 +412,7 @@ ANSWERS = (
     ),
     Answer(
         BENCH_ACCOUNT,
-        lambda given: bench_account(given.silver),
+        lambda inputs: bench_account(inputs.silver),
         findings=(messages_missing,),
         section=_section(
             "Benchmark account", "title", "verdict", "sent_msgs", "acked_msgs", "received_msgs",
@@ -406,7 +423,7 @@ ANSWERS = (
     ),
     Answer(
         BENCH_KNEE,
-        lambda given: bench_knee(given.silver, slots(given.silver)),
+        lambda inputs: bench_knee(inputs.silver, slots(inputs.silver)),
         section=_section(
             "Load at which latency rises sharply",
             "metric",

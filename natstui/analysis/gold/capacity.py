@@ -1,4 +1,4 @@
-"""Answer 6: how fast it fills, when it is full, what a message costs, the busiest moments."""
+"""Answer 6: growth of streams and account, when limits are reached, and the busiest moments."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, counted, finding, time_text
 from natstui.analysis.gold.api_use import since_last_poll
+from natstui.analysis.gold.rates import UNSEEN, with_unseen
 from natstui.analysis.gold.telling.forecast import (
     between,
-    foreseen_s,
     full_in_s,
     growth_sums,
     is_certain,
@@ -18,10 +18,10 @@ from natstui.analysis.gold.telling.forecast import (
     left_s,
     near_or_soon,
     numbered_parts,
+    reportable_s,
     with_growth,
 )
 from natstui.analysis.gold.telling.picture import widths_of, with_members
-from natstui.analysis.gold.telling.unseen import UNSEEN, with_unseen
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -99,7 +99,7 @@ _LEVELS = ("msgs", "bytes")
 
 def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return `capacity`: one row per stream, from its rates and its configuration."""
-    rows = _grown(stream_rate, thresholds)
+    rows = _growth(stream_rate, thresholds)
     streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
     limits = streams.select(
         *STREAM_KEY, "max_msgs", "max_bytes", "max_age_ns", "max_msgs_per_subject", "discard"
@@ -107,20 +107,20 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
     rows = rows.join(limits, [*STREAM_KEY], "left")
     rows = rows.join(_subjects(silver.stream_sample), "series_id", "left")
     rows = with_unseen(rows, stream_rate, stream_rate)
-    for what in _LEVELS:
-        rows = with_growth(rows, f"{what}_pace", thresholds.bucket_s)
-    rows = rows.withColumns({f"{what}_left_s": _left_s(what, thresholds) for what in _LEVELS})
-    rows = rows.withColumns({f"{what}_left_s": _until_it_expires(what) for what in _LEVELS})
+    for unit in _LEVELS:
+        rows = with_growth(rows, f"{unit}_pace", thresholds.bucket_s)
+    rows = rows.withColumns({f"{unit}_left_s": _left_s(unit, thresholds) for unit in _LEVELS})
+    rows = rows.withColumns({f"{unit}_left_s": _until_it_expires(unit) for unit in _LEVELS})
     rows = rows.withColumns(
-        {f"{what}_left_s": _unless_subjects_are_full(what) for what in _LEVELS}
+        {f"{unit}_left_s": _unless_subjects_are_full(unit) for unit in _LEVELS}
     )
-    full = F.coalesce(bytes_are_full(), F.lit(False))
-    bytes_left_s = F.when(full, F.lit(0.0)).otherwise(F.col("bytes_left_s"))
+    is_full = F.coalesce(bytes_are_full(), F.lit(False))
+    bytes_left_s = F.when(is_full, F.lit(0.0)).otherwise(F.col("bytes_left_s"))
     rows = rows.withColumns(
         {
             "message_bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
-            "msgs_full_in_s": foreseen_s(F.col("msgs_left_s"), F.col("watched_s")),
-            "bytes_full_in_s": foreseen_s(bytes_left_s, F.col("watched_s")),
+            "msgs_full_in_s": reportable_s(F.col("msgs_left_s"), F.col("watched_s")),
+            "bytes_full_in_s": reportable_s(bytes_left_s, F.col("watched_s")),
         }
     )
     ends = {"earliest_s": "_most", "latest_s": "_least"}
@@ -129,13 +129,13 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
     )
 
 
-def _grown(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return what each stream keeps, how it grew, and how its growth differed over time."""
+def _growth(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return the stored amounts of each stream, their growth, and its variation over time."""
     # What little of a bucket was watched says little of the growth.
-    whole = F.col("covered_s") >= thresholds.bucket_s / 2
+    is_mostly_watched = F.col("covered_s") >= thresholds.bucket_s / 2
     paces = {
-        f"{what}_pace": F.when(whole, F.col(f"grown_{what}") / F.col("covered_s"))
-        for what in _LEVELS
+        f"{unit}_pace": F.when(is_mostly_watched, F.col(f"grown_{unit}") / F.col("covered_s"))
+        for unit in _LEVELS
     }
     rows = numbered_parts(stream_rate.withColumns(paces), ["series_id"], "bucket_at_us", [*paces])
     watched_s = F.nullif(F.sum("covered_s"), F.lit(0.0))
@@ -147,30 +147,32 @@ def _grown(stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
         (F.sum("published_msgs") > F.sum("grown_msgs")).alias("losing"),
         F.sum("resets_count").alias("resets_count"),
         F.sum("covered_s").alias("watched_s"),
-        *((F.sum(f"grown_{what}") / watched_s).alias(f"growth_{what}_per_s") for what in _LEVELS),
+        *((F.sum(f"grown_{unit}") / watched_s).alias(f"growth_{unit}_per_s") for unit in _LEVELS),
         *(column for pace in paces for column in growth_sums(pace)),
     )
 
 
-def _left_s(what: str, thresholds: Thresholds) -> Column:
-    """Return the time until a limit at the growth of the end; null where it is not certain."""
-    pace, room = f"{what}_pace", F.col(f"max_{what}") - F.col(f"stored_{what}")
-    mean = full_in_s(f"max_{what}", f"stored_{what}", f"growth_{what}_per_s")
-    carried_on = F.when(room <= 0, F.lit(0.0)).when(
+def _left_s(unit: str, thresholds: Thresholds) -> Column:
+    """Return the time until a limit is reached at the latest growth; null if it is uncertain."""
+    pace, room = f"{unit}_pace", F.col(f"max_{unit}") - F.col(f"stored_{unit}")
+    mean_time_s = full_in_s(f"max_{unit}", f"stored_{unit}", f"growth_{unit}_per_s")
+    time_s = F.when(room <= 0, F.lit(0.0)).when(
         is_certain(pace), left_s(pace, room, thresholds.bucket_s)
     )
-    return F.when(is_known(pace), carried_on).otherwise(mean)
+    return F.when(is_known(pace), time_s).otherwise(mean_time_s)
 
 
-def _until_it_expires(what: str) -> Column:
-    """Return the time that is left; null beyond the age at which as many go as come."""
+def _until_it_expires(unit: str) -> Column:
+    """Return the time until a limit; null if messages expire before, so that growth ends."""
     expires_s = (F.col("max_age_ns") / 1e3 + F.col("first_at_us") - F.col("last_at_us")) / 1e6
-    left = F.col(f"{what}_left_s")
-    return F.when(expires_s.isNull() | (left <= 0) | (left <= expires_s), left)
+    left_time_s = F.col(f"{unit}_left_s")
+    return F.when(
+        expires_s.isNull() | (left_time_s <= 0) | (left_time_s <= expires_s), left_time_s
+    )
 
 
 def _subjects(samples: DataFrame) -> DataFrame:
-    """Return how many subjects each stream had at the end, where they became no more."""
+    """Return the number of subjects of each stream at the end, if it did not increase."""
     rows = samples.groupBy("series_id").agg(
         F.min_by("subjects_count", "mono_us").alias("first_count"),
         F.max_by("subjects_count", "mono_us").alias("subjects_count"),
@@ -178,24 +180,27 @@ def _subjects(samples: DataFrame) -> DataFrame:
     return rows.where(F.col("subjects_count") <= F.col("first_count")).drop("first_count")
 
 
-def _unless_subjects_are_full(what: str) -> Column:
-    """Return the time that is left; null where each subject is full before the stream is."""
-    most = F.col("max_msgs_per_subject") * F.col("subjects_count")
-    if what == "bytes":
-        most = most * F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0))
-    left = F.col(f"{what}_left_s")
-    return F.when(most.isNull() | (left <= 0) | (most >= F.col(f"max_{what}")), left)
+def _unless_subjects_are_full(unit: str) -> Column:
+    """Return the time until a limit; null if the limit per subject is reached in all before."""
+    subjects_limit = F.col("max_msgs_per_subject") * F.col("subjects_count")
+    if unit == "bytes":
+        subjects_limit = subjects_limit * F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0))
+    left_time_s = F.col(f"{unit}_left_s")
+    return F.when(
+        subjects_limit.isNull() | (left_time_s <= 0) | (subjects_limit >= F.col(f"max_{unit}")),
+        left_time_s,
+    )
 
 
 def _first_limit_s(thresholds: Thresholds, end: str) -> Column:
-    """Return the time until the first limit at the `_most` or the `_least` growth."""
-    ends = []
-    for what in _LEVELS:
-        pace, full_s = f"{what}_pace", F.col(f"{what}_full_in_s")
-        room = F.col(f"max_{what}") - F.col(f"stored_{what}")
-        known = F.when(is_known(pace), left_s(pace, room, thresholds.bucket_s, end))
-        ends.append(F.when(full_s == 0, F.lit(0.0)).when(full_s > 0, known))
-    return F.least(*ends)
+    """Return the time until the first limit is reached, at the `_most` or the `_least` growth."""
+    times_s = []
+    for unit in _LEVELS:
+        pace, full_s = f"{unit}_pace", F.col(f"{unit}_full_in_s")
+        room = F.col(f"max_{unit}") - F.col(f"stored_{unit}")
+        time_s = F.when(is_known(pace), left_s(pace, room, thresholds.bucket_s, end))
+        times_s.append(F.when(full_s == 0, F.lit(0.0)).when(full_s > 0, time_s))
+    return F.least(*times_s)
 
 
 def account_capacity(silver: Silver) -> DataFrame:
@@ -215,21 +220,21 @@ def account_capacity(silver: Silver) -> DataFrame:
         ).alias("growth_bytes_per_s"),
         (F.max(seconds) - F.min(seconds)).alias("watched_s"),
     )
-    full = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
-    full = foreseen_s(full, F.col("watched_s"))
-    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", full))
+    full_in_time_s = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
+    full_in_time_s = reportable_s(full_in_time_s, F.col("watched_s"))
+    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", full_in_time_s))
 
 
 def bytes_are_full() -> Column:
-    """Return whether a stream is at its limit of bytes, as `model.live.limits` does."""
+    """Return whether a stream is at its byte limit, by the rule of `model.live.limits`."""
     limit, stored = F.col("max_bytes"), F.col("stored_bytes")
-    held_there = F.col("losing") & (stored >= FULL_SHARE * limit)
-    return held_there | (limit - stored < stored / F.nullif("stored_msgs", F.lit(0)))
+    is_held_at_limit = F.col("losing") & (stored >= FULL_SHARE * limit)
+    return is_held_at_limit | (limit - stored < stored / F.nullif("stored_msgs", F.lit(0)))
 
 
 BUSIEST_COUNT = 10
-_TOLD_S = 7 * 86_400
-"""A limit that is reached later is in the table, and no finding."""
+_FINDING_WITHIN_S = 7 * 86_400
+"""Maximum time until a limit is reached that is a finding."""
 
 
 LOAD = Table(
@@ -273,7 +278,7 @@ def load(
 ) -> DataFrame:
     """Return `load`: one row per session and interval.
 
-    That is the mean of all series in the interval, times how many there were at once.
+    A load is the mean over all series in the interval, times the number of series at once.
     """
     keys = ["session", "bucket_at_us"]
     widths = widths_of(silver).withColumn("width_s", F.lit(thresholds.bucket_s))
@@ -301,7 +306,7 @@ def load(
 
 
 def busiest(loads: DataFrame) -> DataFrame:
-    """Return `busiest`: ten rows per session, the largest of `load`."""
+    """Return `busiest`: the ten rows of `load` with the highest load per session."""
     order = Window.partitionBy("session").orderBy(
         F.col("published_per_s").desc_nulls_last(), "bucket_at_us"
     )
@@ -310,41 +315,45 @@ def busiest(loads: DataFrame) -> DataFrame:
 
 
 def soon_full(streams: DataFrame) -> DataFrame:
-    """Return findings about streams that refuse messages, or will soon: for certain."""
+    """Return findings about streams that are full, or will certainly be full soon."""
     soonest = F.least("msgs_full_in_s", "bytes_full_in_s")
     rows = streams.withColumn("soonest", soonest)
     is_full = F.col("soonest") == 0
-    certain = is_full | ((F.col("soonest") < _TOLD_S) & F.col("latest_s").isNotNull())
+    is_certain_finding = is_full | (
+        (F.col("soonest") < _FINDING_WITHIN_S) & F.col("latest_s").isNotNull()
+    )
     # A stream that discards old messages is meant to be full.
-    rows = rows.where(certain & (F.col("discard") == "new") & (F.col("unseen_s") < STALE_S))
+    rows = rows.where(
+        is_certain_finding & (F.col("discard") == "new") & (F.col("unseen_s") < STALE_S)
+    )
     weight = (
         F.when(is_full, 76)
         .when(F.col("soonest") < 3600, 72)
         .when(F.col("soonest") < 86_400, 55)
         .otherwise(36)
     )
-    ahead = F.concat(
+    forecast_text = F.concat(
         F.lit("at this growth full in "),
         time_text("soonest"),
         F.lit(": it then rejects publishes"),
     )
-    sentence = F.when(is_full, "full: it rejects publishes").otherwise(ahead)
-    grows = F.format_string(
+    sentence = F.when(is_full, "full: it rejects publishes").otherwise(forecast_text)
+    growth_text = F.format_string(
         "grows by %.1f messages and %.0f bytes a second", "growth_msgs_per_s", "growth_bytes_per_s"
     )
     interval = between(time_text("earliest_s"), time_text("latest_s"))
-    kept = F.concat(
+    stored_text = F.concat(
         F.lit("keeps "), counted(F.col("stored_msgs"), "message"),
         F.format_string(" and %d bytes", "stored_bytes"),
     )  # fmt: skip
-    evidence = F.when(is_full, kept).otherwise(F.concat_ws(", ", grows, interval))
-    shares = (F.col(f"stored_{what}") / F.nullif(f"max_{what}", F.lit(0)) for what in _LEVELS)
+    evidence = F.when(is_full, stored_text).otherwise(F.concat_ws(", ", growth_text, interval))
+    shares = (F.col(f"stored_{unit}") / F.nullif(f"max_{unit}", F.lit(0)) for unit in _LEVELS)
     cause = F.when(is_full, "full").otherwise(near_or_soon(F.greatest(*shares)))
     return finding(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
 
 
-def began_anew(streams: DataFrame) -> DataFrame:
-    """Return findings about streams that lost what they stored, and count from the start."""
+def restarted_streams(streams: DataFrame) -> DataFrame:
+    """Return findings about streams that lost all messages and restarted their sequence."""
     rows, count = streams.where(F.col("resets_count") > 0), F.col("resets_count")
     sentence = F.concat(
         F.lit("began anew "),
@@ -352,11 +361,11 @@ def began_anew(streams: DataFrame) -> DataFrame:
         F.lit(": the messages it had stored are lost"),
     )
     evidence = F.lit("its last sequence decreased, although its creation time is the same")
-    words = (sentence, evidence)
-    return finding(rows, "identity", F.col("stream"), F.lit(78), words, F.lit("began anew"))
+    texts = (sentence, evidence)
+    return finding(rows, "identity", F.col("stream"), F.lit(78), texts, F.lit("began anew"))
 
 
-def made_again(streams: DataFrame) -> DataFrame:
+def recreated_streams(streams: DataFrame) -> DataFrame:
     """Return findings about streams that were deleted and recreated."""
     counts = streams.groupBy("session", "stream").agg(F.count("*").alias("made"))
     rows = counts.where(F.col("made") > 1)
@@ -369,9 +378,9 @@ PLACE = 130
 ANSWERS = (
     Answer(
         CAPACITY,
-        lambda given: capacity(given.silver, given.gold("stream_rate"), given.thresholds),
+        lambda inputs: capacity(inputs.silver, inputs.gold("stream_rate"), inputs.thresholds),
         needs=("stream_rate",),
-        findings=(soon_full, began_anew, made_again),
+        findings=(soon_full, restarted_streams, recreated_streams),
         section=Section(
             "Capacity",
             ("session", "stream", "stored_msgs", "stored_bytes", "unseen_s", "message_bytes",
@@ -383,7 +392,7 @@ ANSWERS = (
     ),
     Answer(
         ACCOUNT_CAPACITY,
-        lambda given: account_capacity(given.silver),
+        lambda inputs: account_capacity(inputs.silver),
         section=Section(
             "Account",
             ("session", "storage_bytes", "growth_bytes_per_s", "max_storage_bytes", "full_in_s",
@@ -394,8 +403,11 @@ ANSWERS = (
     ),
     Answer(
         LOAD,
-        lambda given: load(
-            given.silver, given.gold("stream_rate"), given.gold("consumer_rate"), given.thresholds
+        lambda inputs: load(
+            inputs.silver,
+            inputs.gold("stream_rate"),
+            inputs.gold("consumer_rate"),
+            inputs.thresholds,
         ),
         needs=("stream_rate", "consumer_rate"),
         sorted_by=("session", "bucket_at_us"),
@@ -404,7 +416,7 @@ ANSWERS = (
     ),
     Answer(
         BUSIEST,
-        lambda given: busiest(given.gold("load")),
+        lambda inputs: busiest(inputs.gold("load")),
         needs=("load",),
         section=Section(
             "Busiest moments",

@@ -1,8 +1,7 @@
-"""Answer 8: what is slower or faster than in another session, and how sure is that?
+"""Answer 8: metrics that are significantly better or worse than in another session.
 
-Everything together is compared, and each stream and consumer by itself. Spark has reduced each
-metric of each session to a handful of numbers (`comparing/blocks.py`); the test itself needs only
-those (`comparing/verdicts.py`).
+Totals are compared, and each stream and consumer. Spark reduces each metric of each session to a
+few numbers (`comparing/blocks.py`), from which the test is computed (`comparing/verdicts.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import RECORDING, Answer, Given, consumer_text, finding
+from natstui.analysis.gold.answer import RECORDING, Answer, AnswerInputs, consumer_text, finding
 from natstui.analysis.gold.bench import slots
 from natstui.analysis.gold.comparing.blocks import Sample, block_values, reduce
 from natstui.analysis.gold.comparing.verdicts import UNKNOWN, Row, compare
@@ -20,7 +19,7 @@ from natstui.analysis.section import Section
 from natstui.analysis.tables import Table, columns
 
 SAMPLED = "sample"
-"""In the column `metric` of the row that says that a sample was compared."""
+"""Value of `metric` in the row with the note that only a sample was compared."""
 COMPARISON = Table(
     "comparison",
     "Metrics of one or several sessions, compared with the baseline; of single streams and "
@@ -64,64 +63,65 @@ COMPARISON = Table(
 )
 
 
-def changed(comparisons: DataFrame) -> DataFrame:
-    """Return findings about what became slower or faster, each stream and consumer once."""
+def changed_metrics(comparisons: DataFrame) -> DataFrame:
+    """Return findings about slower or faster sessions, streams and consumers, one each."""
     rows = comparisons.where(F.col("verdict").isin("slower", "faster"))
     rows = rows.withColumnRenamed("compared", "session")
     subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), "metric").alias("subject")
     size = F.least(F.coalesce(F.abs("mean_change") * 50, F.lit(25.0)), F.lit(25.0))
-    each = F.struct((-size).alias("order"), "metric", "words", "interval")
+    difference = F.struct((-size).alias("order"), "metric", "words", "interval")
     rows = rows.groupBy("session", "baseline", "verdict", subject).agg(
-        F.sort_array(F.collect_list(each)).alias("differences"), F.max(size).alias("size")
+        F.sort_array(F.collect_list(difference)).alias("differences"), F.max(size).alias("size")
     )
     weight = F.when(F.col("verdict") == "slower", 65).otherwise(30) + F.col("size")
-    words = F.array_join("differences.words", "; ")
-    sentence = F.concat("verdict", F.lit(" than "), "baseline", F.lit(": "), words)
+    texts = F.array_join("differences.words", "; ")
+    sentence = F.concat("verdict", F.lit(" than "), "baseline", F.lit(": "), texts)
     evidence = F.array_join("differences.interval", "; ")
-    words = (sentence, evidence)
-    return finding(rows, "comparison", F.col("subject"), weight, words, F.col("verdict"))
+    texts = (sentence, evidence)
+    return finding(rows, "comparison", F.col("subject"), weight, texts, F.col("verdict"))
 
 
-def _rows_of_run(given: Given) -> DataFrame:
-    """Return `comparison`: one row per metric of all, of a stream or a consumer, and two sides."""
-    if len(given.systems) < 2:
-        return given.known_rows(COMPARISON, [])
-    values = block_values(given.silver, given.gold("load"), slots(given.silver))
+def _comparison(inputs: AnswerInputs) -> DataFrame:
+    """Return `comparison`: one row per metric of totals, a stream or a consumer, and two sides."""
+    if len(inputs.systems) < 2:
+        return inputs.known_rows(COMPARISON, [])
+    values = block_values(inputs.silver, inputs.gold("load"), slots(inputs.silver))
     reduced, sample = reduce(values)
-    return given.known_rows(
-        COMPARISON, with_sample(compare(reduced, given.thresholds.baseline, given.systems), sample)
+    return inputs.known_rows(
+        COMPARISON,
+        with_sample(compare(reduced, inputs.thresholds.baseline, inputs.systems), sample),
     )
 
 
 def with_sample(rows: list[Row], sample: Sample | None) -> list[tuple[Any, ...]]:
-    """Return the rows with what they were chosen from, and one row of the sample itself."""
+    """Return the rows with a text about the sample, and one row for the sample itself."""
     if sample is None or not rows:
         return [(*row, None) for row in rows]
-    words = (
+    text = (
         f"of {sample.series_count} series of single streams and consumers a sample of "
         f"{sample.share * 100:.2g} % was compared, seed {sample.seed}"
     )
-    return [(*row, words if row[3] is not None else None) for row in rows] + [
-        (*rows[0][:2], SAMPLED, *(None,) * 10, UNKNOWN, words)
+    return [(*row, text if row[3] is not None else None) for row in rows] + [
+        (*rows[0][:2], SAMPLED, *(None,) * 10, UNKNOWN, text)
     ]
 
 
-def sampled(comparisons: DataFrame) -> DataFrame:
-    """Return that not all streams and consumers were compared, which bears on all comparisons."""
+def sampled_comparisons(comparisons: DataFrame) -> DataFrame:
+    """Return a finding if not all streams and consumers were compared."""
     rows = comparisons.where(F.col("metric") == SAMPLED)
     rows = rows.withColumnRenamed("compared", "session")
     sentence = F.lit("not every stream and consumer was compared")
-    words = (sentence, F.col("sample"))
-    return finding(rows, RECORDING, F.col("session"), F.lit(33), words, F.lit("sampled"))
+    texts = (sentence, F.col("sample"))
+    return finding(rows, RECORDING, F.col("session"), F.lit(33), texts, F.lit("sampled"))
 
 
 PLACE = 40
 ANSWERS = (
     Answer(
         COMPARISON,
-        _rows_of_run,
+        _comparison,
         needs=("load",),
-        findings=(changed, sampled),
+        findings=(changed_metrics, sampled_comparisons),
         section=Section(
             "Comparison",
             ("compared", "baseline", "stream", "consumer", "metric", "baseline_mean",

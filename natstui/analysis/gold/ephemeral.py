@@ -1,4 +1,4 @@
-"""Answer: what the consumers without a durable name did, those with like names together."""
+"""Answer: the activity of ephemeral consumers, grouped by similar names."""
 
 from __future__ import annotations
 
@@ -40,35 +40,35 @@ EPHEMERAL = Table(
 
 
 def members(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
-    """Return the consumers that are ephemeral, with the `name` of those like them.
+    """Return the ephemeral consumers with similar names, with the `name` of their group.
 
-    A name that a durable consumer of the stream could have too stands for nobody.
+    A group that includes durable consumers is left out.
     """
     durable = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
     rows = consumer_rate.select(*CONSUMER_KEY).distinct()
     rows = rows.where(F.regexp_like("consumer", F.lit(PATTERN)))
     rows = rows.join(durable.select(*CONSUMER_KEY, "durable"), [*CONSUMER_KEY], "left")
     name = F.concat(F.regexp_extract("consumer", PATTERN, 1), F.lit("*"))
-    alike = Window.partitionBy("session", "stream", "name")
+    by_group = Window.partitionBy("session", "stream", "name")
     rows = rows.withColumn("name", name).withColumns(
         {
-            "ephemeral": F.bool_and(~F.coalesce("durable", F.lit(True))).over(alike),
-            "alike_count": F.count("*").over(alike),
+            "ephemeral": F.bool_and(~F.coalesce("durable", F.lit(True))).over(by_group),
+            "alike_count": F.count("*").over(by_group),
         }
     )
-    kept = F.col("ephemeral") & (F.col("alike_count") >= _LEAST_ALIKE)
-    return rows.where(kept).select(*CONSUMER_KEY, "name")
+    is_group = F.col("ephemeral") & (F.col("alike_count") >= _LEAST_ALIKE)
+    return rows.where(is_group).select(*CONSUMER_KEY, "name")
 
 
 def ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
-    """Return `ephemeral`: one row per stream and beginning of names, from the rates."""
-    each = consumer_rate.groupBy(*CONSUMER_KEY).agg(
+    """Return `ephemeral`: one row per stream and group of names, from the rates."""
+    by_consumer = consumer_rate.groupBy(*CONSUMER_KEY).agg(
         F.sum("covered_s").alias("covered_s"),
         F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
         F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
         F.max("pending_max_msgs").alias("pending_max_msgs"),
     )
-    rows = each.join(members(silver, consumer_rate), [*CONSUMER_KEY])
+    rows = by_consumer.join(members(silver, consumer_rate), [*CONSUMER_KEY])
     rows = rows.groupBy("session", "stream", "name").agg(
         F.count("*").alias("consumers_count"),
         F.median("covered_s").alias("watched_s"),
@@ -79,18 +79,18 @@ def ephemeral(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     return EPHEMERAL.contract(rows)
 
 
-def as_families(findings: DataFrame, alike: DataFrame) -> DataFrame:
-    """Return findings, those about ephemeral consumers as about all with names like theirs."""
-    names = alike.select(
+def as_families(findings: DataFrame, group_members: DataFrame) -> DataFrame:
+    """Return findings in which the subject of an ephemeral consumer is its group of names."""
+    names = group_members.select(
         "session",
         consumer_text().alias("subject"),
         F.concat_ws(" > ", "stream", "name").alias("all"),
         F.concat(F.lit("for example "), "consumer").alias("example"),
     ).distinct()
     rows = findings.join(names, ["session", "subject"], "left")
-    kept = [name for name in findings.columns if name not in ("subject", "evidence")]
+    other_columns = [name for name in findings.columns if name not in ("subject", "evidence")]
     return rows.select(
-        *kept,
+        *other_columns,
         F.coalesce("all", "subject").alias("subject"),
         F.concat_ws("; ", F.nullif("evidence", F.lit("")), "example").alias("evidence"),
     )
@@ -100,7 +100,7 @@ PLACE = 155
 ANSWERS = (
     Answer(
         EPHEMERAL,
-        lambda given: ephemeral(given.silver, given.gold("consumer_rate")),
+        lambda inputs: ephemeral(inputs.silver, inputs.gold("consumer_rate")),
         needs=("consumer_rate",),
         section=Section(
             "Ephemeral consumers",

@@ -1,6 +1,6 @@
-"""Answer 0: what was wrong, from when to when, in the words and codes of the live catalogue.
+"""Answer 0: the findings with their periods, with the texts and codes of the live catalogue.
 
-The rules are not computed again: silver has what they found. Each row here is one span.
+The rules are not computed again: silver has their results. Each row here is one period.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import Answer, consumer_text
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.tables import SESSION, Table, columns, looked_up
+from natstui.analysis.tables import SESSION, Table, columns, look_up
 from natstui.model.findings.catalogue.every import KINDS, RETIRED
 
 _ENTITY = ("session", "code", "stream", "consumer", "created_at_us", "part")
@@ -67,51 +67,62 @@ FINDING_GROUPS = Table(
 
 def findings(silver: Silver) -> DataFrame:
     """Return `findings`: one row per entity, code and period, from the recorded changes."""
-    last = F.struct("until_at_us", F.col("text").alias("evidence"), "sequences", "numbers")
+    last_values = F.struct("until_at_us", F.col("text").alias("evidence"), "sequences", "numbers")
     # What came back may hold since the same moment as before: each end begins another span.
-    in_order = Window.partitionBy(*_ENTITY).orderBy("at_us", F.isnull("until_at_us"))
-    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    code = F.coalesce(looked_up(F.col("code"), RETIRED, "string"), "code")
+    # At one time an earlier period ends, then one begins, which may end at once.
+    order_at_same_time = F.when(F.isnull("until_at_us"), 1).when(
+        F.col("since_at_us") < F.col("at_us"), 0
+    )
+    in_order = Window.partitionBy(*_ENTITY).orderBy(
+        "at_us", F.coalesce(order_at_same_time, F.lit(2))
+    )
+    earlier_rows = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    code = F.coalesce(look_up(F.col("code"), RETIRED, "string"), "code")
     changes = silver.finding.withColumn("code", code)
-    changes = changes.withColumn("span", F.count("until_at_us").over(before))
-    since = F.col("since_at_us").alias("start_at_us")
-    spans = changes.groupBy(*_ENTITY, "span", since).agg(F.max_by(last, "at_us").alias("last"))
+    changes = changes.withColumn("span", F.count("until_at_us").over(earlier_rows))
+    start = F.col("since_at_us").alias("start_at_us")
+    newest = F.struct("at_us", F.col("until_at_us").isNotNull())
+    spans = changes.groupBy(*_ENTITY, "span", start).agg(
+        F.max_by(last_values, newest).alias("last")
+    )
     spans = spans.select(*_ENTITY, "span", "start_at_us", "last.*")
     # One that was never changes to be over, because the recorder was killed, ends with the next.
     of_entity = Window.partitionBy(*_ENTITY).orderBy("start_at_us", "span")
     end = F.coalesce("until_at_us", F.lead("start_at_us").over(of_entity))
     polled = silver.poll.groupBy("session").agg(F.max("at_us").alias("polled_at_us"))
     rows = spans.withColumn("end_at_us", end).join(F.broadcast(polled), "session", "left")
-    until = F.coalesce("end_at_us", F.greatest("polled_at_us", "start_at_us"))
+    until_at_us = F.coalesce("end_at_us", F.greatest("polled_at_us", "start_at_us"))
     return FINDINGS.contract(
         rows.withColumns(
             {
                 "open": F.col("end_at_us").isNull(),
-                "duration_s": (until - F.col("start_at_us")) / 1e6,
-                "severity": _of_kind("severity"),
-                "word": _of_kind("word"),
-                "entity": _of_kind("entity"),
-                "severity_id": _of_kind("severity_level"),
+                "duration_s": (until_at_us - F.col("start_at_us")) / 1e6,
+                "severity": _catalogue_value("severity"),
+                "word": _catalogue_value("word"),
+                "entity": _catalogue_value("entity"),
+                "severity_id": _catalogue_value("severity_level"),
             }
         )
     )
 
 
-def _of_kind(name: str) -> Column:
-    """Return what the catalogue says of a code; null for one that it does not know."""
-    known = {kind.code: getattr(kind, name) for kind in KINDS.values()}
-    return looked_up(F.col("code"), known, "bigint" if name == "severity_level" else "string")
+def _catalogue_value(name: str) -> Column:
+    """Return a value of the catalogue for a code; null for an unknown code."""
+    value_by_code = {kind.code: getattr(kind, name) for kind in KINDS.values()}
+    return look_up(
+        F.col("code"), value_by_code, "bigint" if name == "severity_level" else "string"
+    )
 
 
 def groups(spans: DataFrame) -> DataFrame:
     """Return `finding_groups`: one row per subject and code in a session, from `findings`."""
     subject = F.concat_ws(" ", F.nullif(consumer_text(), F.lit("")), "part")
-    named = F.when(subject == "", F.col("entity")).otherwise(subject)
-    one = ("session", "severity", "severity_id", "code", "word", "subject")
+    subject_or_entity = F.when(subject == "", F.col("entity")).otherwise(subject)
+    group_columns = ("session", "severity", "severity_id", "code", "word", "subject")
     last = F.struct("evidence", "sequences")
     rows = (
-        _apart(spans.withColumn("subject", named), one)
-        .groupBy(*one)
+        _with_apart_s(spans.withColumn("subject", subject_or_entity), group_columns)
+        .groupBy(*group_columns)
         .agg(
             F.count("*").alias("times_count"),
             F.bool_or("open").alias("open"),
@@ -125,13 +136,13 @@ def groups(spans: DataFrame) -> DataFrame:
     return FINDING_GROUPS.contract(rows.select("*", "last.*").withColumn("end_at_us", end))
 
 
-def _apart(spans: DataFrame, one: tuple[str, ...]) -> DataFrame:
-    """Add to each span how much of it lies in none that began before it."""
+def _with_apart_s(spans: DataFrame, group_columns: tuple[str, ...]) -> DataFrame:
+    """Add `apart_s`, the time of each period that is in no earlier period of the same group."""
     until_us = F.col("start_at_us") + F.round(F.col("duration_s") * 1e6).cast("bigint")
-    in_order = Window.partitionBy(*one).orderBy("start_at_us", "until_us")
-    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    in_order = Window.partitionBy(*group_columns).orderBy("start_at_us", "until_us")
+    earlier_rows = in_order.rowsBetween(Window.unboundedPreceding, -1)
     rows = spans.withColumn("until_us", until_us)
-    since_us = F.greatest("start_at_us", F.max("until_us").over(before))
+    since_us = F.greatest("start_at_us", F.max("until_us").over(earlier_rows))
     apart_s = F.greatest(F.col("until_us") - since_us, F.lit(0).cast("bigint")) / 1e6
     return rows.withColumn("apart_s", apart_s)
 
@@ -139,7 +150,7 @@ def _apart(spans: DataFrame, one: tuple[str, ...]) -> DataFrame:
 ANSWERS = (
     Answer(
         FINDING_GROUPS,
-        lambda given: groups(given.gold("findings")),
+        lambda inputs: groups(inputs.gold("findings")),
         needs=("findings",),
         made_of=(FINDINGS,),
         section=Section(
@@ -152,7 +163,7 @@ ANSWERS = (
     ),
     Answer(
         FINDINGS,
-        lambda given: findings(given.silver),
+        lambda inputs: findings(inputs.silver),
         sorted_by=("-severity_id", "start_at_us"),
     ),
 )  # fmt: skip

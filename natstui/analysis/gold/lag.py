@@ -1,4 +1,4 @@
-"""Answer 2: who is behind, how fast it grows, when it will have caught up, the worst periods."""
+"""Answer 2: lagging consumers: growth of the backlog, time to drain, the worst periods."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
 from natstui.analysis.gold.comparing.statistics import NOISE
-from natstui.analysis.gold.rates import long_runs
-from natstui.analysis.gold.telling.unseen import UNSEEN, with_unseen
+from natstui.analysis.gold.rates import UNSEEN, long_runs, with_unseen
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, Table, columns
@@ -20,10 +19,10 @@ from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S
 UNKNOWN_GROWTH = "the recording is too short to know its growth"
 _MOST_AUTOCORRELATION = 0.95
 _T_NEEDED = ((3, 63.7), (4, 9.92), (5, 5.84), (6, 4.60), (8, 4.03), (12, 3.50), (22, 3.17))
-"""Up to so many buckets, a slope must be so many times its error: Student's t, one-sided 0.995."""
+"""Maximum of buckets → minimum ratio of a slope to its error (Student's t, one-sided 0.995)."""
 _T_OF_MANY = 2.85
 RECENT_BUCKETS = 5
-"""The time to drain comes from the growth over this many last buckets."""
+"""Number of last buckets whose growth determines the time to drain."""
 
 LAG = Table(
     "lag",
@@ -73,11 +72,11 @@ LAG = Table(
 
 
 def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return `lag`: one row per consumer, from its rates; the slope is that of least squares."""
+    """Return `lag`: one row per consumer, from its rates, with a slope by least squares."""
     end_at_us = F.max("bucket_at_us").over(Window.partitionBy("series_id"))
     rows = consumer_rate.withColumn("end_at_us", end_at_us)
     recent_us = RECENT_BUCKETS * thresholds.bucket_us
-    recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
+    is_recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
     # The middle of what was watched: of the first and the last bucket that may be seconds.
     rows = rows.withColumn("minute", (F.col("last_at_us") - F.col("covered_s") * 1e6 / 2) / 60e6)
     rows = _with_residuals(rows)
@@ -93,7 +92,7 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
         F.regr_slope(pending, minutes).alias("growth_per_min"),
         _slope_error().alias("growth_error_per_min"),
         F.count("*").alias("buckets_count"),
-        F.regr_slope(F.when(recent, pending), minutes).alias("recent_growth_per_min"),
+        F.regr_slope(F.when(is_recent, pending), minutes).alias("recent_growth_per_min"),
         F.max("behind_max_s").alias("behind_max_s"),
         F.max_by("behind_max_s", "bucket_at_us").alias("behind_last_s"),
         (F.min("pending_min_msgs") > 0).alias("never_caught_up"),
@@ -102,21 +101,21 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
 
 
 def _with_residuals(rows: DataFrame) -> DataFrame:
-    """Add how far each bucket lies from the line through its series, and the bucket before."""
+    """Add the distance of each bucket, and of the previous one, to the line through its series."""
     series = Window.partitionBy("series_id")
     minute, pending = F.col("minute"), F.col("pending_mean_msgs")
     slope = F.coalesce(F.regr_slope(pending, minute).over(series), F.lit(0.0))
     from_middle = minute - F.avg(minute).over(series)
     residual = pending - F.avg(pending).over(series) - slope * from_middle
     rows = rows.withColumn("residual", residual)
-    before = F.lag("residual").over(series.orderBy("bucket_at_us"))
-    return rows.withColumn("residual_before", before)
+    previous = F.lag("residual").over(series.orderBy("bucket_at_us"))
+    return rows.withColumn("residual_before", previous)
 
 
 def _slope_error() -> Column:
     """Return the standard error of the slope of a series; null with fewer than 3 buckets.
 
-    Residuals that resemble those before them count for fewer than they are: n (1 - r) / (1 + r).
+    Correlated residuals count as fewer independent ones: n (1 - r) / (1 + r).
     """
     n, residual = F.count("*"), F.col("residual")
     squares = F.sum(residual * residual)
@@ -139,7 +138,7 @@ def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
     )
     of_name = Window.partitionBy("session", "stream", "consumer").orderBy("created_at_us")
     # A stream that was made again took its consumers along.
-    again = F.row_number().over(of_name) > F.coalesce("made_count", F.lit(1))
+    is_recreated = F.row_number().over(of_name) > F.coalesce("made_count", F.lit(1))
     rows = rows.join(last_rate, ["session", "stream"], "left")
     pending = F.col("pending_last_msgs")
     drain = drain_s(pending, F.col("recent_growth_per_min") / 60)
@@ -151,13 +150,13 @@ def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
             "drain_s": drain,
             "behind_estimate_s": estimate,
             "behind_last_s": F.coalesce("behind_last_s", estimate),
-            "made_again": again,
+            "made_again": is_recreated,
         }
     )
 
 
 def drain_s(pending_msgs: Column, trend_msgs_per_s: Column) -> Column:
-    """Return the time until nothing is pending, as `model.live.limits.time_to_drain_s` does."""
+    """Return the time until nothing is pending, by the rule of `model.live.limits`."""
     drained = F.when(pending_msgs == 0, F.lit(0.0))
     return drained.when(trend_msgs_per_s < 0, pending_msgs / -trend_msgs_per_s)
 
@@ -180,7 +179,7 @@ LAG_PERIOD = Table(
 
 
 def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return `lag_period`: one row per consumer and run of samples with messages pending."""
+    """Return `lag_period`: one row per consumer and period with messages pending."""
     rows = long_runs(silver.consumer_sample, "behind_since_us", thresholds.behind_after_s)
     start = F.col("behind_since_us").alias("start_at_us")
     runs = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
@@ -195,79 +194,79 @@ def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds)
     return LAG_PERIOD.contract(runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us")))
 
 
-def falling_behind(lags: DataFrame) -> DataFrame:
+def lagging_consumers(lags: DataFrame) -> DataFrame:
     """Return findings about consumers that fall behind, or never caught up.
 
-    Only where the backlog matters at the end: the next message waits for long, or nothing is known
-    to make it shorter. To fall behind, it must have grown by more than chance. Of one that was
-    there for seconds only, neither can be told.
+    The backlog must matter at the end: the next message has waited for long, or its age is
+    unknown. A consumer falls behind only if its backlog grew by more than chance. Consumers that
+    were watched for seconds only are left out.
     """
-    falls = is_growing() & F.col("drain_s").isNull()
-    rows = lags.where(F.col("never_caught_up") | falls)
-    matters = F.coalesce(F.col("behind_last_s") >= FALLING_BEHIND_S, F.lit(True))
-    rows = rows.where((F.col("pending_last_msgs") > 0) & matters)
+    is_falling_behind = is_growing() & F.col("drain_s").isNull()
+    rows = lags.where(F.col("never_caught_up") | is_falling_behind)
+    has_old_message = F.coalesce(F.col("behind_last_s") >= FALLING_BEHIND_S, F.lit(True))
+    rows = rows.where((F.col("pending_last_msgs") > 0) & has_old_message)
     rows = rows.where(F.col("watched_s") >= FALLING_WINDOW_S)
     weight = F.when(F.col("never_caught_up"), 50).otherwise(40) + F.least(
         F.log10(F.col("pending_last_msgs") + 1) * 4, F.lit(25)
     )
-    never = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
+    state_text = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
     pending = counted(F.col("pending_last_msgs"), "message")
-    then = F.concat(
+    unseen_text = F.concat(
         F.lit("when it was last seen, "), time_text("unseen_s"), F.lit(" before the end")
     )
-    when = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(then)
-    sentence = F.concat(never, F.lit(", "), pending, F.lit(" pending "), when)
-    more = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
+    time_of_count = F.when(F.col("unseen_s") < STALE_S, "at the end").otherwise(unseen_text)
+    sentence = F.concat(state_text, F.lit(", "), pending, F.lit(" pending "), time_of_count)
+    direction = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
     growth = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
-        F.format_string("%.1f %s per minute", F.abs("growth_per_min"), more)
+        F.format_string("%.1f %s per minute", F.abs("growth_per_min"), direction)
     )
     evidence = F.concat(F.format_string("%d pending at the start, ", "pending_first_msgs"), growth)
     return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
 
 
 def is_growing() -> Column:
-    """Return whether a backlog grows by more than chance: 99.5 % sure."""
-    needed = reduce(
-        lambda otherwise, few: F.when(F.col("buckets_count") <= few[0], few[1]).otherwise(
+    """Return whether a backlog grows by more than chance, with 99.5 % certainty."""
+    least_ratio = reduce(
+        lambda otherwise, step: F.when(F.col("buckets_count") <= step[0], step[1]).otherwise(
             otherwise
         ),
         reversed(_T_NEEDED),
         F.lit(_T_OF_MANY),
     )
-    grows = F.col("growth_per_min") > needed * F.col("growth_error_per_min")
-    return F.coalesce((F.col("growth_per_min") > 0) & grows, F.lit(False))
+    is_significant = F.col("growth_per_min") > least_ratio * F.col("growth_error_per_min")
+    return F.coalesce((F.col("growth_per_min") > 0) & is_significant, F.lit(False))
 
 
-def was_behind(periods: DataFrame) -> DataFrame:
-    """Return findings about consumers that were behind, and had caught up before the end."""
+def recovered_consumers(periods: DataFrame) -> DataFrame:
+    """Return findings about consumers that were behind, but caught up before the end."""
     rows = periods.where(~F.col("open") & (F.col("behind_max_s") >= FALLING_BEHIND_S))
     weight = 38 + F.least(F.log10(F.col("pending_max_msgs") + 1) * 3, F.lit(15))
-    most = counted(F.col("pending_max_msgs"), "message")
+    most_pending = counted(F.col("pending_max_msgs"), "message")
     sentence = F.concat(
-        F.lit("was behind for "), time_text("duration_s"), F.lit(", by up to "), most
+        F.lit("was behind for "), time_text("duration_s"), F.lit(", by up to "), most_pending
     )
     evidence = F.concat(F.lit("the next one waited for up to "), time_text("behind_max_s"))
     return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
 
 
-def made_again(lags: DataFrame) -> DataFrame:
+def recreated_consumers(lags: DataFrame) -> DataFrame:
     """Return findings about consumers that were deleted and recreated under their name."""
     rows = lags.where("made_again")
     sentence = F.lit("deleted and recreated")
     evidence = F.lit("its creation time changed during the recording, that of its stream did not")
-    words = (sentence, evidence)
-    return finding(rows, "identity", consumer_text(), F.lit(47), words, F.lit("made again"))
+    texts = (sentence, evidence)
+    return finding(rows, "identity", consumer_text(), F.lit(47), texts, F.lit("made again"))
 
 
 PLACE = 70
 ANSWERS = (
     Answer(
         LAG,
-        lambda given: lag(
-            given.gold("consumer_rate"), given.gold("stream_rate"), given.thresholds
+        lambda inputs: lag(
+            inputs.gold("consumer_rate"), inputs.gold("stream_rate"), inputs.thresholds
         ),
         needs=("consumer_rate", "stream_rate"),
-        findings=(falling_behind, made_again),
+        findings=(lagging_consumers, recreated_consumers),
         section=Section(
             "Lag",
             ("session", "stream", "consumer", "pending_last_msgs", "unseen_s",
@@ -278,9 +277,9 @@ ANSWERS = (
     ),
     Answer(
         LAG_PERIOD,
-        lambda given: lag_period(given.silver, given.gold("consumer_rate"), given.thresholds),
+        lambda inputs: lag_period(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds),
         needs=("consumer_rate",),
-        findings=(was_behind,),
+        findings=(recovered_consumers,),
         section=Section(
             "Worst periods of lag",
             ("session", "stream", "consumer", "start_at_us", "duration_s", "pending_max_msgs",

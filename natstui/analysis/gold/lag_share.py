@@ -1,4 +1,4 @@
-"""Answer: how long the next message of each consumer waited, and who led it."""
+"""Answer: the waiting time of each consumer's next message, and its leader."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def lag_share(silver: Silver) -> DataFrame:
     # Without a message pending none waits; with some, its age must have been asked for.
     wait_s = F.when(F.col("pending_msgs") == 0, F.lit(0.0)).otherwise(age_s)
     rows = silver.consumer_sample.withColumn("wait_s", wait_s)
-    known = F.count("wait_s")
-    over = F.count_if(F.col("wait_s") > F.lit(float(FALLING_BEHIND_S)))
+    known_count = F.count("wait_s")
+    over_count = F.count_if(F.col("wait_s") > F.lit(float(FALLING_BEHIND_S)))
     rows = rows.groupBy("series_id", *CONSUMER_KEY).agg(
-        known.alias("known_count"),
+        known_count.alias("known_count"),
         *(F.percentile("wait_s", share).alias(name) for name, share in _PERCENTILES.items()),
         F.max("wait_s").alias("max_s"),
-        F.when(known > 0, over / known).alias("over_share"),
+        F.when(known_count > 0, over_count / known_count).alias("over_share"),
         *(
             F.max_by(name, F.when(F.col(name).isNotNull(), F.col("mono_us"))).alias(name)
             for name in ("leader", "pinned_client")
@@ -59,7 +59,7 @@ PLACE = 72
 ANSWERS = (
     Answer(
         LAG_SHARE,
-        lambda given: lag_share(given.silver),
+        lambda inputs: lag_share(inputs.silver),
         section=Section(
             "Waiting time of the next message",
             ("session", "stream", "consumer", "over_share", "p50_s", "p95_s", "p99_s", "max_s",

@@ -1,4 +1,4 @@
-"""Answer: how large the messages of each stream were, hour by hour."""
+"""Answer: the size of the messages of each stream per hour."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ MESSAGE_SIZE = Table(
 
 
 def message_size(silver: Silver) -> DataFrame:
-    """Return `message_size`: one row per stream and hour in which it stored something."""
+    """Return `message_size`: one row per stream and hour with stored messages."""
     rows = silver.stream_sample.withColumns(
         {
             "hour_at_us": bucket_start("at_us", HOUR_US),
             "bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
         }
     )
-    last = F.when(F.col("bytes").isNotNull(), F.col("mono_us"))
+    last_known = F.when(F.col("bytes").isNotNull(), F.col("mono_us"))
     rows = rows.groupBy("series_id", *STREAM_KEY, "hour_at_us").agg(
         F.coalesce(F.sum("published_msgs"), F.lit(0)).alias("published_msgs"),
-        F.max_by("bytes", last).alias("message_bytes"),
+        F.max_by("bytes", last_known).alias("message_bytes"),
         F.min("bytes").alias("message_min_bytes"),
         F.max("bytes").alias("message_max_bytes"),
     )
     # A work queue is often empty at each poll, whatever was published meanwhile.
-    stored = (F.col("published_msgs") > 0) | F.col("message_bytes").isNotNull()
-    return MESSAGE_SIZE.contract(rows.where(stored))
+    has_messages = (F.col("published_msgs") > 0) | F.col("message_bytes").isNotNull()
+    return MESSAGE_SIZE.contract(rows.where(has_messages))
 
 
 PLACE = 135
 ANSWERS = (
     Answer(
         MESSAGE_SIZE,
-        lambda given: message_size(given.silver),
+        lambda inputs: message_size(inputs.silver),
         section=Section(
             "Message size",
             ("session", "stream", "hour_at_us", "published_msgs", "message_bytes",

@@ -1,4 +1,4 @@
-"""Answer 1: what each stream and consumer did, per interval of time."""
+"""Answer 1: the rates of each stream and consumer per interval of time."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ SECOND_US, HOUR_US = 1_000_000, 3_600_000_000
 
 
 def bucket_start(name: str, width_us: int | Column) -> Column:
-    """Return the start of the bucket, so wide, that a moment lies in."""
+    """Return the start of the bucket of a time, with buckets of `width_us`."""
     return F.col(name) - F.pmod(name, F.lit(width_us))
 
 
 def repeats() -> Column:
-    """Return how many of the deliveries before a sample were repeats, at least."""
+    """Return the minimum number of redeliveries since the previous sample."""
     return F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
 
 
 def long_runs(samples: DataFrame, since: str, least_s: float) -> DataFrame:
-    """Return the samples of the stretches that lasted at least so long.
+    """Return the samples of the periods that lasted at least `least_s`.
 
-    `since` is the column with the moment a stretch began. Most stretches are one sample long;
-    finding the others first, in three columns, spares grouping them all.
+    `since` is the column with the start of the period. Most periods are one sample long; finding
+    the others first, with three columns, avoids grouping all.
     """
     lasted_s = (F.col("at_us") - F.col(since)) / 1e6
-    found = samples.where(lasted_s >= least_s).select("series_id", since).distinct()
-    return samples.join(found, ["series_id", since], "left_semi")
+    long_periods = samples.where(lasted_s >= least_s).select("series_id", since).distinct()
+    return samples.join(long_periods, ["series_id", since], "left_semi")
 
 
 def by_bucket(samples: DataFrame, thresholds: Thresholds, key: tuple[str, ...]) -> GroupedData:
@@ -58,8 +58,8 @@ def by_bucket(samples: DataFrame, thresholds: Thresholds, key: tuple[str, ...]) 
     return samples.groupBy("series_id", bucket, *key)
 
 
-def common() -> tuple[Column, ...]:
-    """Return what both tables say of a bucket."""
+def common_columns() -> tuple[Column, ...]:
+    """Return the aggregated columns of a bucket that both tables have."""
     return (
         (F.coalesce(F.sum("elapsed_us"), F.lit(0)) / 1e6).alias("covered_s"),
         F.max("at_us").alias("last_at_us"),
@@ -68,14 +68,33 @@ def common() -> tuple[Column, ...]:
     )
 
 
-def last(name: str) -> Column:
-    """Return the value at the last sample."""
+def last_value(name: str) -> Column:
+    """Return the value of a column in the last sample of a bucket."""
     return F.max_by(name, "mono_us")
 
 
 def per_s(name: str) -> Column:
-    """Return a change per second watched; null when none was."""
+    """Return a change per observed second; null without observed time."""
     return F.when(F.col("covered_s") > 0, F.col(name) / F.col("covered_s"))
+
+
+UNSEEN = "Time from its last sample to the end of the recording"
+
+
+def with_unseen(rows: DataFrame, own: DataFrame, streams: DataFrame) -> DataFrame:
+    """Add `unseen_s`, the time since the last sample, to rows by series.
+
+    `own` are the rates of these series, `streams` those of streams. A deleted or unreadable stream
+    or consumer keeps its last row, beside rows of the end of the recording.
+    """
+    all_rates = own.select("session", "last_at_us").unionAll(
+        streams.select("session", "last_at_us")
+    )
+    ends = all_rates.groupBy("session").agg(F.max("last_at_us").alias("ended_at_us"))
+    last_seen = own.groupBy("series_id").agg(F.max("last_at_us").alias("seen_at_us"))
+    rows = rows.join(F.broadcast(ends), "session").join(last_seen, "series_id")
+    unseen_s = (F.col("ended_at_us") - F.col("seen_at_us")) / 1e6
+    return rows.withColumn("unseen_s", unseen_s).drop("ended_at_us", "seen_at_us")
 
 
 CONSUMER_RATE = Table(
@@ -114,12 +133,12 @@ CONSUMER_RATE = Table(
 def consumer_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
     """Return `consumer_rate`: one row per consumer and interval, from its samples."""
     rows = by_bucket(silver.consumer_sample, thresholds, CONSUMER_KEY).agg(
-        *common(),
+        *common_columns(),
         F.sum("delivered_msgs").alias("delivered_msgs"),
         F.sum("settled_msgs").alias("settled_msgs"),
         F.sum(repeats()).alias("repeated_msgs"),
         F.min_by("pending_msgs", "mono_us").alias("pending_first_msgs"),
-        last("pending_msgs").alias("pending_last_msgs"),
+        last_value("pending_msgs").alias("pending_last_msgs"),
         F.min("pending_msgs").alias("pending_min_msgs"),
         F.max("pending_msgs").alias("pending_max_msgs"),
         F.avg("pending_msgs").alias("pending_mean_msgs"),
@@ -164,11 +183,11 @@ _AT_THE_END = ("stored_msgs", "stored_bytes", "last_seq", "first_at_us")
 def stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
     """Return `stream_rate`: one row per stream and interval, from its samples."""
     rows = by_bucket(silver.stream_sample, thresholds, STREAM_KEY).agg(
-        *common(),
+        *common_columns(),
         F.sum("published_msgs").alias("published_msgs"),
         F.sum("grown_msgs").alias("grown_msgs"),
         F.sum("grown_bytes").alias("grown_bytes"),
-        *(last(name).alias(name) for name in _AT_THE_END),
+        *(last_value(name).alias(name) for name in _AT_THE_END),
     )
     return STREAM_RATE.contract(
         rows.withColumns(
@@ -181,19 +200,19 @@ def stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
 
 
 _MOST_ROWS_COUNT = 20
-"""These tables have a row per bucket and stream or consumer: a result holds only the first."""
+"""Maximum rows in a result, as these tables have a row per bucket and stream or consumer."""
 
 PLACE = 20
 ANSWERS = (
     Answer(
         STREAM_RATE,
-        lambda given: stream_rate(given.silver, given.thresholds),
+        lambda inputs: stream_rate(inputs.silver, inputs.thresholds),
         sorted_by=("session", "stream", "bucket_at_us"),
         most_rows_count=_MOST_ROWS_COUNT,
     ),
     Answer(
         CONSUMER_RATE,
-        lambda given: consumer_rate(given.silver, given.thresholds),
+        lambda inputs: consumer_rate(inputs.silver, inputs.thresholds),
         sorted_by=("session", "stream", "consumer", "bucket_at_us"),
         most_rows_count=_MOST_ROWS_COUNT,
     ),

@@ -1,4 +1,4 @@
-"""Answer 4: what was delivered more than once: how much, when, which messages, after what."""
+"""Answer 4: redeliveries: counts, hot spots, and poison messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY
 from natstui.analysis.tables import CONSUMER_IDENTITY, CONSUMER_KEY, SESSION, Table, columns
 
 CHANGE_WINDOW_US = 300_000_000
-"""A configuration change this long before a hot spot is named with it."""
+"""Maximum time from a configuration change to a hot spot that is reported with it."""
 REDELIVERY = Table(
     "redelivery",
     "Redeliveries of each consumer over the entire session.",
@@ -69,80 +69,82 @@ HOT_SPOT = Table(
     key=(*CONSUMER_KEY, "bucket_at_us"),
 )
 
-GIVEN_UP = "max_deliver"
-"""The advisory that says that a message was delivered too often, and is not any more."""
+MAX_DELIVER = "max_deliver"
+"""Kind of the advisory about a message that was dropped after max deliver."""
 TERMINATED = "terminated"
-"""The advisory that says the same because the client wanted it."""
+"""Kind of the advisory about a message that a client terminated."""
 ELECTED = ("stream_leader_elected", "consumer_leader_elected")
-"""The advisories that tell of a new leader."""
+"""Kinds of the advisories about a new leader."""
 
 
 def advisories_count(*kinds: str) -> Column:
-    """Return how many advisories of some kinds there were, those recorded as counts included."""
+    """Return the number of advisories of these kinds, with those recorded as counts."""
     return F.coalesce(
         F.sum(F.when(F.col("kind").isin(*kinds), F.col("advisories_count"))), F.lit(0)
     )
 
 
 def of_consumers(advisories: DataFrame, consumers: DataFrame) -> DataFrame:
-    """Return the advisories about consumers, each with the `created_at_us` of the one it is about.
+    """Return the advisories about consumers, each with the `created_at_us` of its consumer.
 
-    Of several consumers with one name after each other, that is the one that was there then.
+    If a consumer was recreated, it is the one that existed at the time of the advisory.
     """
     names = ["session", "stream", "consumer"]
-    lives = consumers.select(*names, "created_at_us").distinct()
+    consumer_lives = consumers.select(*names, "created_at_us").distinct()
     in_order = Window.partitionBy(*names).orderBy("created_at_us")
-    lives = lives.withColumns(
+    consumer_lives = consumer_lives.withColumns(
         {
             "is_first": F.row_number().over(in_order) == 1,
             "next_created_at_us": F.lead("created_at_us").over(in_order),
         }
     )
-    rows = advisories.join(lives, names)
-    begun = F.col("is_first") | (F.col("at_us") >= F.col("created_at_us"))
-    ended = F.coalesce(F.col("at_us") >= F.col("next_created_at_us"), F.lit(False))
-    return rows.where(begun & ~ended)
+    rows = advisories.join(consumer_lives, names)
+    is_created = F.col("is_first") | (F.col("at_us") >= F.col("created_at_us"))
+    is_replaced = F.coalesce(F.col("at_us") >= F.col("next_created_at_us"), F.lit(False))
+    return rows.where(is_created & ~is_replaced)
 
 
 def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
-    """Return `redelivery`: one row per consumer, from its rates and the advisories about it."""
+    """Return `redelivery`: one row per consumer, from its rates and advisories."""
     rows = consumer_rate.groupBy("series_id", *CONSUMER_KEY).agg(
         F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
         F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
         F.max("redelivered_max_msgs").alias("redelivered_max_msgs"),
     )
-    announced = of_consumers(silver.advisory, rows).groupBy(*CONSUMER_KEY)
-    announced = announced.agg(
+    counts = of_consumers(silver.advisory, rows).groupBy(*CONSUMER_KEY)
+    counts = counts.agg(
         advisories_count("nak").alias("naks_count"),
-        advisories_count(GIVEN_UP).alias("given_up_count"),
+        advisories_count(MAX_DELIVER).alias("given_up_count"),
         advisories_count(TERMINATED).alias("terminated_count"),
     )
-    rows = rows.join(announced, [*CONSUMER_KEY], "left")
+    rows = rows.join(counts, [*CONSUMER_KEY], "left")
     rows = rows.na.fill(0, ["naks_count", "given_up_count", "terminated_count"])
-    filtered = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
-    rows = rows.join(filtered.select(*CONSUMER_KEY, "filtered"), [*CONSUMER_KEY], "left")
+    configurations = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
+    rows = rows.join(configurations.select(*CONSUMER_KEY, "filtered"), [*CONSUMER_KEY], "left")
     # With a filter the sequence also advances over messages that are not the consumer's.
-    countable = ~F.coalesce("filtered", F.lit(False)) & (F.col("delivered_msgs") > 0)
-    share = F.when(countable, F.col("repeated_msgs") / F.col("delivered_msgs"))
+    is_countable = ~F.coalesce("filtered", F.lit(False)) & (F.col("delivered_msgs") > 0)
+    share = F.when(is_countable, F.col("repeated_msgs") / F.col("delivered_msgs"))
     return REDELIVERY.contract(rows.withColumn("repeated_share", share))
 
 
 def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return `redelivery_hot_spot`: one row per consumer and interval with enough repeats."""
+    """Return `redelivery_hot_spot`: one row per consumer and interval with many redeliveries."""
     rows = consumer_rate.where(F.col("repeated_msgs") >= thresholds.hot_msgs)
     bucket = bucket_start("at_us", thresholds.bucket_us)
     advisories = silver.advisory.withColumn("bucket_at_us", bucket)
     keys = [*CONSUMER_KEY, "bucket_at_us"]
-    of_consumer = of_consumers(advisories, consumer_rate).groupBy(*keys)
-    of_consumer = of_consumer.agg(
+    consumer_counts = of_consumers(advisories, consumer_rate).groupBy(*keys)
+    consumer_counts = consumer_counts.agg(
         advisories_count("nak").alias("naks_count"),
-        advisories_count(GIVEN_UP).alias("given_up_count"),
+        advisories_count(MAX_DELIVER).alias("given_up_count"),
         advisories_count(*ELECTED).alias("own_count"),
     )
-    rows = rows.join(of_consumer, keys, "left")
+    rows = rows.join(consumer_counts, keys, "left")
     keys = ["session", "stream", "bucket_at_us"]
-    of_stream = advisories.where(F.col("consumer").isNull()).groupBy(*keys)
-    rows = rows.join(of_stream.agg(advisories_count(*ELECTED).alias("stream_count")), keys, "left")
+    stream_advisories = advisories.where(F.col("consumer").isNull()).groupBy(*keys)
+    rows = rows.join(
+        stream_advisories.agg(advisories_count(*ELECTED).alias("stream_count")), keys, "left"
+    )
     counts = ["naks_count", "given_up_count", "own_count", "stream_count"]
     rows = rows.na.fill(0, counts).withColumn(
         "leader_changes_count", F.col("own_count") + F.col("stream_count")
@@ -151,13 +153,13 @@ def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -
 
 
 def _with_change(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> DataFrame:
-    changed = (F.col("change_count") > 0) & F.col("consumer").isNotNull()
-    changes = silver.configuration.where(changed)
+    has_changed = (F.col("change_count") > 0) & F.col("consumer").isNotNull()
+    changes = silver.configuration.where(has_changed)
     changes = changes.groupBy(*CONSUMER_KEY).agg(F.sort_array(F.collect_list("at_us")).alias("at"))
     rows = rows.join(changes, [*CONSUMER_KEY], "left")
     end_us = F.col("bucket_at_us") + thresholds.bucket_us
-    near = F.filter("at", lambda at: (at < end_us) & (at >= end_us - CHANGE_WINDOW_US))
-    return rows.withColumn("configured_at_us", F.array_max(near))
+    recent_changes = F.filter("at", lambda at: (at < end_us) & (at >= end_us - CHANGE_WINDOW_US))
+    return rows.withColumn("configured_at_us", F.array_max(recent_changes))
 
 
 POISON = Table(
@@ -181,31 +183,31 @@ POISON = Table(
 
 
 def poison(silver: Silver) -> DataFrame:
-    """Return `poison`: one row per message, from advisories and sampled acknowledgements."""
-    announced = silver.advisory.where(F.col("stream_seq").isNotNull()).select(
+    """Return `poison`: one row per message, from advisories and sampled acks."""
+    advisories = silver.advisory.where(F.col("stream_seq").isNotNull()).select(
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind",
         "advisories_count",
     )  # fmt: skip
-    acked = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
+    acks = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
         "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us",
         F.lit("ack").alias("kind"), F.lit(1).cast("bigint").alias("advisories_count"),
     )  # fmt: skip
-    rows = announced.unionAll(acked).groupBy("session", "stream", "consumer", "stream_seq")
+    rows = advisories.unionAll(acks).groupBy("session", "stream", "consumer", "stream_seq")
     messages = rows.agg(
         F.max("deliveries_count").alias("deliveries_count"),
         advisories_count("nak").alias("naks_count"),
-        F.bool_or(F.col("kind") == GIVEN_UP).alias("given_up"),
+        F.bool_or(F.col("kind") == MAX_DELIVER).alias("given_up"),
         F.bool_or(F.col("kind") == TERMINATED).alias("terminated"),
         F.bool_or(F.col("kind") == "ack").alias("acked"),
         F.min("at_us").alias("first_at_us"),
         F.max("at_us").alias("last_at_us"),
     )
-    often = F.col("deliveries_count") >= POISON_LEAST_COUNT
-    return POISON.contract(messages.where(often | F.col("given_up")))
+    is_frequent = F.col("deliveries_count") >= POISON_LEAST_COUNT
+    return POISON.contract(messages.where(is_frequent | F.col("given_up")))
 
 
-def repeated(consumers: DataFrame) -> DataFrame:
-    """Return findings about consumers of whose deliveries many were repeats."""
+def redelivering_consumers(consumers: DataFrame) -> DataFrame:
+    """Return findings about consumers with many redeliveries."""
     rows = consumers.where(F.col("repeated_share") > 0.05)
     weight = 35 + F.col("repeated_share") * 30
     sentence = F.format_string("%.1f %% of deliveries were repeats", F.col("repeated_share") * 100)
@@ -213,59 +215,68 @@ def repeated(consumers: DataFrame) -> DataFrame:
     return finding(rows, "redelivery", consumer_text(), weight, (sentence, evidence))
 
 
-def terminated(consumers: DataFrame) -> DataFrame:
-    """Return findings about consumers whose clients terminated messages, which may be meant."""
+def terminating_consumers(consumers: DataFrame) -> DataFrame:
+    """Return findings about consumers whose clients terminated messages, maybe on purpose."""
     rows, count = consumers.where(F.col("terminated_count") > 0), F.col("terminated_count")
     sentence = F.concat(counted(count, "message"), F.lit(" terminated by the client"))
     evidence = F.lit("the client asked not to redeliver them")
-    words = (sentence, evidence)
-    return finding(rows, "redelivery", consumer_text(), F.lit(32), words, F.lit(TERMINATED))
+    texts = (sentence, evidence)
+    return finding(rows, "redelivery", consumer_text(), F.lit(32), texts, F.lit(TERMINATED))
 
 
-def gave_up(consumers: DataFrame) -> DataFrame:
+def dropping_consumers(consumers: DataFrame) -> DataFrame:
     """Return findings about consumers that dropped messages after max deliver.
 
-    Counted by advisories: of many at a time only the count is recorded, and no message is named.
+    They are counted by advisories, of which some are recorded as counts without messages.
     """
     rows, count = consumers.where(F.col("given_up_count") > 0), F.col("given_up_count")
     sentence = F.concat(counted(count, "message"), F.lit(" dropped after max deliver"))
-    first = F.greatest(F.col("delivered_msgs") - F.col("repeated_msgs"), F.lit(0))
-    share = F.when(first >= count, F.format_string(" (%.1f %%)", count / first * 100))
-    delivered = F.concat(
-        F.lit("of "), counted(first, "message"), F.lit(" delivered"), F.coalesce(share, F.lit(""))
+    first_deliveries = F.greatest(F.col("delivered_msgs") - F.col("repeated_msgs"), F.lit(0))
+    share_text = F.when(
+        first_deliveries >= count, F.format_string(" (%.1f %%)", count / first_deliveries * 100)
     )
-    evidence = F.when(first > 0, delivered).otherwise("none was delivered for the first time")
+    delivered_text = F.concat(
+        F.lit("of "),
+        counted(first_deliveries, "message"),
+        F.lit(" delivered"),
+        F.coalesce(share_text, F.lit("")),
+    )
+    evidence = F.when(first_deliveries > 0, delivered_text).otherwise(
+        "none was delivered for the first time"
+    )
     weight = 63 + F.least(F.log10(count), F.lit(9)) / 10
     return finding(
         rows, "redelivery", consumer_text(), weight, (sentence, evidence), F.lit(GAVE_UP)
     )
 
 
-def never_settled(messages: DataFrame) -> DataFrame:
-    """Return findings about messages that were delivered often and never settled."""
+def poison_messages(messages: DataFrame) -> DataFrame:
+    """Return findings about messages that were delivered often, but never acked or terminated."""
     rows = messages.where(~F.col("acked") & ~F.col("terminated"))
     rows = rows.withColumnsRenamed({"first_at_us": "start_at_us", "last_at_us": "end_at_us"})
     # The most delivered one is the example of them all.
-    often = F.least(F.log10(F.coalesce("deliveries_count", F.lit(0)) + 1), F.lit(9)) / 10
-    weight = F.when(F.col("given_up"), 62).otherwise(45) + often
-    fate = F.when(F.col("given_up"), "was dropped after max deliver").otherwise(
+    frequency_weight = (
+        F.least(F.log10(F.coalesce("deliveries_count", F.lit(0)) + 1), F.lit(9)) / 10
+    )
+    weight = F.when(F.col("given_up"), 62).otherwise(45) + frequency_weight
+    outcome = F.when(F.col("given_up"), "was dropped after max deliver").otherwise(
         "is redelivered again and again"
     )
-    sentence = F.format_string("message %d %s", F.col("stream_seq"), fate)
+    sentence = F.format_string("message %d %s", F.col("stream_seq"), outcome)
     deliveries = F.coalesce("deliveries_count", F.lit(0))
     evidence = F.concat_ws(
         ", ", counted(deliveries, "delivery", "deliveries"), counted(F.col("naks_count"), "nak")
     )
-    return finding(rows, "poison", consumer_text(), weight, (sentence, evidence), fate)
+    return finding(rows, "poison", consumer_text(), weight, (sentence, evidence), outcome)
 
 
 PLACE = 90
 ANSWERS = (
     Answer(
         REDELIVERY,
-        lambda given: redelivery(given.silver, given.gold("consumer_rate")),
+        lambda inputs: redelivery(inputs.silver, inputs.gold("consumer_rate")),
         needs=("consumer_rate",),
-        findings=(repeated, terminated, gave_up),
+        findings=(redelivering_consumers, terminating_consumers, dropping_consumers),
         section=Section(
             "Redelivery",
             ("session", "stream", "consumer", "delivered_msgs", "repeated_msgs",
@@ -276,7 +287,7 @@ ANSWERS = (
     ),
     Answer(
         HOT_SPOT,
-        lambda given: hot_spot(given.silver, given.gold("consumer_rate"), given.thresholds),
+        lambda inputs: hot_spot(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds),
         needs=("consumer_rate",),
         section=Section(
             "Redelivery hot spots",
@@ -288,9 +299,9 @@ ANSWERS = (
     ),
     Answer(
         POISON,
-        lambda given: poison(given.silver),
+        lambda inputs: poison(inputs.silver),
         made_of=(ADVISORY, ACK_SAMPLE),
-        findings=(never_settled,),
+        findings=(poison_messages,),
         section=Section(
             "Poison messages",
             ("session", "stream", "consumer", "stream_seq", "deliveries_count", "naks_count",

@@ -1,4 +1,4 @@
-"""Answer: what each server of a system led, one row per server."""
+"""Answer: the streams and consumers that each server led."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ SERVER_ROLE = Table(
 
 
 def server_role(silver: Silver) -> DataFrame:
-    """Return `server_role`: one row per session and server that led something."""
-    streams = _led(silver.stream_sample, "streams_count", "consumers_count")
-    consumers = _led(silver.consumer_sample, "consumers_count", "streams_count")
+    """Return `server_role`: one row per session and server that was a leader."""
+    streams = _leader_counts(silver.stream_sample, "streams_count", "consumers_count")
+    consumers = _leader_counts(silver.consumer_sample, "consumers_count", "streams_count")
     rows = streams.unionByName(consumers).groupBy("session", "server").agg(
         *(F.sum(name).alias(name)
           for name in ("streams_count", "consumers_count", "left_count", "samples_count"))
     )  # fmt: skip
-    every = F.sum("samples_count").over(Window.partitionBy("session"))
-    return SERVER_ROLE.contract(rows.withColumn("led_share", F.col("samples_count") / every))
+    all_samples = F.sum("samples_count").over(Window.partitionBy("session"))
+    return SERVER_ROLE.contract(rows.withColumn("led_share", F.col("samples_count") / all_samples))
 
 
-def _led(samples: DataFrame, own: str, other: str) -> DataFrame:
-    """Return what each server led of one kind of rows, in the column `own`."""
+def _leader_counts(samples: DataFrame, own: str, other: str) -> DataFrame:
+    """Return the counts of each server as leader of streams or consumers, in the column `own`."""
     order = Window.partitionBy("series_id").orderBy("mono_us")
     rows = samples.where(F.col("leader").isNotNull()).select(
         "session",
@@ -58,7 +58,7 @@ PLACE = 122
 ANSWERS = (
     Answer(
         SERVER_ROLE,
-        lambda given: server_role(given.silver),
+        lambda inputs: server_role(inputs.silver),
         section=Section(
             "Servers",
             ("session", "server", "streams_count", "consumers_count", "led_share", "left_count"),

@@ -1,4 +1,4 @@
-"""What was analysed: one row per session, with what was left out."""
+"""Answer: the analysed sessions, with their unreadable parts."""
 
 from __future__ import annotations
 
@@ -57,14 +57,16 @@ NOTE = Table(
 )
 
 _FILES_NAMED = 5
-"""More damaged files than these are counted, not named."""
+"""Maximum of named damaged files; the others are counted."""
 
 
 def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
     """Return `session`: one row per session, from its files, polls, rates and events."""
-    bad = unreadable_lines()
-    name = F.when(F.col("corrupt"), F.concat("segment", F.lit(" is damaged")))
-    left_out = F.when(bad > 0, F.concat("segment", F.lit(": "), counted(bad, "line")))
+    unreadable = unreadable_lines()
+    damage_text = F.when(F.col("corrupt"), F.concat("segment", F.lit(" is damaged")))
+    left_out_text = F.when(
+        unreadable > 0, F.concat("segment", F.lit(": "), counted(unreadable, "line"))
+    )
     files = silver.segment.groupBy("session").agg(
         F.count("*").alias("segments_count"),
         F.count_if("corrupt").alias("corrupt_segments_count"),
@@ -72,7 +74,9 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
         F.sum("unfinished_lines_count").alias("unfinished_lines_count"),
         F.sum("unknown_lines_count").alias("unknown_lines_count"),
         F.sum("size_bytes").alias("size_bytes"),
-        _named(F.sort_array(F.collect_list(F.concat_ws(", ", name, left_out)))).alias("damage"),
+        _joined_texts(
+            F.sort_array(F.collect_list(F.concat_ws(", ", damage_text, left_out_text)))
+        ).alias("damage"),
     )
     polls = silver.poll.groupBy("session").agg(
         F.min("at_us").alias("start_at_us"),
@@ -87,10 +91,10 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
         F.count_distinct("series_id").alias("consumers_count"),
         F.sum("samples_count").alias("consumer_samples_count"),
     )
-    not_judged = silver.event.where(F.col("kind") == NOT_JUDGED).groupBy("session")
-    not_judged = not_judged.agg(F.min("text").alias("not_judged"))
+    unjudged = silver.event.where(F.col("kind") == NOT_JUDGED).groupBy("session")
+    unjudged = unjudged.agg(F.min("text").alias("not_judged"))
     rows = files
-    for part in (polls, streams, consumers, not_judged):
+    for part in (polls, streams, consumers, unjudged):
         rows = rows.join(F.broadcast(part), "session", "left")
     counts = [c.name for c in SESSION_SUMMARY.columns if c.name.endswith("_count")]
     rows = rows.na.fill(0, counts)
@@ -99,22 +103,22 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
 
 
 def unreadable_lines() -> Column:
-    """Return how many lines are left out that ought to be readable, of a file or a session."""
+    """Return the lines of a file or session that were left out, except unfinished ones."""
     torn = F.col("torn_lines_count") - F.col("unfinished_lines_count")
     return torn + F.col("unknown_lines_count")
 
 
-def _named(texts: Column) -> Column:
-    """Return texts as one, without the empty ones; the last of many are counted."""
+def _joined_texts(texts: Column) -> Column:
+    """Return the texts joined, without empty ones; those after `_FILES_NAMED` are counted."""
     texts = F.array_remove(texts, "")
-    more = F.size(texts) - _FILES_NAMED
-    rest = F.when(more > 0, F.concat(F.lit(" and "), counted(more, "other file")))
+    more_count = F.size(texts) - _FILES_NAMED
+    rest = F.when(more_count > 0, F.concat(F.lit(" and "), counted(more_count, "other file")))
     joined = F.array_join(F.slice(texts, 1, _FILES_NAMED), "; ")
     return F.when(F.size(texts) > 0, F.concat(joined, F.coalesce(rest, F.lit(""))))
 
 
-def damaged(sessions: DataFrame) -> DataFrame:
-    """Return findings about recordings that could not be read whole."""
+def damaged_recordings(sessions: DataFrame) -> DataFrame:
+    """Return findings about recordings that could not be read completely."""
     segments, lines = F.col("corrupt_segments_count"), unreadable_lines()
     rows = sessions.where((segments > 0) | (lines > 0))
     are_damaged = F.when(segments == 1, " is damaged").otherwise(" are damaged")
@@ -129,25 +133,25 @@ def damaged(sessions: DataFrame) -> DataFrame:
     return finding(rows, RECORDING, F.col("session"), F.lit(50), (sentence, F.col("damage")))
 
 
-def findings_not_known(sessions: DataFrame) -> DataFrame:
-    """Return findings about recordings that hold no findings and were not judged."""
+def unknown_findings(sessions: DataFrame) -> DataFrame:
+    """Return findings about recordings whose findings are unknown."""
     rows = sessions.where(F.col("not_judged").isNotNull())
     sentence = F.lit(
         "its findings are unknown: the recording has none, and they could not be computed"
     )
-    words = (sentence, F.col("not_judged"))
-    return finding(rows, RECORDING, F.col("session"), F.lit(34), words, F.lit(NOT_JUDGED))
+    texts = (sentence, F.col("not_judged"))
+    return finding(rows, RECORDING, F.col("session"), F.lit(34), texts, F.lit(NOT_JUDGED))
 
 
 PLACE = 10
 ANSWERS = (
     Answer(
         SESSION_SUMMARY,
-        lambda given: session_summary(
-            given.silver, given.gold("stream_rate"), given.gold("consumer_rate")
+        lambda inputs: session_summary(
+            inputs.silver, inputs.gold("stream_rate"), inputs.gold("consumer_rate")
         ),
         needs=("stream_rate", "consumer_rate"),
-        findings=(damaged, findings_not_known),
+        findings=(damaged_recordings, unknown_findings),
         section=Section(
             "Sessions",
             ("session", "start_at_us", "duration_s", "polls_count", "gaps_count",
@@ -161,7 +165,7 @@ ANSWERS = (
     ),
     Answer(
         NOTE,
-        lambda given: NOTE.contract(given.silver.event.where(F.col("kind") == "noted")),
+        lambda inputs: NOTE.contract(inputs.silver.event.where(F.col("kind") == "noted")),
         sorted_by=("session", "at_us"),
     ),
 )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Answer 3: what was stuck, from when to when, and why.
+"""Answer 3: periods in which consumers were stuck, with the cause.
 
-Stuck is an ack floor that did not move while messages were outstanding. Each stretch carries the
-evidence and the most likely cause. Words, thresholds and order of the causes are those of
-`natstui.model.findings`, which the live rule uses too.
+A consumer is stuck if its ack floor did not move while messages were outstanding. Each period has
+the evidence and the most likely cause. Labels, thresholds and order of the causes are those of
+`natstui.model.findings`, as in the live rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import (
     Answer,
-    Given,
+    AnswerInputs,
     consumer_text,
     counted,
     finding,
@@ -83,7 +83,7 @@ STUCK = Table(
 
 
 def stuck(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return `stuck`: one row per consumer and period with the ack floor unmoved."""
+    """Return `stuck`: one row per consumer and period in which the ack floor did not move."""
     runs = _runs(silver.consumer_sample, thresholds)
     consumers = latest_configuration(silver.configuration, F.col("consumer").isNotNull()).select(
         *CONSUMER_KEY, "max_ack_pending_msgs", "ack_policy", "pull"
@@ -96,13 +96,13 @@ def stuck(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> D
 
 
 def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return one row per stretch that lasted long enough."""
+    """Return one row per period that lasted at least `stuck_after_s`."""
     rows = long_runs(samples, "stuck_since_us", thresholds.stuck_after_s)
-    no_pull = (F.col("waiting_pulls_count") == 0) & ~F.col("push_bound")
+    has_no_pull = (F.col("waiting_pulls_count") == 0) & ~F.col("push_bound")
     quiet_us = F.col("at_us") - F.col("delivered_at_us")
-    quiet = F.coalesce(quiet_us > NO_PULLS_AFTER_S * 1e6, F.lit(True))
+    is_quiet = F.coalesce(quiet_us > NO_PULLS_AFTER_S * 1e6, F.lit(True))
     # The change of the first sample of a stretch happened before it.
-    inside = F.col("at_us") > F.col("stuck_since_us")
+    is_inside = F.col("at_us") > F.col("stuck_since_us")
     start = F.col("stuck_since_us").alias("start_at_us")
     runs = rows.groupBy("series_id", *CONSUMER_KEY, start).agg(
         F.max("at_us").alias("end_at_us"),
@@ -111,13 +111,13 @@ def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
         F.max("pending_msgs").alias("pending_max_msgs"),
         F.max_by("pending_msgs", "at_us").alias("pending_end_msgs"),
         F.max("ack_pending_msgs").alias("ack_pending_max_msgs"),
-        F.coalesce(F.sum(F.when(inside, F.col("delivered_msgs"))), F.lit(0)).alias(
+        F.coalesce(F.sum(F.when(is_inside, F.col("delivered_msgs"))), F.lit(0)).alias(
             "delivered_msgs"
         ),
-        F.coalesce(F.sum(F.when(inside, F.col("fresh_msgs"))), F.lit(0)).alias("fresh_msgs"),
+        F.coalesce(F.sum(F.when(is_inside, F.col("fresh_msgs"))), F.lit(0)).alias("fresh_msgs"),
         F.max("redelivered_msgs").alias("redelivered_max_msgs"),
-        _share(no_pull).alias("no_pull_share"),
-        _share(no_pull & quiet).alias("unserved_share"),
+        _share(has_no_pull).alias("no_pull_share"),
+        _share(has_no_pull & is_quiet).alias("unserved_share"),
         _share(F.col("paused")).alias("paused_share"),
         _share(F.col("leader").isNull()).alias("leaderless_share"),
     )
@@ -126,7 +126,7 @@ def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
 
 
 POISON_LEAST_COUNT = 3
-"""A message delivered this often, or given up, is poison."""
+"""Deliveries from which a message is poison."""
 
 
 def _share(condition: Column) -> Column:
@@ -134,34 +134,34 @@ def _share(condition: Column) -> Column:
 
 
 def _cause() -> Column:
-    """Return the word of the first cause that fits, in the order of `STUCK_CAUSES`."""
-    no_pull = F.col("no_pull_share") > MOST_SAMPLES_SHARE
-    unserved = F.col("unserved_share") > MOST_SAMPLES_SHARE
-    pending, push = F.col("pending_max_msgs") > 0, F.col("pull") == F.lit(False)
-    limited = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
+    """Return the label of the first cause that holds, in the order of `STUCK_CAUSES`."""
+    has_no_pull = F.col("no_pull_share") > MOST_SAMPLES_SHARE
+    is_unserved = F.col("unserved_share") > MOST_SAMPLES_SHARE
+    has_pending, is_push = F.col("pending_max_msgs") > 0, F.col("pull") == F.lit(False)
+    is_at_limit = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
     repeats = F.col("delivered_msgs") - F.col("fresh_msgs")
-    again = (repeats > 0) & (F.col("redelivered_max_msgs") > 0)
+    is_redelivering = (repeats > 0) & (F.col("redelivered_max_msgs") > 0)
     # Where only one message may be delivered at a time, it is that one which comes back.
-    alone = F.coalesce(F.col("max_ack_pending_msgs") == 1, F.lit(False))
-    fits = {
+    has_one_at_a_time = F.coalesce(F.col("max_ack_pending_msgs") == 1, F.lit(False))
+    condition_of = {
         NO_LEADER: F.col("leaderless_share") > MOST_SAMPLES_SHARE,
         PAUSED: F.col("paused_share") > MOST_SAMPLES_SHARE,
-        POISON: alone & again & (repeats >= POISON_LEAST_COUNT),
-        ACK_LIMIT: limited & (F.col("ack_policy") != "none"),
-        REDELIVERING: again,
-        NO_SUBSCRIBER: no_pull & push & pending,
-        NO_PULLS: unserved & ~F.coalesce(push, F.lit(False)) & pending,
+        POISON: has_one_at_a_time & is_redelivering & (repeats >= POISON_LEAST_COUNT),
+        ACK_LIMIT: is_at_limit & (F.col("ack_policy") != "none"),
+        REDELIVERING: is_redelivering,
+        NO_SUBSCRIBER: has_no_pull & is_push & has_pending,
+        NO_PULLS: is_unserved & ~F.coalesce(is_push, F.lit(False)) & has_pending,
         NOT_ACKNOWLEDGED: F.col("ack_pending_max_msgs") > 0,
         UNEXPLAINED: F.lit(True),
     }
-    return F.coalesce(*(F.when(fits[cause], cause.word) for cause in STUCK_CAUSES))
+    return F.coalesce(*(F.when(condition_of[cause], cause.word) for cause in STUCK_CAUSES))
 
 
-def without_progress(stretches: DataFrame) -> DataFrame:
+def stuck_consumers(stretches: DataFrame) -> DataFrame:
     """Return findings about consumers that made no progress."""
-    long = F.least(F.col("duration_s") / 3600, F.lit(1.0)) * 30
-    meant = F.col("cause") == PAUSED.word
-    weight = F.when(meant, 30 + long / 2).otherwise(60 + long)
+    duration_weight = F.least(F.col("duration_s") / 3600, F.lit(1.0)) * 30
+    is_paused = F.col("cause") == PAUSED.word
+    weight = F.when(is_paused, 30 + duration_weight / 2).otherwise(60 + duration_weight)
     sentence = F.concat(F.lit("stuck for "), time_text("duration_s"))
     evidence = F.format_string(
         "ack floor %d, %d pending, %d of %s unacknowledged, %s meanwhile",
@@ -176,9 +176,9 @@ def without_progress(stretches: DataFrame) -> DataFrame:
     )
 
 
-def _with_causes(given: Given) -> DataFrame:
-    rows = stuck(given.silver, given.gold("consumer_rate"), given.thresholds)
-    spans, sessions = given.gold(FINDINGS.name), given.gold(SESSION_SUMMARY.name)
+def _stuck_with_causes(inputs: AnswerInputs) -> DataFrame:
+    rows = stuck(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds)
+    spans, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
     return STUCK.contract(with_recorded_cause(rows, spans, sessions))
 
 
@@ -186,9 +186,9 @@ PLACE = 60
 ANSWERS = (
     Answer(
         STUCK,
-        _with_causes,
+        _stuck_with_causes,
         needs=("consumer_rate", FINDINGS.name, SESSION_SUMMARY.name),
-        findings=(without_progress,),
+        findings=(stuck_consumers,),
         section=Section(
             "Stuck consumers",
             ("session", "stream", "consumer", "cause", "start_at_us", "duration_s",

@@ -14,7 +14,7 @@ Line = tuple[str, Sequence[int], Sequence[float | None]]
 
 _HEIGHT = 100
 _LEAST_POINTS = 3
-"""A consumer that lived for less says nothing in a chart of the whole session."""
+"""Minimum buckets of a consumer in a chart of the entire session."""
 _HEAT_HEIGHT = 10
 _HEAT_LEVELS = 5
 MOST_SLOPES = 24
@@ -25,11 +25,11 @@ _ORDER = ("slower", "more", "less", "faster")
 def chart(
     title: str, lines: Sequence[Line], axis: Axis, *, small: bool = False, ticks: bool = True
 ) -> str:
-    """Return a chart of lines: each a name, moments (µs) and values; None leaves a hole."""
-    known = [value for _, _, values in lines for value in values if value is not None]
-    if not known:
+    """Return a chart of lines, each with a name, times (µs) and values; None is a hole."""
+    known_values = [value for _, _, values in lines for value in values if value is not None]
+    if not known_values:
         return ""
-    top = top_of(known)
+    top = top_of(known_values)
     keys = "".join(
         f'<span class="key key{number}">{text(name)}</span>'
         for number, (name, _, _) in enumerate(lines)
@@ -46,24 +46,24 @@ def chart(
         f"{plot('small' if small else 'large', _HEIGHT, [grid, *paths])}</div>"
         f"{axis.ticks() if ticks else ''}"
     )
-    return chart_of("lines", title, _described(lines), inside, top)
+    return chart_of("lines", title, _description(lines), inside, top)
 
 
 def _height_text(value: float) -> str:
-    """Return what stands at the left of a line; the smallest values must not look like 0."""
+    """Return the text beside a grid line, in which the smallest values do not look like 0."""
     return f"{value:.1g}" if 0 < value < 0.01 else rate_text(value)
 
 
-def _described(lines: Sequence[Line]) -> str:
-    told = []
+def _description(lines: Sequence[Line]) -> str:
+    parts = []
     for name, _, values in lines:
-        known = [value for value in values if value is not None]
-        if known:
-            told.append(
-                f"{name}: from {rate_text(min(known))} to {rate_text(max(known))}, "
-                f"at the end {rate_text(known[-1])}"
+        known_values = [value for value in values if value is not None]
+        if known_values:
+            parts.append(
+                f"{name}: from {rate_text(min(known_values))} to {rate_text(max(known_values))}, "
+                f"at the end {rate_text(known_values[-1])}"
             )
-    return "; ".join(told)
+    return "; ".join(parts)
 
 
 def _path(ats: Sequence[int], values: Sequence[float | None], axis: Axis, top: float) -> str:
@@ -74,29 +74,29 @@ def _path(ats: Sequence[int], values: Sequence[float | None], axis: Axis, top: f
         else:
             parts[-1].append(f"{axis.x(at):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
     # A single point has no length; a short stroke makes it visible.
-    drawn = ("L".join(part) if len(part) > 1 else f"{part[0]}h4" for part in parts if part)
-    return "".join(f"M{points}" for points in drawn)
+    segments = ("L".join(part) if len(part) > 1 else f"{part[0]}h4" for part in parts if part)
+    return "".join(f"M{points}" for points in segments)
 
 
-def _named(row: Result) -> str:
+def _consumer_title(row: Result) -> str:
     return f"{row['stream']} > {row['consumer']}"
 
 
-def _drawn(result: Result, session: str) -> list[list[Result]]:
-    """Return the buckets of each consumer drawn, the worst first."""
+def _charted_consumers(result: Result, session: str) -> list[list[Result]]:
+    """Return the buckets of each charted consumer, the worst first."""
     rows = [row for row in rows_of(result, "picture", session) if row["rank"]]
-    drawn = [list(many) for _, many in groupby(rows, key=lambda row: row["rank"])]
-    drawn = [many for many in drawn if len(many) >= _LEAST_POINTS] or drawn
+    series = [list(buckets) for _, buckets in groupby(rows, key=lambda row: row["rank"])]
+    series = [buckets for buckets in series if len(buckets) >= _LEAST_POINTS] or series
     # Of ephemeral consumers with like names the worst is drawn.
-    known = families(result)
-    first: dict[object, list[Result]] = {}
-    for many in drawn:
-        first.setdefault(family(many[0], known) or many[0]["rank"], many)
-    return list(first.values())
+    members_count = families(result)
+    by_family: dict[object, list[Result]] = {}
+    for buckets in series:
+        by_family.setdefault(family(buckets[0], members_count) or buckets[0]["rank"], buckets)
+    return list(by_family.values())
 
 
 def load_charts(result: Result, session: str, axis: Axis) -> str:
-    """Return the charts of everything together."""
+    """Return the charts of rates and pending messages, over all streams and consumers."""
     rows = [row for row in rows_of(result, "picture", session) if not row["rank"]]
     rates = {"published": "published_per_s", "delivered": "delivered_per_s"}
     pending = {"pending": "pending_msgs"}
@@ -106,16 +106,18 @@ def load_charts(result: Result, session: str, axis: Axis) -> str:
 
 
 def small_charts(result: Result, session: str, axis: Axis) -> str:
-    """Return three charts for each consumer drawn: pending, lag and rate."""
+    """Return three charts for each charted consumer: pending, lag and rate."""
     parts = []
-    for rows in _drawn(result, session):
+    for rows in _charted_consumers(result, session):
         charts = (
             _figure("pending", rows, {"messages pending": "pending_msgs"}, axis, small=True)
             + _figure("lag", rows, {"oldest message waits, s": "behind_max_s"}, axis, small=True)
             + _figure("delivered/s", rows, {"delivered/s": "delivered_per_s"}, axis, small=True)
         )
         if charts:
-            parts.append(f'<div class="one"><h4>{text(_named(rows[0]))}</h4>{charts}</div>')
+            parts.append(
+                f'<div class="one"><h4>{text(_consumer_title(rows[0]))}</h4>{charts}</div>'
+            )
     return f'<div class="multiples">{"".join(parts)}</div>' if parts else ""
 
 
@@ -124,42 +126,47 @@ def _figure(
 ) -> str:
     ats = [row["bucket_at_us"] for row in rows]
     lines = [(name, ats, [row[column] for row in rows]) for name, column in columns.items()]
-    name = f"{title} of {_named(rows[0])}" if small else title
+    name = f"{title} of {_consumer_title(rows[0])}" if small else title
     picture = chart(name, lines, axis, small=small)
     caption = "" if small else f"<figcaption>{text(title)}</figcaption>"
     return f"<figure>{caption}{picture}</figure>" if picture else ""
 
 
 def heat_map(result: Result, session: str, axis: Axis) -> str:
-    """Return when which consumer got messages again; empty when none did."""
+    """Return the heat map of redeliveries per consumer and bucket; empty without any."""
     rows = [
-        (many, sum(row["repeated_msgs"] or 0 for row in many)) for many in _drawn(result, session)
+        (buckets, sum(row["repeated_msgs"] or 0 for row in buckets))
+        for buckets in _charted_consumers(result, session)
     ]
     rows = sorted((pair for pair in rows if pair[1]), key=lambda pair: -pair[1])
     if not rows:
         return ""
-    most = max(row["repeated_msgs"] or 0 for many, _ in rows for row in many)
-    drawn = "".join(
-        f'<div class="lane">{text(_named(many[0]))}: {counted(total, "repeat")}</div>'
-        + plot("thin", _HEAT_HEIGHT, _cells(many, most, axis))
-        for many, total in rows
+    most_msgs = max(row["repeated_msgs"] or 0 for buckets, _ in rows for row in buckets)
+    lanes = "".join(
+        f'<div class="lane">{text(_consumer_title(buckets[0]))}: {counted(total, "repeat")}</div>'
+        + plot("thin", _HEAT_HEIGHT, _cells(buckets, most_msgs, axis))
+        for buckets, total in rows
     )
-    told = "; ".join(f"{_named(many[0])}: {counted(total, 'repeat')}" for many, total in rows)
+    label = "; ".join(
+        f"{_consumer_title(buckets[0])}: {counted(total, 'repeat')}" for buckets, total in rows
+    )
     width = duration_text(float(rows[0][0][0]["width_s"]))
     return (
-        f"<figure><figcaption>The darker, the more messages were redelivered (at most {most:,} "
-        f"in {width})</figcaption>"
-        + chart_of("heat", "Repeated deliveries", told, drawn + axis.ticks())
+        "<figure><figcaption>The darker, the more messages were redelivered (at most "
+        f"{most_msgs:,} in {width})</figcaption>"
+        + chart_of("heat", "Repeated deliveries", label, lanes + axis.ticks())
         + "</figure>"
     )
 
 
-def _cells(many: list[Result], most: int, axis: Axis) -> list[str]:
-    """Return one path for each shade: a rectangle for each bucket would be ten times as long."""
+def _cells(buckets: list[Result], most_msgs: int, axis: Axis) -> list[str]:
+    """Return one path per shade, which is ten times shorter than a rectangle per bucket."""
     shades: dict[int, list[str]] = {}
-    for row in many:
+    for row in buckets:
         if row["repeated_msgs"]:
-            level = math.ceil(math.log1p(row["repeated_msgs"]) / math.log1p(most) * _HEAT_LEVELS)
+            level = math.ceil(
+                math.log1p(row["repeated_msgs"]) / math.log1p(most_msgs) * _HEAT_LEVELS
+            )
             x = axis.x(row["bucket_at_us"])
             end = axis.x(row["bucket_at_us"] + row["width_s"] * 1_000_000)
             width = max(end - x, 1)
@@ -171,7 +178,7 @@ def _cells(many: list[Result], most: int, axis: Axis) -> list[str]:
 
 
 def slopes(result: Result) -> str:
-    """Return the slopes, the worst first; empty where nothing changed."""
+    """Return the section with a slope for each changed metric, the worst first; empty without."""
     rows = [
         row
         for row in rows_of(result, "comparison")
@@ -181,12 +188,16 @@ def slopes(result: Result) -> str:
     if not rows:
         return ""
     figures = "".join(_slope(row) for row in rows[:MOST_SLOPES])
-    left = len(rows) - MOST_SLOPES
-    more = f"<p>{left} more changes are in the table Comparison.</p>" if left > 0 else ""
+    hidden_count = len(rows) - MOST_SLOPES
+    more_text = (
+        f"<p>{hidden_count} more changes are in the table Comparison.</p>"
+        if hidden_count > 0
+        else ""
+    )
     return (
         "<section><h2>What changed</h2><p>Left: the baseline, right: the compared session. The "
         "vertical line is the range of the true value (99.8 % sure).</p><div "
-        f'class="slopes">{figures}</div>{more}</section>'
+        f'class="slopes">{figures}</div>{more_text}</section>'
     )
 
 
@@ -205,12 +216,12 @@ def _slope(row: Result) -> str:
     subject = " > ".join(row[name] for name in ("stream", "consumer") if row[name])
     name = f"{row['metric']}{' of ' + subject if subject else ''}"
     interval = row["interval"] or ""
-    told = text("; ".join(words for words in (row["words"], interval) if words))
+    label = text("; ".join(part for part in (row["words"], interval) if part))
     return (
         f'<figure class="slope {row["verdict"]}"><figcaption><b>{text(row["verdict"])}</b> '
         f"{text(name)}</figcaption>"
         f'<svg class="pair" viewBox="0 0 {_WIDTH} {_SLOPE_HEIGHT}" role="img" '
-        f'aria-label="{told}"><title>{told}</title>'
+        f'aria-label="{label}"><title>{label}</title>'
         f'<line class="whisker" x1="{_RIGHT}" x2="{_RIGHT}" y1="{y(ends[0]):.1f}" '
         f'y2="{y(ends[1]):.1f}"/>'
         f'<path class="line" d="M{_LEFT} {y(before):.1f}L{_RIGHT} {y(after):.1f}"/>'

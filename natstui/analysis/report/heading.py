@@ -1,4 +1,4 @@
-"""What a report is about: system, server, versions, from when to when, and what is not in it."""
+"""The heading of a report: system, server, versions, time, and missing data."""
 
 from __future__ import annotations
 
@@ -8,56 +8,58 @@ from natstui.clean import clean_line
 from natstui.units import counted, duration_text, moment_text
 
 Fact = tuple[str, str]
-_AWAY = {
+_MISSING_DATA = {
     "unavailable": "data that could not be read",
     "disconnected": "the time without a connection",
 }
-"""Kind of availability → what was not recorded because of it."""
+"""Kind of availability → data that is missing because of it."""
 
 
 def heading(result: Result, session: str) -> list[Fact]:
-    """Return the facts about a session, each a name and a clean text."""
-    about = result.get("headers", {}).get(session, {})
+    """Return the facts about a session, each with a name and a clean text."""
+    header = result.get("headers", {}).get(session, {})
     (row, *_) = rows_of(result, "session", session) or [{}]
     facts = [
-        ("System", _joined(about.get("cluster") or about.get("target"), _account(about))),
-        ("Server", _joined(about.get("server_name"), about.get("server_version"))),
-        ("Recorded", _recorded(about, row)),
+        ("System", _join(header.get("cluster") or header.get("target"), _account(header))),
+        ("Server", _join(header.get("server_name"), header.get("server_version"))),
+        ("Recorded", _recorded(header, row)),
         ("Gaps", _gaps(result, session, row)),
-        ("Not recorded", "; ".join(_not_recorded(result, session, about, row))),
+        ("Not recorded", "; ".join(_missing_data(result, session, header, row))),
     ]
-    return [(name, clean_line(words)) for name, words in facts if words]
+    return [(name, clean_line(fact_text)) for name, fact_text in facts if fact_text]
 
 
 def heading_section(result: Result, sessions: list[str]) -> str:
-    """Return the facts of sessions for the page; empty where nothing is known."""
+    """Return the section with the facts of sessions; empty without any."""
     parts = []
     for session in sessions:
         facts = heading(result, session)
         if facts:
-            lines = "".join(f"<li><b>{name}</b> {text(words)}</li>" for name, words in facts)
+            lines = "".join(
+                f"<li><b>{name}</b> {text(fact_text)}</li>" for name, fact_text in facts
+            )
             parts.append(f'<h3>{text(session)}</h3><ul class="facts">{lines}</ul>')
     return f'<section class="about"><h2>About</h2>{"".join(parts)}</section>' if parts else ""
 
 
-def _joined(*parts: object) -> str:
+def _join(*parts: object) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def _account(about: Result) -> str:
-    return f"account {about['account']}" if about.get("account") else ""
+def _account(header: Result) -> str:
+    return f"account {header['account']}" if header.get("account") else ""
 
 
-def _recorded(about: Result, row: Result) -> str:
+def _recorded(header: Result, row: Result) -> str:
     first, last = row.get("start_at_us"), row.get("end_at_us")
     if first is None or last is None:
         return ""
-    when = f"{moment_text(first)} to {moment_text(last)} {ZONE}"
-    lasted = duration_text((last - first) / 1e6)
-    every = about.get("interval_s")
-    pace = f"a poll every {every:g} s" if isinstance(every, int | float) else ""
-    version = about.get("natstui_version")
-    return _joined(f"{when} ({lasted})", pace, version and f"by natstui {version}")
+    time_text = f"{moment_text(first)} to {moment_text(last)} {ZONE}"
+    duration = duration_text((last - first) / 1e6)
+    interval_s = header.get("interval_s")
+    interval_text = f"a poll every {interval_s:g} s" if isinstance(interval_s, int | float) else ""
+    version = header.get("natstui_version")
+    return _join(f"{time_text} ({duration})", interval_text, version and f"by natstui {version}")
 
 
 def _gaps(result: Result, session: str, row: Result) -> str:
@@ -74,24 +76,26 @@ def _gaps(result: Result, session: str, row: Result) -> str:
     return f"{counted(count, 'gap')}, {duration_text(lost_s)} in all"
 
 
-def _not_recorded(result: Result, session: str, about: Result, row: Result) -> list[str]:
-    found = []
-    if about and not about.get("payloads"):
-        found.append("payloads of messages, because recording them was not requested")
-    if about.get("redacted"):
-        found.append("names, which were replaced by pseudonyms")
-    dropped = about.get("dropped")
+def _missing_data(result: Result, session: str, header: Result, row: Result) -> list[str]:
+    missing = []
+    if header and not header.get("payloads"):
+        missing.append("payloads of messages, because recording them was not requested")
+    if header.get("redacted"):
+        missing.append("names, which were replaced by pseudonyms")
+    dropped = header.get("dropped")
     if isinstance(dropped, dict):
         at_us = dropped.get("until_at_us")
         until = moment_text(at_us if isinstance(at_us, int) else None)
-        found.append(f"everything before {until} {ZONE}, deleted: {dropped.get('reason')}")
+        missing.append(f"everything before {until} {ZONE}, deleted: {dropped.get('reason')}")
     if row.get("damage"):
-        found.append(f"what is damaged: {row['damage']}")
+        missing.append(f"what is damaged: {row['damage']}")
     if row.get("not_judged"):
-        found.append(f"findings: {row['not_judged']}")
-    for kind, words in _AWAY.items():
+        missing.append(f"findings: {row['not_judged']}")
+    for kind, missing_text in _MISSING_DATA.items():
         outages = [row for row in rows_of(result, "availability", session) if row["kind"] == kind]
         if outages:
             details = sorted({outage["detail"] for outage in outages if outage["detail"]})
-            found.append(f"{words}: {'; '.join(details[:3]) or counted(len(outages), 'time')}")
-    return found
+            missing.append(
+                f"{missing_text}: {'; '.join(details[:3]) or counted(len(outages), 'time')}"
+            )
+    return missing

@@ -1,4 +1,4 @@
-"""A notebook to begin with: cells that load the gold tables and draw the main pictures."""
+"""A notebook to start with, whose cells load the gold tables and draw the main charts."""
 
 from __future__ import annotations
 

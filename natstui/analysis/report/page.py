@@ -1,4 +1,4 @@
-"""The answers as one HTML file: no network, no foreign script, readable without script at all."""
+"""The answers as one HTML file, without network access, and readable without its script."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from natstui.analysis.gold.telling.harm import HARMS
 from natstui.analysis.report.axis import STEPS_S, ZONE, Axis, text
 from natstui.analysis.report.charts import chart, heat_map, load_charts, slopes, small_charts
 from natstui.analysis.report.heading import heading_section
-from natstui.analysis.report.sections import Result, Shown, rows_of, sections
-from natstui.analysis.report.timeline import happenings, timeline
+from natstui.analysis.report.sections import Result, SectionText, rows_of, sections
+from natstui.analysis.report.timeline import events_table, timeline
+from natstui.files import open_plain
 from natstui.units import duration_text, moment_text
 
 _HERE = Path(__file__).parent
 _SESSIONS_DRAWN = 20
-_LONG = ("sentence", "evidence", "detail", "advice")
+_WRAPPED_COLUMNS = ("sentence", "evidence", "detail", "advice")
 """Columns whose texts are wrapped; names stay on one line."""
-_TOLD = "verdict"
-"""The table that stands above all as a list."""
+_FINDINGS_TABLE = "verdict"
+"""The table that is a list at the top of the page."""
 _TOOLS = (
     '<div class="tools" hidden><button type="button" data-zoom="in">Zoom in</button><button '
     'type="button" data-zoom="out">Zoom out</button><button type="button" '
@@ -32,8 +33,24 @@ _TOOLS = (
 )
 
 
+_START = (
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    '<meta name="generator" content="natstui">'
+)
+"""The beginning of every report page, by which it is recognized."""
+
+
+def is_report_page(file: Path) -> bool:
+    """Return whether a file is a page that natstui wrote; False for one that cannot be read."""
+    try:
+        with open_plain(file) as content:
+            return content.read(len(_START)) == _START.encode()
+    except OSError:
+        return False
+
+
 def page(result: dict[str, Any]) -> str:
-    """Return the whole document."""
+    """Return the entire document."""
     style = (_HERE / "page.css").read_text(encoding="utf-8")
     script = (_HERE / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -41,34 +58,38 @@ def page(result: dict[str, Any]) -> str:
     names = ", ".join(result["sessions"])
     title = f"Analysis of {text(names)}" if len(names) < 200 else "Analysis of recorded sessions"
     parts = [
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        _START,
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{style}</style></head><body><header><h1>{title}</h1>",
         '<input id="filter" type="search" placeholder="Filter all tables" '
         f'aria-label="Filter all tables"><p class="zone">All times are {ZONE}.</p></header><main>',
-        told(result),
+        findings_list(result),
         heading_section(result, result["sessions"][:_SESSIONS_DRAWN]),
     ]
     parts += [_session(result, session) for session in result["sessions"][:_SESSIONS_DRAWN]]
     parts += [slopes(result), _knees(result)]
-    parts += [_section(one) for one in sections(result) if one.table != _TOLD]
+    parts += [
+        _section(section) for section in sections(result) if section.table != _FINDINGS_TABLE
+    ]
     parts.append(f"</main><script>{script}</script></body></html>\n")
     return "".join(parts)
 
 
 def since_text(row: Result) -> str:
-    """Return when it began and how long it held; empty where it is about no moment."""
+    """Return the start and duration of a finding as text; empty without a start."""
     start, end = row["start_at_us"], row["end_at_us"]
     if start is None:
         return ""
-    long = f" for {duration_text((end - start) / 1e6)}" if end is not None and end > start else ""
-    return f"since {moment_text(start)} UTC{long}"
+    duration = (
+        f" for {duration_text((end - start) / 1e6)}" if end is not None and end > start else ""
+    )
+    return f"since {moment_text(start)} UTC{duration}"
 
 
-def told(result: Result) -> str:
+def findings_list(result: Result) -> str:
     """Return the findings as a list, in the order of the verdict."""
-    rows = rows_of(result, _TOLD)
+    rows = rows_of(result, _FINDINGS_TABLE)
     if not rows:
         return (
             '<section class="told"><h2>Worth looking at</h2><p>Nothing stands out.</p></section>'
@@ -77,36 +98,42 @@ def told(result: Result) -> str:
     return f'<section class="told"><h2>Worth looking at</h2><ol>{items}</ol></section>'
 
 
-def _with_code(words: str) -> str:
-    """Return words with what stands in backticks as code."""
-    return re.sub("`([^`]*)`", r"<code>\1</code>", text(words))
+def _with_code(raw_text: str) -> str:
+    """Return the HTML of a text whose parts in backticks are code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", text(raw_text))
 
 
-def _item(row: Result, many: bool) -> str:
+def _item(row: Result, has_several_sessions: bool) -> str:
     code = f'<span class="code">{text(row["code"])}</span> ' if row["code"] else ""
-    details = [row["evidence"] or "", since_text(row), row["session"] if many else ""]
-    kept = " · ".join(detail for detail in details if detail)
+    details = [
+        row["evidence"] or "",
+        since_text(row),
+        row["session"] if has_several_sessions else "",
+    ]
+    details_text = " · ".join(detail for detail in details if detail)
     meaning = HARMS.get(row["harm"], "")
     return (
         f'<li><p class="head"><span class="harm {text(row["harm"] or "none")}" '
         f'title="{text(meaning)}">{text(row["harm"] or "")}</span> {code}'
         f"<b>{text(row['subject'] or '')}</b> {text(row['sentence'] or '')}</p>"
-        f'<p class="evidence">{text(kept)}</p>'
+        f'<p class="evidence">{text(details_text)}</p>'
         f'<p class="advice">{_with_code(row["advice"] or "")}</p></li>'
     )
 
 
 def _axis(result: dict[str, Any], session: str) -> Axis | None:
-    """Return the axis of a session; None when nothing of it can be drawn."""
+    """Return the axis of a session; None without data for charts."""
     ends = [(row["start_at_us"], row["end_at_us"]) for row in rows_of(result, "session", session)]
-    drawn = rows_of(result, "picture", session)
-    ends += [(r["bucket_at_us"], r["bucket_at_us"] + r["width_s"] * 1_000_000) for r in drawn]
-    known = [pair for pair in ends if None not in pair]
-    return Axis(min(a for a, _ in known), max(b for _, b in known)) if known else None
+    buckets = rows_of(result, "picture", session)
+    ends += [(r["bucket_at_us"], r["bucket_at_us"] + r["width_s"] * 1_000_000) for r in buckets]
+    known_ends = [pair for pair in ends if None not in pair]
+    return (
+        Axis(min(a for a, _ in known_ends), max(b for _, b in known_ends)) if known_ends else None
+    )
 
 
 def _session(result: dict[str, Any], session: str) -> str:
-    """Return the charts of one session: they share one axis, and are zoomed together."""
+    """Return the charts of a session, which share an axis and are zoomed together."""
     axis = _axis(result, session)
     if axis is None:
         return ""
@@ -115,76 +142,78 @@ def _session(result: dict[str, Any], session: str) -> str:
         ("Load", load_charts(result, session, axis)),
         ("Repeated deliveries", heat_map(result, session, axis)),
         ("The worst consumers", small_charts(result, session, axis)),
-        ("Events in the order of time", happenings(result, session, axis)),
+        ("Events in the order of time", events_table(result, session, axis)),
     ]
-    drawn = "".join(
-        (f"<h3>{title}</h3>" if title else "") + inside for title, inside in parts if inside
+    charts = "".join(
+        (f"<h3>{title}</h3>" if title else "") + chart_html
+        for title, chart_html in parts
+        if chart_html
     )
-    if not drawn:
+    if not charts:
         return ""
-    when = f"{moment_text(axis.first_us)} to {moment_text(axis.last_us)} {ZONE}"
+    time_text = f"{moment_text(axis.first_us)} to {moment_text(axis.last_us)} {ZONE}"
     return (
         f'<section class="time" data-first="{axis.first_us}" data-last="{axis.last_us}" '
         f'data-steps="{",".join(map(str, STEPS_S))}">'
-        f"<h2>Timeline of {text(session)}</h2><p>{when}</p>{_TOOLS}{drawn}</section>"
+        f"<h2>Timeline of {text(session)}</h2><p>{time_text}</p>{_TOOLS}{charts}</section>"
     )
 
 
 def _knees(result: dict[str, Any]) -> str:
-    """Return a picture of each benchmark that was run at several loads: latency over load."""
+    """Return a chart of latency over load for each benchmark that ran at several loads."""
     runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows_of(result, "bench_knee"):
         runs.setdefault((row["session"], row["run_id"], row["metric"]), []).append(row)
     parts = []
     for (_, run, metric), rows in runs.items():
-        known = sorted((r["load_per_s"], r["p99_us"], r["knee"]) for r in rows
+        points = sorted((r["load_per_s"], r["p99_us"], r["knee"]) for r in rows
                        if None not in (r["load_per_s"], r["p99_us"]))  # fmt: skip
-        if len(known) < 3 or not _rises(rows):
+        if len(points) < 3 or not _has_several_loads(rows):
             continue
-        knee = next((f", knee at {load:,.0f}/s" for load, _, is_knee in known if is_knee), "")
+        knee = next((f", knee at {load:,.0f}/s" for load, _, is_knee in points if is_knee), "")
         title = f"{metric} p99 in µs of {run} over the load{knee}"
-        lines = [(metric, [round(load) for load, _, _ in known], [p99 for _, p99, _ in known])]
-        ends = f"from {known[0][0]:,.0f} to {known[-1][0]:,.0f} messages per second"
+        lines = [(metric, [round(load) for load, _, _ in points], [p99 for _, p99, _ in points])]
+        range_text = f"from {points[0][0]:,.0f} to {points[-1][0]:,.0f} messages per second"
         parts.append(
-            f"<figure><figcaption>{text(title)}, {ends}</figcaption>"
+            f"<figure><figcaption>{text(title)}, {range_text}</figcaption>"
             f"{chart(title, lines, Axis(lines[0][1][0], lines[0][1][-1]), ticks=False)}</figure>"
         )
     return f"<section><h2>Latency over load</h2>{''.join(parts)}</section>" if parts else ""
 
 
-def _rises(levels: list[dict[str, Any]]) -> bool:
-    """Tell whether a run was at several loads, and not at one that was not quite even."""
-    usual = [row["load_per_s"] or 0.0 for row in levels if row["level"] >= USUAL_LEVEL]
-    return max(usual, default=0.0) >= LEAST_RISE_RATIO * min(usual, default=1.0)
+def _has_several_loads(levels: list[dict[str, Any]]) -> bool:
+    """Return whether a run was at several loads, and not at a slightly uneven one."""
+    steady_loads = [row["load_per_s"] or 0.0 for row in levels if row["level"] >= USUAL_LEVEL]
+    return max(steady_loads, default=0.0) >= LEAST_RISE_RATIO * min(steady_loads, default=1.0)
 
 
 def _class(kind: str) -> str:
-    """Return the attribute; most cells have none, which keeps the page small."""
+    """Return the class attribute; empty without a class, to keep the page small."""
     return f' class="{kind}"' if kind else ""
 
 
-def _section(one: Shown) -> str:
-    """Return a table; cells and rows need no end in HTML, and a report has thousands."""
-    title = text(one.section.title)
+def _section(section: SectionText) -> str:
+    """Return the HTML of a table, without the optional end tags of rows and cells."""
+    title = text(section.section.title)
     head = f"<section><h2>{title}</h2>"
-    if not one.rows:
-        return f"{head}<p>{text(one.section.empty)}</p></section>"
+    if not section.rows:
+        return f"{head}<p>{text(section.section.empty)}</p></section>"
     kinds = [
-        "num" if numeric else "long" if title in _LONG else ""
-        for title, numeric in zip(one.titles, one.numeric, strict=True)
+        "num" if numeric else "long" if title in _WRAPPED_COLUMNS else ""
+        for title, numeric in zip(section.titles, section.numeric, strict=True)
     ]
     titles = "".join(
         f'<th scope="col"{_class(kind)} tabindex="0">{text(title)}</th>'
-        for kind, title in zip(kinds, one.titles, strict=True)
+        for kind, title in zip(kinds, section.titles, strict=True)
     )
     rows = "".join(
         "\n<tr>"
         + "".join(f"<td{_class(kind)}>{text(cell)}" for kind, cell in zip(kinds, row, strict=True))
-        for row in one.rows
+        for row in section.rows
     )
-    more = "<p>There are more rows in the table.</p>" if one.cut else ""
+    more_text = "<p>There are more rows in the table.</p>" if section.cut else ""
     return (
         f'{head}<div class="wide" role="region" tabindex="0" aria-label="{title}">'
-        f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table></div>{more}"
+        f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table></div>{more_text}"
         "</section>"
     )

@@ -1,4 +1,4 @@
-"""What a report shows of a result: the section that each answer brings, with its cells as text."""
+"""The sections of a report: tables of a result with their cells as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from natstui.units import UNKNOWN, moment_text, quantity_text, title_text
 
 
 def cell_text(name: str, value: Any) -> str:
-    """Return a cell by the unit its column's name ends with; harmless, one line."""
+    """Return the clean text of a cell in the unit at the end of its column's name."""
     if value is None:
         return UNKNOWN
     if isinstance(value, bool):
@@ -27,8 +27,8 @@ Result = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A section with its rows, as clean text."""
+class SectionText:
+    """A section with the clean texts of its rows."""
 
     table: str
     section: Section
@@ -36,11 +36,11 @@ class Shown:
     numeric: tuple[bool, ...]
     rows: tuple[tuple[str, ...], ...]
     cut: bool
-    """There are more rows in the table."""
+    """Whether the table has more rows."""
 
 
-def heads(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the heads of some columns: without the unit, but where two would be the same."""
+def titles_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the titles of columns, without units except for equal titles."""
     titles = [title_text(name) for name in names]
     return tuple(
         name.replace("_", " ") if titles.count(title) > 1 else title
@@ -48,76 +48,81 @@ def heads(names: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def shown(result: Result, name: str) -> Shown:
-    """Return the section of a table; a session that is the same in every row is left out."""
+def section_text(result: Result, name: str) -> SectionText:
+    """Return the section of a table, without the session's name if there is only one."""
     table = result["tables"][name]
     section = Section(**table["section"])
     types = {column["name"]: column["type"] for column in table["columns"]}
-    alone = len(result["sessions"]) == 1 and name != "session"
-    kept = tuple(one for one in section.columns if not (alone and one == "session"))
+    is_single_session = len(result["sessions"]) == 1 and name != "session"
+    columns = tuple(
+        column for column in section.columns if not (is_single_session and column == "session")
+    )
     rows = tuple(
-        tuple(cell_text(column, row[column]) for column in kept)
+        tuple(cell_text(column, row[column]) for column in columns)
         for row in _as_families(result, name)
     )
-    return Shown(
+    return SectionText(
         name,
         section,
-        heads(kept),
-        tuple(types[column] in ("bigint", "double") for column in kept),
+        titles_of(columns),
+        tuple(types[column] in ("bigint", "double") for column in columns),
         rows,
         bool(table["cut"]),
     )
 
 
 Family = tuple[str, str, str]
-"""Session, stream, and how the names of its ephemeral consumers begin."""
+"""Session, stream, and the common prefix of names of ephemeral consumers."""
 _MOMENTS = ("bucket_at_us", "start_at_us")
-"""Columns of tables that have several rows of one consumer."""
+"""Columns of tables with several rows per consumer."""
 
 
 def families(result: Result) -> dict[Family, int]:
-    """Return how many ephemeral consumers there are of each family."""
+    """Return the number of ephemeral consumers in each family."""
     return {
         (row["session"], row["stream"], row["name"]): row["consumers_count"]
         for row in rows_of(result, "ephemeral")
     }
 
 
-def family(row: Result, known: Mapping[Family, int]) -> Family | None:
-    """Return the family of the consumer that a row is about; None for one by itself."""
+def family(row: Result, members_count: Mapping[Family, int]) -> Family | None:
+    """Return the family of a row's consumer; None without one."""
     name = family_of(row.get("consumer") or "")
-    found = (row["session"], row.get("stream") or "", name or "")
-    return found if found in known else None
+    row_family = (row["session"], row.get("stream") or "", name or "")
+    return row_family if row_family in members_count else None
 
 
 def _as_families(result: Result, name: str) -> list[Result]:
-    """Return the rows of a table, of each family of ephemeral consumers the first one.
+    """Return the rows of a table, with only the first of each family of ephemeral consumers.
 
-    Tables with several rows of one consumer have all of theirs.
+    Tables with several rows per consumer keep all rows.
     """
-    rows, known = rows_of(result, name), families(result)
+    rows, members_count = rows_of(result, name), families(result)
     names = {column["name"] for column in result["tables"][name]["columns"]}
-    if not known or "created_at_us" not in names or names & {*_MOMENTS}:
+    if not members_count or "created_at_us" not in names or names & {*_MOMENTS}:
         return rows
-    kept, seen = [], set[Family]()
+    kept_rows, seen_families = [], set[Family]()
     for row in rows:
-        of = family(row, known)
-        if of is None:
-            kept.append(row)
-        elif of not in seen:
-            seen.add(of)
-            kept.append(row | {"consumer": f"{row['consumer']} (1 of {known[of]} {of[2]})"})
-    return kept
+        row_family = family(row, members_count)
+        if row_family is None:
+            kept_rows.append(row)
+        elif row_family not in seen_families:
+            seen_families.add(row_family)
+            size_text = f"(1 of {members_count[row_family]} {row_family[2]})"
+            kept_rows.append(row | {"consumer": f"{row['consumer']} {size_text}"})
+    return kept_rows
 
 
-def sections(result: Result) -> list[Shown]:
-    """Return every section of the answers, in their order; optional ones only with rows."""
-    filled = [shown(result, name) for name, table in result["tables"].items() if table["section"]]
-    return [one for one in filled if one.rows or not one.section.optional]
+def sections(result: Result) -> list[SectionText]:
+    """Return all sections in the order of the answers; optional ones only with rows."""
+    texts = [
+        section_text(result, name) for name, table in result["tables"].items() if table["section"]
+    ]
+    return [section for section in texts if section.rows or not section.section.optional]
 
 
 def damaged_sessions(result: Result) -> list[str]:
-    """Return the sessions of which something could not be read, as clean text."""
+    """Return the clean names of sessions with unreadable parts."""
     table = result["tables"]["session"]
     names = [column["name"] for column in table["columns"]]
     session, damage = names.index("session"), names.index("damage")
@@ -125,7 +130,7 @@ def damaged_sessions(result: Result) -> list[str]:
 
 
 def rows_of(result: Result, name: str, session: str | None = None) -> list[Result]:
-    """Return rows of a table by column; none where there is no such table."""
+    """Return the rows of a table, each by column; empty without the table."""
     table = result["tables"].get(name)
     if table is None:
         return []
@@ -135,15 +140,15 @@ def rows_of(result: Result, name: str, session: str | None = None) -> list[Resul
 
 
 def series(result: Result, session: str, column: str) -> tuple[list[int], list[float | None]]:
-    """Return (moments, values) of a column of what is drawn of everything in one session."""
+    """Return the times and values of a column in the charts of all streams and consumers."""
     rows = [row for row in rows_of(result, "picture", session) if not row["rank"]]
     return [row["bucket_at_us"] for row in rows], [row[column] for row in rows]
 
 
 def only_bucket(result: Result, session: str, lines: Sequence[tuple[str, str]]) -> str:
-    """Return the one value of each line (name, column of `picture`) of a session of one bucket.
+    """Return the only value of each line (name, column of `picture`) of a session as text.
 
-    Empty where there are more, which are a chart, or none: one point has no length to draw.
+    It replaces a chart of a single bucket; empty with more buckets, or none.
     """
     points = [
         (at, f"{name} {cell_text(column, value)}")

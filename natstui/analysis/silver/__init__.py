@@ -1,4 +1,4 @@
-"""Silver: flat, typed tables, one row per sample or event, made of the columns of bronze.
+"""Silver: flat, typed tables, one row per sample or event, made from the columns of bronze.
 
-`build` makes the tables, `layer` reads them.
+`build` writes the tables, `layer` reads them.
 """

@@ -1,4 +1,4 @@
-"""Benchmarks: what workers counted and timed, and the result that the benchmark recorded."""
+"""Benchmarks: counts and latencies of workers, and the recorded result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RUN = ["session", "run_id"]
 
 
 def reports(lines: DataFrame) -> DataFrame:
-    """Return every worker's reports, with the phase the run was in."""
+    """Return the reports of all workers, with the phase of the run."""
     rows = of_kind(lines, "benchmark_report").select("session", "line.*")
     phases = of_kind(lines, "benchmark_phase").select("session", "line.*")
     phases = phases.groupBy(*_RUN).agg(F.collect_list(F.struct("at_us", "phase")).alias("phases"))
@@ -54,7 +54,7 @@ def bench_latencies(reported: DataFrame) -> DataFrame:
 
 
 def bench_results(lines: DataFrame) -> DataFrame:
-    """Return `bench_result`: one row per run that ended."""
+    """Return `bench_result`: one row per ended run."""
     rows = of_kind(lines, "benchmark_finished").select(
         "session",
         "line.at_us",
@@ -66,14 +66,14 @@ def bench_results(lines: DataFrame) -> DataFrame:
 
 
 def bucket_of(latency_ns: Column) -> Column:
-    """Return the bucket of a latency, as `natstui.model.bench.latency` does."""
+    """Return the histogram bucket of a latency, as in `natstui.model.bench.latency`."""
     value = F.greatest(latency_ns, F.lit(0))
     shift = F.greatest(F.length(F.bin(value)) - 8, F.lit(0))
     return shift * 128 + F.floor(value / F.pow(F.lit(2.0), shift)).cast("bigint")
 
 
 def bucket_middle_ns(bucket: Column) -> Column:
-    """Return the latency a bucket stands for, as `natstui.model.bench.latency` does."""
+    """Return the latency in the middle of a bucket, as in `natstui.model.bench.latency`."""
     return F.floor((_low_ns(bucket) + _low_ns(bucket + 1) - 1) / 2).cast("bigint")
 
 

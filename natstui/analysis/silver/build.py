@@ -1,4 +1,4 @@
-"""Silver: make tables of new or changed sessions; the tables of the others stay."""
+"""Writes the silver tables of new or changed sessions; those of the others are kept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze.build import build_bronze
-from natstui.analysis.bronze.files import is_of_now, segment_files
-from natstui.analysis.bronze.parts import Kept, Plan, planned
+from natstui.analysis.bronze.files import is_current, segment_files
+from natstui.analysis.bronze.parts import CompleteSession, Plan, plan_sessions
 from natstui.analysis.bronze.sources import Source
 from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
@@ -60,31 +60,31 @@ _EVENTS = (
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
     (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )
-"""Table, the kinds of lines it is made of, and how."""
+"""Table, the kinds of lines from which it is made, and the function that makes it."""
 
 
 def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
-    """Bring bronze and silver up to date; return how many sessions were read."""
+    """Bring bronze and silver up to date; returns the number of sessions read."""
     files = segment_files(spark, sources)
     step("checking the segments")
-    plan = planned(files, kept_of(store), store.part_of_many)
-    store.know_parts(plan.parts, plan.new.keys())
+    plan = plan_sessions(files, complete_sessions(store), store.part_of_many)
+    store.set_parts(plan.parts, plan.new.keys())
     new = [source for source in sources if source.session in plan.new]
     if not new:
         return 0
-    _begin(store, plan)
-    of_new = [file for file in files if file.session in plan.new]
-    lines, segment_rows = build_bronze(store, new, of_new, step)
+    _drop_old_rows(store, plan)
+    new_files = [file for file in files if file.session in plan.new]
+    lines, segment_rows = build_bronze(store, new, new_files, step)
     _write_tables(store, new, lines, segment_rows, step)
     rows = [(s.session, plan.new[s.session], s.folder, plan.parts[s.session]) for s in new]
     store.write_silver(MANIFEST, store.known_rows(MANIFEST, rows))
     return len(new)
 
 
-def _begin(store: Store, plan: Plan) -> None:
-    """Remove what there is of the sessions; the mark that they are complete goes first.
+def _drop_old_rows(store: Store, plan: Plan) -> None:
+    """Remove the old rows of the sessions to read; first the mark that they are complete.
 
-    A table for which they have no rows any more would keep its old ones.
+    Otherwise a table for which they have no rows any more would keep the old ones.
     """
     for table in (MANIFEST, *TABLES):
         store.drop_silver(table, plan.stay)
@@ -95,22 +95,24 @@ def _write_tables(
 ) -> None:
     with ExitStack() as stack:
 
-        def kept(rows: DataFrame) -> DataFrame:
+        def persisted(rows: DataFrame) -> DataFrame:
             stack.callback(rows.unpersist)
             return rows.persist()
 
         kinds = silver_index.kinds(lines)
-        segments = kept(silver_index.segments(lines, segment_rows))
+        segments = persisted(silver_index.segments(lines, segment_rows))
         store.write_silver(SEGMENT, segments)
         all_read = not _torn_count(segments)
         if not all_read:
-            lines = silver_index.without(lines, kept(silver_index.left_out(lines)))
+            lines = silver_index.exclude_records(
+                lines, persisted(silver_index.left_out_records(lines))
+            )
         if "gap" in kinds:
-            lines = silver_index.on_one_clock(lines)
-        poll = kept(silver_index.polls(lines, kinds, all_read=all_read))
+            lines = silver_index.with_clock_shift(lines)
+        poll = persisted(silver_index.polls(lines, kinds, all_read=all_read))
         step("polls")
         store.write_silver(POLL, poll)
-        gap_ends = kept(silver_index.gap_ends(poll))
+        gap_ends = persisted(silver_index.gap_ends(poll))
         _write_rows(store, sources, lines, gap_ends, kinds, step)
 
 
@@ -122,57 +124,61 @@ def _write_rows(
     kinds: set[str],
     step: Step,
 ) -> None:
-    """Write the tables of what can be read; each is written once, because that replaces parts."""
+    """Write the tables of the readable lines, each once, because a write replaces parts."""
     step("samples and events")
     store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
     store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
     if "clock_stepped" in kinds:
-        lines = silver_index.unset(lines)
-    found, not_judged = _findings(store, lines, kinds, sources, step)
-    if found is not None:
-        store.write_silver(FINDING, found)
-    for table, rows in _of_kinds(lines, kinds):
-        if table == EVENT and not_judged:
-            rows = rows.unionAll(store.known_rows(EVENT, not_judged))
+        lines = silver_index.with_clock_offsets(lines)
+    finding_rows, unjudged_rows = _findings(store, lines, kinds, sources, step)
+    if finding_rows is not None:
+        store.write_silver(FINDING, finding_rows)
+    for table, rows in _small_tables(lines, kinds):
+        if table == EVENT and unjudged_rows:
+            rows = rows.unionAll(store.known_rows(EVENT, unjudged_rows))
         store.write_silver(table, rows)
-    if not_judged and kinds.isdisjoint(map(kind_of, silver_events.EVENTS)):
-        store.write_silver(EVENT, store.known_rows(EVENT, not_judged))
+    if unjudged_rows and kinds.isdisjoint(map(kind_of, silver_events.EVENTS)):
+        store.write_silver(EVENT, store.known_rows(EVENT, unjudged_rows))
 
 
 def _findings(
     store: Store, lines: DataFrame, kinds: set[str], sources: list[Source], step: Step
 ) -> tuple[DataFrame | None, list[tuple[Any, ...]]]:
-    """Return the table `finding`, and rows of `event` for sessions that cannot be judged.
+    """Return the table `finding`, and rows of `event` for sessions without known findings.
 
-    It is what the sessions hold, and what others are judged to have.
+    Findings are the recorded ones, or computed for sessions that have none recorded.
     """
-    held = None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(lines)
-    judged: list[tuple[Any, ...]] = []
-    not_judged: list[tuple[Any, ...]] = []
-    if held is not None:
+    recorded = (
+        None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(lines)
+    )
+    computed_rows: list[tuple[Any, ...]] = []
+    unjudged_rows: list[tuple[Any, ...]] = []
+    if recorded is not None:
         sources = silver_findings.without_findings(lines, sources)
     for source in sources:
         try:
-            judged += silver_findings.judged_rows(source)
+            computed_rows += silver_findings.computed_rows(source)
         except SessionError as error:
             # Spark has read it: a recording of another tool, or damaged, is analysed all the same.
             step(f"{source.session} cannot be judged: {error}")
-            not_judged.append((source.session, None, silver_findings.NOT_JUDGED, None, str(error)))
-    if not judged:
-        return held, not_judged
-    rows = store.known_rows(FINDING, judged)
-    return rows if held is None else held.unionAll(rows), not_judged
+            unjudged_rows.append(
+                (source.session, None, silver_findings.NOT_JUDGED, None, str(error))
+            )
+    if not computed_rows:
+        return recorded, unjudged_rows
+    rows = store.known_rows(FINDING, computed_rows)
+    return rows if recorded is None else recorded.unionAll(rows), unjudged_rows
 
 
 def _torn_count(segments: DataFrame) -> int:
-    """Return how many lines are left out."""
+    """Return the number of lines that are left out."""
     row = segments.agg(F.sum("torn_lines_count").alias("torn")).first()
     assert row is not None
     return row["torn"] or 0
 
 
-def _of_kinds(lines: DataFrame, kinds: set[str]) -> Iterator[tuple[Table, DataFrame]]:
-    """Yield the small tables for which there are lines."""
+def _small_tables(lines: DataFrame, kinds: set[str]) -> Iterator[tuple[Table, DataFrame]]:
+    """Yield the small tables that have lines, each with its rows."""
     for table, needed, rows in _EVENTS:
         if kinds.intersection(needed):
             yield table, rows(lines)
@@ -184,15 +190,15 @@ def _of_kinds(lines: DataFrame, kinds: set[str]) -> Iterator[tuple[Table, DataFr
         yield BENCH_RESULT, silver_bench.bench_results(lines)
 
 
-def kept_of(store: Store) -> dict[str, Kept]:
-    """Return the sessions whose silver tables are complete."""
+def complete_sessions(store: Store) -> dict[str, CompleteSession]:
+    """Return session → part and fingerprint, for sessions whose silver tables are complete."""
     if not store.has_silver(MANIFEST):
         return {}
     rows = store.silver(MANIFEST, None).select("session", "fingerprint", "lies_in").collect()
-    return {row[0]: Kept(row[1], row[2]) for row in rows if is_of_now(row[1])}
+    return {row[0]: CompleteSession(row[1], row[2]) for row in rows if is_current(row[1])}
 
 
 def marks_of(store: Store, sessions: list[str]) -> dict[str, str]:
-    """Return the fingerprints of those of the sessions whose silver tables are complete."""
+    """Return session → fingerprint, for the sessions whose silver tables are complete."""
     rows = store.silver(MANIFEST, sessions).select("session", "fingerprint")
     return {row["session"]: row["fingerprint"] for row in rows.collect()}

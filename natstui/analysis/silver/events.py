@@ -1,4 +1,4 @@
-"""The small records: advisories, sampled acknowledgements, events, configurations."""
+"""Tables of the small records: advisories, sampled acks, events, configurations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from natstui.model.records.recording import ClockStepped, Gap
 
 
 def advisories(lines: DataFrame) -> DataFrame:
-    """Return `advisory`: one row per advisory, or per message or rest of those only counted."""
+    """Return `advisory`: one row per advisory; of counted ones, one per message and one rest."""
     rows = of_kind(lines, "advisory")
     single = rows.select(
         "session",
@@ -35,19 +35,23 @@ def advisories(lines: DataFrame) -> DataFrame:
         _number_in_body("deliveries").alias("deliveries_count"),
         F.get_json_object("line.body_json", "$.leader").alias("leader"),
     )
-    return ADVISORY.contract(single.unionByName(_counted(lines), allowMissingColumns=True))
+    return ADVISORY.contract(
+        single.unionByName(_counted_advisories(lines), allowMissingColumns=True)
+    )
 
 
-def _counted(lines: DataFrame) -> DataFrame:
-    """Return one row per message that a count names, and one for all others that it counts."""
+def _counted_advisories(lines: DataFrame) -> DataFrame:
+    """Return one row per named message of a count, and one for all others in it."""
     rows = of_kind(lines, "advisories_counted").select("session", "line.*")
-    named = F.aggregate("messages", F.lit(0).cast("bigint"), lambda n, one: n + one["said_count"])
+    named = F.aggregate(
+        "messages", F.lit(0).cast("bigint"), lambda n, message: n + message["said_count"]
+    )
     named_messages = F.transform(
         "messages",
-        lambda one: F.struct(
-            one["stream_seq"].alias("stream_seq"),
-            one["said_count"].alias("advisories_count"),
-            F.nullif(one["deliveries_count"], F.lit(0)).alias("deliveries_count"),
+        lambda message: F.struct(
+            message["stream_seq"].alias("stream_seq"),
+            message["said_count"].alias("advisories_count"),
+            F.nullif(message["deliveries_count"], F.lit(0)).alias("deliveries_count"),
         ),
     )
     others = F.struct(
@@ -55,18 +59,20 @@ def _counted(lines: DataFrame) -> DataFrame:
         (F.col("said_count") - named).alias("advisories_count"),
         F.lit(None).cast("bigint").alias("deliveries_count"),
     )
-    each = F.explode(F.concat(named_messages, F.array(others))).alias("each")
-    rows = rows.select("session", "stream", "consumer", "at_us", F.col("type").alias("kind"), each)
+    message_column = F.explode(F.concat(named_messages, F.array(others))).alias("each")
+    rows = rows.select(
+        "session", "stream", "consumer", "at_us", F.col("type").alias("kind"), message_column
+    )
     return rows.where(F.col("each.advisories_count") > 0).select("*", "each.*").drop("each")
 
 
 def _number_in_body(name: str) -> Column:
-    """Return a number of the announcement itself; null where it is none, or is absurd."""
+    """Return a number of the advisory's body; null if it is no number or out of range."""
     return F.get_json_object("line.body_json", f"$.{name}").try_cast("bigint")
 
 
 def ack_samples(lines: DataFrame) -> DataFrame:
-    """Return `ack_sample`: one row per sampled acknowledgement."""
+    """Return `ack_sample`: one row per sampled ack."""
     rows = of_kind(lines, "ack_sample")
     return ACK_SAMPLE.contract(rows.select("session", "line.*"))
 
@@ -75,7 +81,7 @@ _OF_ACK = ("session", "stream", "consumer", "at_us")
 
 
 def ack_times(lines: DataFrame) -> DataFrame:
-    """Return `ack_time`: one row per sampled ack, or per bucket of those only counted."""
+    """Return `ack_time`: one row per sampled ack, or per histogram bucket of counted ones."""
     nothing = F.lit(0)
     single = (
         of_kind(lines, "ack_sample")
@@ -117,13 +123,13 @@ EVENTS = (
     Noted,
     Outcome,
 )
-"""Records that become rows of the table `event`."""
+"""Types of records that become rows of the table `event`."""
 
 
 def events(lines: DataFrame) -> DataFrame:
     """Return `event`: one row per record about the recorder itself."""
     parts = map(partial(_events, lines), EVENTS)
-    return EVENT.contract(reduce(lambda rows, more: rows.unionAll(more), parts))
+    return EVENT.contract(reduce(lambda rows, part: rows.unionAll(part), parts))
 
 
 def _events(lines: DataFrame, cls: type) -> DataFrame:
@@ -146,34 +152,34 @@ def configurations(lines: DataFrame) -> DataFrame:
         "session", "line.at_us", "line.streams", "line.consumers"
     )
     rows = news.unionByName(_known_at_first(lines))
-    consumers = _configured(rows, "consumers", "consumer")
+    consumers = _configuration_rows(rows, "consumers", "consumer")
     consumers = consumers.withColumn("filtered", F.size("filter_subjects") > 0)
-    parts = (_configured(rows, "streams", "stream"), consumers)
+    parts = (_configuration_rows(rows, "streams", "stream"), consumers)
     names = {*(column.name for column in CONFIGURATION.columns), "config_json"}
     # What one kind of asset does not have is null in its rows.
     streams, consumers = (part.select([n for n in part.columns if n in names]) for part in parts)
-    return _numbered(streams.unionByName(consumers, allowMissingColumns=True))
+    return _number_configurations(streams.unionByName(consumers, allowMissingColumns=True))
 
 
-def _configured(rows: DataFrame, where: str, name: str) -> DataFrame:
-    """Return one row per configuration of streams or consumers; `name` is that of the asset."""
+def _configuration_rows(rows: DataFrame, where: str, name: str) -> DataFrame:
+    """Return one row per configuration of streams or consumers; `name` is its name field."""
     rows = rows.select("session", "at_us", F.explode(where).alias("row"))
     return rows.select("session", "at_us", "row.*").withColumnRenamed("name", name)
 
 
 def _known_at_first(lines: DataFrame) -> DataFrame:
-    """Return the configurations known when the recording began, often long after the connection.
+    """Return the configurations at the start of the recording, from its first keyframe.
 
-    They are in the first keyframe; later ones repeat what is read anyway.
+    Later keyframes repeat configurations that are read from other lines.
     """
     first = F.min(F.struct("segment", "line.at_us", "line.configured")).alias("first")
     rows = of_kind(lines, "keyframe").groupBy("session").agg(first)
-    known = [f"first.configured.{name}" for name in ("streams", "consumers")]
-    return rows.select("session", "first.at_us", *known)
+    configured_columns = [f"first.configured.{name}" for name in ("streams", "consumers")]
+    return rows.select("session", "first.at_us", *configured_columns)
 
 
-def _numbered(rows: DataFrame) -> DataFrame:
-    """Number the configurations of each asset; the same one seen again is not a change."""
+def _number_configurations(rows: DataFrame) -> DataFrame:
+    """Number the configurations of each asset; a repeated configuration is not a change."""
     asset = Window.partitionBy("session", "stream", "consumer", "created_at_us").orderBy("at_us")
     same = F.col("config_json").eqNullSafe(F.lag("config_json").over(asset))
     rows = rows.withColumn("_same", same & (F.row_number().over(asset) > 1)).where(~F.col("_same"))
@@ -182,7 +188,7 @@ def _numbered(rows: DataFrame) -> DataFrame:
 
 
 def latest_configuration(configuration: DataFrame, condition: Column) -> DataFrame:
-    """Return the newest configuration of each asset that fulfils the condition."""
+    """Return the newest configuration of each asset among those that meet `condition`."""
     asset = ["session", "stream", "consumer", "created_at_us"]
     values = [name for name in configuration.columns if name not in asset]
     newest = F.max_by(F.struct(*values), "at_us").alias("newest")

@@ -1,4 +1,4 @@
-"""The findings: as they are recorded; a session that holds none is judged by the same rules."""
+"""The findings: recorded, or computed by the same rules for a session without recorded ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from natstui.analysis.silver.tables import FINDING
 from natstui.errors import SessionError
 
 MADE_OF = ("findings_changed", "keyframe")
-"""The kinds of lines that hold findings."""
+"""The kinds of lines with findings."""
 NOT_JUDGED = "not_judged"
-"""Kind of the row in the table `event` of a session whose findings are not known."""
+"""Kind of the row in the table `event` for a session whose findings are unknown."""
 
 
 def findings(lines: DataFrame) -> DataFrame:
-    """Return `finding`: one row per change of a finding, of sessions that hold their findings."""
+    """Return `finding`: one row per change of a finding, of sessions with recorded findings."""
     changed = of_kind(lines, "findings_changed").select("session", "line.at_us", "line.findings")
     rows = changed.unionAll(_open_at_first(lines))
     rows = rows.select("session", "at_us", F.explode("findings").alias("one"))
@@ -35,30 +35,30 @@ def findings(lines: DataFrame) -> DataFrame:
 
 
 def _open_at_first(lines: DataFrame) -> DataFrame:
-    """Return what was open when the recording began: it is told again only when it changes.
+    """Return the findings that were open at the start of the recording, from a keyframe.
 
-    Of a recording whose oldest segments were removed, when the first that is left began.
+    Without its oldest segments, a recording starts with the first remaining one.
     """
-    known = F.struct("line.at_us", F.col("line.findings.findings").alias("findings"))
-    first = F.min_by(known, "segment").alias("first")
+    findings_at = F.struct("line.at_us", F.col("line.findings.findings").alias("findings"))
+    first = F.min_by(findings_at, "segment").alias("first")
     rows = of_kind(lines, "keyframe").groupBy("session").agg(first)
     return rows.select("session", "first.at_us", "first.findings")
 
 
 def without_findings(lines: DataFrame, sources: list[Source]) -> list[Source]:
-    """Return the sessions that do not hold their findings."""
-    known = F.col("keyframe")["findings"].isNotNull()
-    rows = lines.where((F.col("kind") == "keyframe") & known)
+    """Return the sessions without recorded findings."""
+    has_findings = F.col("keyframe")["findings"].isNotNull()
+    rows = lines.where((F.col("kind") == "keyframe") & has_findings)
     rows = rows.select("session").distinct().take(len(sources))
-    held = {row["session"] for row in rows}
-    return [source for source in sources if source.session not in held]
+    recorded = {row["session"] for row in rows}
+    return [source for source in sources if source.session not in recorded]
 
 
-def judged_rows(source: Source) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a session that does not hold its findings, from the rules themselves.
+def computed_rows(source: Source) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `finding` for a session without recorded findings, computed by the rules.
 
-    Here and not beside the JVM: executors have no Python of ours. Raises SessionError, also where
-    the recording, or the reader of recordings, is not on this machine.
+    This runs in the driver: executors have no natstui. Raises SessionError, also if the recording
+    or the reader of recordings is not on this machine.
     """
     if source.path is None:
         raise SessionError("the recording is not on the machine that runs the analysis")
@@ -68,18 +68,18 @@ def judged_rows(source: Source) -> Iterator[tuple[Any, ...]]:
     from natstui.session.read.judged import changes_of
 
     for change in changes_of(source.path):
-        for one in change.findings:
+        for finding in change.findings:
             yield (
                 source.session,
-                one.stream or None,
-                one.consumer or None,
-                one.part or None,
-                one.created_at_us,
+                finding.stream or None,
+                finding.consumer or None,
+                finding.part or None,
+                finding.created_at_us,
                 change.at_us,
-                one.code,
-                one.since_at_us,
-                one.until_at_us,
-                one.text,
-                " ".join(map(str, one.sequences)),
-                json.dumps(one.numbers) if one.numbers else None,
+                finding.code,
+                finding.since_at_us,
+                finding.until_at_us,
+                finding.text,
+                " ".join(map(str, finding.sequences)),
+                json.dumps(finding.numbers) if finding.numbers else None,
             )

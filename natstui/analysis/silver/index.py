@@ -1,4 +1,4 @@
-"""Of the lines of bronze: polls and gaps, segments and their damage, the records of a kind."""
+"""Polls, gaps, segments with their damage, and the records of a kind, from the lines of bronze."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from natstui.analysis.bronze.records import POLL as POLL_KIND
 from natstui.analysis.silver.tables import POLL, SEGMENT
 
 GAP_INTERVALS = 3
-"""A pause longer than this many poll intervals (and what the poll took) is a gap."""
+"""A pause longer than this many poll intervals (and the duration of the poll) is a gap."""
 GAP_LEAST_US = 2_000_000
 CLOCK_STEP_US = 500_000
-"""A smaller difference between the clocks is the usual slow correction."""
+"""A smaller difference between the clocks is a usual slow correction."""
 
 _RECORD = ("session", "segment", "record_id")
 
 
-def left_out(lines: DataFrame) -> DataFrame:
+def left_out_records(lines: DataFrame) -> DataFrame:
     """Return the records that are left out, by session, segment and record_id.
 
-    One line that cannot be read, or is not there, spoils the whole poll of which it is a part.
+    An unreadable or missing line makes the entire poll of which it is a part unreadable.
     """
     return _records(lines).where("left_out").select(*_RECORD)
 
 
-def without(rows: DataFrame, records: DataFrame) -> DataFrame:
-    """Return the lines that belong to none of these records."""
+def exclude_records(rows: DataFrame, records: DataFrame) -> DataFrame:
+    """Return the lines except those of `records`."""
     return rows.join(F.broadcast(records), list(_RECORD), "left_anti")
 
 
 def _records(lines: DataFrame) -> DataFrame:
-    """Return one row per record: its lines, and whether it is left out."""
+    """Return one row per record: the number of its lines, and whether it is left out."""
     part_number = F.coalesce("part_number", F.lit(0))
-    known = F.col("kind").isin(*schema.KINDS)
+    is_known_kind = F.col("kind").isin(*schema.KINDS)
     records = lines.groupBy(*_RECORD).agg(
         F.count("*").alias("lines_count"),
         F.sum("length_bytes").alias("length_bytes"),
         F.count_if(~F.col("readable")).alias("bad_lines_count"),
-        F.count_if(F.col("readable") & ~known).alias("unknown_lines_count"),
+        F.count_if(F.col("readable") & ~is_known_kind).alias("unknown_lines_count"),
         F.max("line_number").alias("line_number"),
         F.coalesce(F.max("parts_count"), F.lit(1)).alias("parts_count"),
         F.count_distinct(part_number).alias("parts_seen_count"),
@@ -49,33 +49,35 @@ def _records(lines: DataFrame) -> DataFrame:
     )
     # Lines without a number stand for themselves.
     numbered = F.col("line_number").isNotNull()
-    seen_count = F.col("parts_seen_count")
-    in_order = (F.col("lines_count") == seen_count) & (F.col("last_part_number") < seen_count)
-    whole_record = in_order & (seen_count == F.col("parts_count"))
+    parts_seen_count = F.col("parts_seen_count")
+    in_order = (F.col("lines_count") == parts_seen_count) & (
+        F.col("last_part_number") < parts_seen_count
+    )
+    is_complete = in_order & (parts_seen_count == F.col("parts_count"))
     return records.withColumns(
         {
-            "begun": numbered & in_order & (F.col("bad_lines_count") == 0) & ~whole_record,
-            "left_out": (F.col("bad_lines_count") > 0) | (numbered & ~whole_record),
+            "begun": numbered & in_order & (F.col("bad_lines_count") == 0) & ~is_complete,
+            "left_out": (F.col("bad_lines_count") > 0) | (numbered & ~is_complete),
         }
     )
 
 
-def on_one_clock(lines: DataFrame) -> DataFrame:
+def with_clock_shift(lines: DataFrame) -> DataFrame:
     """Add `moved_us`, by which the monotonic clock of a poll is behind that of the first poll.
 
-    A recording that goes on after its machine was restarted has a clock that began again. The
-    segments after that are where the wall clock says that they are.
+    After a restart of the machine the clock of a continued recording starts again. Later segments
+    are placed by the wall clock.
     """
     poll = F.col(POLL_KIND)
     moment = F.struct(poll["taken_mono_us"].alias("mono_us"), poll["taken_at_us"].alias("at_us"))
     ends = _first_parts(lines).groupBy("session", "segment")
     ends = ends.agg(F.min(moment).alias("first"), F.max(moment).alias("last"))
     order = Window.partitionBy("session").orderBy("segment")
-    before = F.lag("last").over(order)
+    previous_last = F.lag("last").over(order)
     ends = ends.withColumns(
         {
-            "back_us": before["mono_us"] - F.col("first.mono_us"),
-            "pause_us": F.greatest(F.col("first.at_us") - before["at_us"], F.lit(0)),
+            "back_us": previous_last["mono_us"] - F.col("first.mono_us"),
+            "pause_us": F.greatest(F.col("first.at_us") - previous_last["at_us"], F.lit(0)),
         }
     )
     moved_us = F.sum(F.col("back_us") + F.col("pause_us")).over(order).alias("moved_us")
@@ -83,37 +85,37 @@ def on_one_clock(lines: DataFrame) -> DataFrame:
     restarts = ends.where("back_us > 0").select("session", restart).groupBy("session")
     restarts = restarts.agg(F.sort_array(F.collect_list("restart")).alias("restarts"))
     rows = lines.join(F.broadcast(restarts), "session", "left")
-    passed = F.filter("restarts", lambda restart: restart["segment"] <= F.col("segment"))
-    last = F.get(passed, F.size(passed) - 1)
+    past_restarts = F.filter("restarts", lambda restart: restart["segment"] <= F.col("segment"))
+    last = F.get(past_restarts, F.size(past_restarts) - 1)
     return rows.withColumn("moved_us", last["moved_us"]).drop("restarts")
 
 
 def clock_moved_us(lines: DataFrame) -> Column:
-    """Return by how much the monotonic clock of polls is moved."""
-    known = "moved_us" in lines.columns
-    return F.coalesce("moved_us", F.lit(0)) if known else F.lit(0)
+    """Return the shift of the monotonic clock of polls; 0 without restarts."""
+    has_moved = "moved_us" in lines.columns
+    return F.coalesce("moved_us", F.lit(0)) if has_moved else F.lit(0)
 
 
 def _first_parts(lines: DataFrame) -> DataFrame:
-    """Return the lines of polls with what each says of itself, once per poll."""
+    """Return the first line of each poll, with the poll's own fields."""
     first_part = F.coalesce("part_number", F.lit(0)) == 0
     return lines.where((F.col("kind") == POLL_KIND) & F.col(POLL_KIND).isNotNull() & first_part)
 
 
 def kinds(lines: DataFrame) -> set[str]:
-    """Return the known kinds of line that occur: a table without lines is not written."""
+    """Return the known kinds of line that occur; a table without lines is not written."""
     rows = lines.where(F.col("kind").isin(*schema.KINDS)).select("kind").distinct()
     return {row["kind"] for row in rows.take(len(schema.KINDS))}
 
 
 def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True) -> DataFrame:
-    """Return `poll`: one row per poll, its times as if the wall clock had never been set.
+    """Return `poll`: one row per poll, with times as if the wall clock had never been set.
 
-    `all_read`: no line was left out.
+    `all_read`: whether no line was left out.
     """
     poll, rows = F.col(POLL_KIND), _first_parts(lines)
     lost = F.lit(None) if all_read else F.col("lost_count")
-    rows = rows if all_read else rows.join(_lost(lines), list(_RECORD), "left")
+    rows = rows if all_read else rows.join(_missing_before(lines), list(_RECORD), "left")
     rows = rows.select(
         "session",
         lost.alias("lost_count"),
@@ -134,12 +136,12 @@ def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True)
     longest = F.greatest("interval_us", F.lag("interval_us").over(before))
     # Numbers that nobody measured may be too large to add: no pause is longer than those.
     normal = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
-    allowed = F.when(normal.isNotNull(), F.greatest(normal, F.lit(GAP_LEAST_US).cast("bigint")))
+    limit_us = F.when(normal.isNotNull(), F.greatest(normal, F.lit(GAP_LEAST_US).cast("bigint")))
     pause = F.try_add("pause", F.coalesce("slept_us", F.lit(0)))
     set_us = F.coalesce(F.try_sum("clock_step_us").over(before), F.lit(0))
     rows = rows.withColumns(
         {
-            "gap_before_us": F.when(pause > allowed, pause),
+            "gap_before_us": F.when(pause > limit_us, pause),
             "lost_before_count": F.col("lost_count") - F.lag("lost_count").over(before),
             "at_us": F.coalesce(F.try_subtract("at_us", set_us), "at_us"),
         }
@@ -147,20 +149,22 @@ def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True)
     return POLL.contract(rows)
 
 
-def _lost(lines: DataFrame) -> DataFrame:
-    """Return, for each record, how many numbers of records are missing before it in a session."""
+def _missing_before(lines: DataFrame) -> DataFrame:
+    """Return, for each record, how many record numbers are missing before it in its session."""
     rows = lines.where(F.col("line_number").isNotNull()).select(*_RECORD).distinct()
-    before = F.lag("record_id").over(Window.partitionBy("session", "segment").orderBy("record_id"))
-    rows = rows.withColumn("missing", F.coalesce(F.col("record_id") - before - 1, F.lit(0)))
+    previous_id = F.lag("record_id").over(
+        Window.partitionBy("session", "segment").orderBy("record_id")
+    )
+    rows = rows.withColumn("missing", F.coalesce(F.col("record_id") - previous_id - 1, F.lit(0)))
     order = Window.partitionBy("session").orderBy("segment", "record_id")
     return rows.select(*_RECORD, F.sum("missing").over(order).alias("lost_count"))
 
 
 def _with_steps(rows: DataFrame, lines: DataFrame, any_recorded: bool) -> DataFrame:
-    """Add how far the wall clock was set since the poll before, and how long the machine slept.
+    """Add the step of the wall clock since the previous poll, and how long the machine slept.
 
-    The clock of older recorders stood still in sleep. The wall clock runs ahead of it then as if
-    it was set, but no record says so.
+    The monotonic clock of older recorders stopped in sleep. The wall clock is then ahead of it as
+    if it was set, but without a record of a step.
     """
     # As fractions, because the difference of absurd numbers is no integer any more.
     jump = F.col("jump").cast("double")
@@ -171,7 +175,9 @@ def _with_steps(rows: DataFrame, lines: DataFrame, any_recorded: bool) -> DataFr
         steps = of_kind(lines, "clock_stepped").groupBy("session")
         steps = steps.agg(F.collect_list("line.step_us").alias("steps"))
         rows = rows.join(F.broadcast(steps), "session", "left")
-        near = F.exists("steps", lambda one: F.abs(one - jump) < CLOCK_STEP_US + F.abs(jump) / 50)
+        near = F.exists(
+            "steps", lambda step: F.abs(step - jump) < CLOCK_STEP_US + F.abs(jump) / 50
+        )
         is_set = is_set | F.coalesce(near, F.lit(False))
     return rows.withColumns(
         {
@@ -182,10 +188,10 @@ def _with_steps(rows: DataFrame, lines: DataFrame, any_recorded: bool) -> DataFr
 
 
 def gap_ends(poll: DataFrame) -> DataFrame:
-    """Return what cuts the samples of a session, for those in which there is such a thing.
+    """Return the gaps and clock steps of sessions that have any.
 
-    `gap_ends` are the moments (mono_us) at which polling came back, `steps` those at which the
-    wall clock was set, with how far it then was from where it would have been.
+    `gap_ends` are the times (mono_us) at which polling resumed, `steps` those at which the wall
+    clock was set, with its total offset from an unset clock.
     """
     before = Window.partitionBy("session").orderBy("mono_us")
     set_us = F.try_sum("clock_step_us").over(before)
@@ -198,28 +204,30 @@ def gap_ends(poll: DataFrame) -> DataFrame:
     )
 
 
-def unset(lines: DataFrame) -> DataFrame:
-    """Add to lines how far the wall clock had been set before each was written, and when last.
+def with_clock_offsets(lines: DataFrame) -> DataFrame:
+    """Add `set_us`, the sum of wall clock steps before each line, and `set_at_us`, the last step.
 
-    These are `set_us` and, by the clock as it then was, `set_at_us`.
+    `set_at_us` is the time on the clock after that step.
     """
     steps = of_kind(lines, "clock_stepped").select("session", "segment", "record_id", "line.*")
     order = Window.partitionBy("session").orderBy("segment", "record_id")
     steps = steps.withColumn("set_us", F.try_sum("step_us").over(order))
-    one = F.struct(F.struct("segment", "record_id").alias("at"), "set_us", "at_us")
-    steps = steps.groupBy("session").agg(F.sort_array(F.collect_list(one)).alias("steps"))
+    step_with_position = F.struct(F.struct("segment", "record_id").alias("at"), "set_us", "at_us")
+    steps = steps.groupBy("session").agg(
+        F.sort_array(F.collect_list(step_with_position)).alias("steps")
+    )
     rows = lines.join(F.broadcast(steps), "session", "left")
-    here = F.struct("segment", "record_id")
-    passed = F.filter("steps", lambda step: step["at"] <= here)
-    last = F.get(passed, F.size(passed) - 1)
+    position = F.struct("segment", "record_id")
+    past_steps = F.filter("steps", lambda step: step["at"] <= position)
+    last = F.get(past_steps, F.size(past_steps) - 1)
     set_us = F.coalesce(last["set_us"], F.lit(0))
     return rows.withColumns({"set_us": set_us, "set_at_us": last["at_us"]}).drop("steps")
 
 
 def of_kind(lines: DataFrame, kind: str) -> DataFrame:
-    """Return the readable lines of a kind, no polls: what they are of, and the struct `line`.
+    """Return the readable lines of a kind other than polls: session, segment and struct `line`.
 
-    Their time is as if the wall clock had never been set, where `unset` told how far it was.
+    Their times are as if the wall clock had never been set, if `unset` has added the offsets.
     """
     rows = lines.where((F.col("kind") == kind) & F.col(kind).isNotNull())
     rows = rows.withColumn("line", F.col(kind))
@@ -231,28 +239,30 @@ def of_kind(lines: DataFrame, kind: str) -> DataFrame:
 def _unset(kind: str) -> Column:
     line, set_us = F.col("line"), F.col("set_us")
 
-    def moved(struct: Column, name: str) -> Column:
+    def shifted(struct: Column, name: str) -> Column:
         return struct.withField(
             name, F.coalesce(F.try_subtract(struct[name], set_us), struct[name])
         )
 
     if kind == "findings_changed":
         # What holds since before the clock was set is told with the time that it then was.
-        def since(one: Column) -> Column:
-            now = one["since_at_us"].between(F.col("set_at_us"), line["at_us"])
-            return F.when(now, moved(one, "since_at_us")).otherwise(one)
+        def with_shifted_start(finding: Column) -> Column:
+            is_after_step = finding["since_at_us"].between(F.col("set_at_us"), line["at_us"])
+            return F.when(is_after_step, shifted(finding, "since_at_us")).otherwise(finding)
 
-        told = F.transform(line["findings"], lambda one: moved(since(one), "until_at_us"))
-        line = line.withField("findings", told)
-    return moved(line, "at_us")
+        findings = F.transform(
+            line["findings"], lambda finding: shifted(with_shifted_start(finding), "until_at_us")
+        )
+        line = line.withField("findings", findings)
+    return shifted(line, "at_us")
 
 
 def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
     """Return `segment`: one row per file.
 
-    A sealed segment is damaged when lines are missing between those that could be read, or when
-    it ends with a length that does not fit what was read. The open one ends with what was being
-    written: a line without its end, or the first parts of a poll.
+    A sealed segment is damaged if lines are missing between readable ones, or if the length at
+    its end differs from the bytes read. The open one may end with an incomplete line, or with the
+    first parts of a poll.
     """
     read = _segments_read(_records(lines))
     rows = files.join(read, ["session", "segment"], "left")
@@ -280,17 +290,17 @@ def segments(lines: DataFrame, files: DataFrame) -> DataFrame:
 
 
 def _segments_read(records: DataFrame) -> DataFrame:
-    """Return what could be read of each segment, from its records."""
-    left_out, lines = F.col("left_out"), F.col("lines_count")
-    unknown = F.when(~left_out, F.col("unknown_lines_count")).otherwise(0)
-    begun = F.max_by(F.when(F.col("begun"), lines), "line_number")
+    """Return the counts of readable lines and bytes of each segment, from its records."""
+    left_out_records, lines = F.col("left_out"), F.col("lines_count")
+    unknown = F.when(~left_out_records, F.col("unknown_lines_count")).otherwise(0)
+    begun_lines = F.max_by(F.when(F.col("begun"), lines), "line_number")
     return records.groupBy("session", "segment").agg(
         F.sum("length_bytes").alias("read_bytes"),
         F.sum("lines_count").alias("lines_count"),
-        F.sum(F.when(left_out, lines).otherwise(0)).alias("torn_lines_count"),
+        F.sum(F.when(left_out_records, lines).otherwise(0)).alias("torn_lines_count"),
         F.sum(unknown).alias("unknown_lines_count"),
         F.max("line_number").alias("last_line_number"),
         F.count("line_number").alias("numbered_count"),
-        begun.alias("begun_lines_count"),
-        F.count_if(F.col("line_number").isNull() & left_out).alias("stray_lines_count"),
+        begun_lines.alias("begun_lines_count"),
+        F.count_if(F.col("line_number").isNull() & left_out_records).alias("stray_lines_count"),
     )

@@ -1,4 +1,4 @@
-"""What the answers are computed from: the silver tables of the sessions in question."""
+"""The silver tables of the analysed sessions, from which the answers are computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from natstui.analysis.spark.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Silver:
-    """The rows of the chosen sessions, one frame per table."""
+    """The rows of the analysed sessions, one DataFrame per table."""
 
     stream_sample: DataFrame
     consumer_sample: DataFrame

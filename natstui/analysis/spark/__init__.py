@@ -1,4 +1,4 @@
-"""Spark itself: session, store, check of Java, its errors as sentences, cancelling.
+"""Spark: its session, the storage of tables, the search for Java, errors and cancelling.
 
-Knows no table of ours but `analysis.tables`.
+Of the analysis, it imports no tables, only their types in `analysis.tables`.
 """

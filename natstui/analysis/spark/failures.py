@@ -1,4 +1,4 @@
-"""What went wrong inside Spark, as one sentence."""
+"""Errors of Spark as single sentences for users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from natstui.clean import clean_line
 from natstui.errors import AnalysisError, NatstuiError
 
 _GONE = r"PATH_NOT_FOUND|FileNotFoundException"
-_KNOWN = (
+_SENTENCES = (
     (
         r"EventLogFileWriter|EventLoggingListener",
         "Spark cannot write its event log{where}: make that folder, or choose another with "
@@ -61,34 +61,34 @@ _KNOWN = (
 
 
 def is_gone(error: BaseException) -> bool:
-    """Tell whether a file was not there any more when it was to be read."""
-    return isinstance(error, FileNotFoundError) or bool(re.search(_GONE, _whole_text(error)))
+    """Return whether an error is a file that was deleted before it was read."""
+    return isinstance(error, FileNotFoundError) or bool(re.search(_GONE, _chain_text(error)))
 
 
 def explain(error: BaseException) -> NatstuiError:
-    """Return the error a user can act on."""
+    """Return an error with a sentence for users that says what to do."""
     if isinstance(error, NatstuiError):
         return error
-    text = _whole_text(error)
-    for pattern, sentence in _KNOWN:
+    text = _chain_text(error)
+    for pattern, sentence in _SENTENCES:
         if re.search(pattern, text):
-            return AnalysisError(sentence.format(where=_where(text)))
+            return AnalysisError(sentence.format(where=_path_text(text)))
     return AnalysisError(f"Spark failed: {_reason(error)[:300]}")
 
 
 def not_started(error: BaseException, conf: Conf, printed: str) -> BaseException:
-    """Return what to report when Spark's own process has ended at once, otherwise the error.
+    """Return the error for users if Spark's process did not start, otherwise `error` itself.
 
-    `printed` is what that process wrote before its end.
+    `printed` is the output of that process.
     """
-    if "JAVA_GATEWAY_EXITED" not in _whole_text(error):
+    if "JAVA_GATEWAY_EXITED" not in _chain_text(error):
         return error
     names = [name for name in _VARIABLES if os.environ.get(name)]
     variables = f"; the environment sets {', '.join(names)}" if names else ""
-    said = _said_by_jvm(printed)
+    jvm_text = _jvm_error_line(printed)
     packages = f"; --packages asks for {', '.join(conf.packages)}" if conf.packages else ""
-    if said:
-        return AnalysisError(f"Spark does not start: {said}{packages}{variables}")
+    if jvm_text:
+        return AnalysisError(f"Spark does not start: {jvm_text}{packages}{variables}")
     return AnalysisError(
         f"Spark does not start, and its process printed nothing{packages}{variables}; --log FILE "
         "keeps what it prints"
@@ -99,31 +99,33 @@ _VARIABLES = (
     "_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_HOME", "SPARK_CONF_DIR",
     "HADOOP_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON",
 )  # fmt: skip
-"""Variables of the environment with which Spark may not start."""
-_NEVER_SAYS = re.compile(
+"""Environment variables that may prevent the start of Spark."""
+_IGNORED_LINE = re.compile(
     r"\s|Picked up |Error: A fatal exception|Error: Could not create the Java|::"
     r"|.* added as a dependency$"
 )
-_LOGGED = re.compile(r"^[\d/]+ [\d:]+ (?:ERROR|WARN) \w+: ")
-"""What Spark's log puts before a sentence."""
-_SAYS = re.compile(
+_LOG_PREFIX = re.compile(r"^[\d/]+ [\d:]+ (?:ERROR|WARN) \w+: ")
+"""Pattern of the prefix of a sentence in Spark's log."""
+_ERROR_LINE = re.compile(
     r"error|exception|unrecognized|invalid|could not|cannot|unable|no such|not found|unresolved",
     re.IGNORECASE,
 )
 
 
-def _said_by_jvm(printed: str) -> str:
-    """Return the line that says why a JVM or Spark's launcher ended; empty where none does."""
-    lines = [line for line in printed.splitlines() if line and not _NEVER_SAYS.match(line)]
+def _jvm_error_line(printed: str) -> str:
+    """Return the line with the error of a JVM or of Spark's launcher; empty without one."""
+    lines = [line for line in printed.splitlines() if line and not _IGNORED_LINE.match(line)]
     for number, line in enumerate(lines):
-        if _SAYS.search(line):
-            more = lines[number + 1 : number + 2] if line.endswith("initialization of VM") else []
-            return clean_line(": ".join([_LOGGED.sub("", line).strip(), *more]))[:300]
+        if _ERROR_LINE.search(line):
+            next_lines = (
+                lines[number + 1 : number + 2] if line.endswith("initialization of VM") else []
+            )
+            return clean_line(": ".join([_LOG_PREFIX.sub("", line).strip(), *next_lines]))[:300]
     return ""
 
 
 def jvm_was_killed(exit_code: int | None) -> AnalysisError | None:
-    """Return what to report when Spark's process ended under way; None while it lives."""
+    """Return the error of a JVM that ended during a run; None while it runs, or for code 0."""
     if exit_code is None or exit_code == 0:
         return None
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
@@ -135,7 +137,7 @@ def jvm_was_killed(exit_code: int | None) -> AnalysisError | None:
     return AnalysisError(f"Spark's Java process ended unexpectedly (exit code {exit_code})")
 
 
-def _whole_text(error: BaseException) -> str:
+def _chain_text(error: BaseException) -> str:
     parts = []
     link: BaseException | None = error
     while link is not None:
@@ -145,13 +147,13 @@ def _whole_text(error: BaseException) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the innermost reason of an error: of one of the JVM, what it says itself."""
+    """Return the innermost cause of an error: of the JVM, if it is in the text."""
     text = str(error)
     causes = re.findall(r"^(?:: |Caused by: )(.+)$", text, re.MULTILINE)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return causes[-1].strip() if causes else f"{type(error).__name__}: {first}"
 
 
-def _where(text: str) -> str:
+def _path_text(text: str) -> str:
     path = re.search(r"(?:file:)?(/[^\s:,;()'\"]{2,200})", text)
     return f" ({path[1]})" if path else ""

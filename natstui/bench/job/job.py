@@ -1,4 +1,4 @@
-"""What a worker works with: its orders, the clock, its tally, and when to send."""
+"""The shared state of a worker: its orders, the clock, its tally, and its schedule."""
 
 from __future__ import annotations
 
@@ -16,24 +16,39 @@ from natstui.bench.job.protocol import Go, Orders
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
 from natstui.jetstream.connection.client import Client
+from natstui.units import counted
 
 RUN_KEY = "natstui_run"
-"""In the metadata of a stream that a run created: the run."""
+"""Metadata key of a created stream: the id of its run."""
 _DELETE = "STREAM.DELETE."
 
 
-async def remove(client: Client, verb: str, run_id: str, timeout_s: float | None = None) -> bool:
-    """Send an API verb that removes what a run created; False where that is of somebody else now.
+async def remove(
+    client: Client,
+    verb: str,
+    run_id: str,
+    timeout_s: float | None = None,
+    own_last_seq: int | None = None,
+) -> str:
+    """Send an API verb that deletes an asset of a run; return why it is kept, or "" if deleted.
 
-    A stream may have been deleted and created again during the run. Raises the request errors.
+    A stream may have been deleted and created again during the run, or have messages of others:
+    those after `own_last_seq`, if known. Raises the request errors.
     """
     if verb.startswith(_DELETE):
         name = verb.removeprefix(_DELETE)
-        reply = await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s)
-        if (json.loads(reply)["config"].get("metadata") or {}).get(RUN_KEY) != run_id:
-            return False
+        info = json.loads(await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s))
+        if (info["config"].get("metadata") or {}).get(RUN_KEY) != run_id:
+            return f"stream {name} was recreated during the run: natstui keeps it"
+        last_seq: int = info["state"]["last_seq"]
+        if own_last_seq is not None and last_seq > own_last_seq:
+            others = counted(f"{last_seq - own_last_seq:,}", "message")
+            return (
+                f"stream {name} stored {others} that this run did not publish: natstui keeps it, "
+                f"and natstui stream rm {name} removes it"
+            )
     await client.request(verb, timeout_s=timeout_s)
-    return True
+    return ""
 
 
 @dataclass(slots=True)
@@ -50,16 +65,19 @@ class Job:
     running: asyncio.Event = field(default_factory=asyncio.Event)
     """Cleared while paused."""
     cleanup: list[str] = field(default_factory=list)
-    """API verbs that remove what this worker made itself."""
+    """API verbs that delete the assets of this worker."""
     sending: SenderSettings = field(init=False)
     collectors: list[Callable[[], None]] = field(default_factory=list)
-    """Called before a report: each adds to the tally what it has not counted yet."""
+    """Called before a report: each adds uncounted messages to the tally."""
 
     def __post_init__(self) -> None:
         self.sending = SenderSettings(self.orders)
 
     def begin(self, go: Go) -> None:
-        """Take the times all workers start by; one that joins late begins where the others are."""
+        """Set the start, steady phase and end of the run, common to all workers.
+
+        A worker that joins later starts at the current time.
+        """
         self.go_ns, self.end_ns = go.go_ns, go.end_ns
         self.tally.steady_ns, self.tally.steady_end_ns = go.steady_ns, go.end_ns
         if go.begun_ns < go.go_ns:
@@ -67,11 +85,11 @@ class Job:
         self.running.set()
 
     def change_rate(self, per_s: float) -> None:
-        """Follow another rate from now on."""
+        """Send with this rate of messages per second from now on, of this worker alone."""
         self.schedule = self.schedule.changed(time.monotonic_ns() - self.go_ns, per_s)
 
     async def sleep(self, duration_s: float) -> None:
-        """Wait; a long wait ends early when the job stops."""
+        """Sleep; a long sleep ends early when the job stops."""
         if duration_s < 0.02:
             await asyncio.sleep(max(duration_s, 0))
             return
@@ -81,14 +99,14 @@ class Job:
 
 
 class RetryPolicy:
-    """Decides whether a refused message is sent again: the server may be coming back.
+    """Decides whether a refused message is sent again, because the server may come back.
 
-    A server that restarts, or a stream that changes its leader, refuses for a while what it took
-    before. Without an earlier success or a lost connection, a refusal is final.
+    A server that restarts, or a stream that changes its leader, temporarily refuses messages.
+    Without an earlier success or a lost connection, a refusal is final.
     """
 
     AGAIN_S = 0.1
-    """How long to wait before the same message is sent again."""
+    """Pause before the same message is sent again."""
 
     def __init__(self, job: Job) -> None:
         self._patience_ns = round(job.orders.role.timeout_s * 1e9)
@@ -97,18 +115,20 @@ class RetryPolicy:
         self._since_ns: int | None = None
 
     def succeeded(self) -> None:
-        """Note an answer as it should be."""
+        """Note an accepted message: later refusals may be temporary."""
         self._was_good, self._since_ns = True, None
 
     def should_retry(
         self, code: int | None, err_code: int | None, *, was_lost: bool = False, count: int = 1
     ) -> bool:
-        """Tell whether refused messages are sent again, and count them; False when for good.
+        """Return whether `count` refused messages are sent again, and count them as retried if so.
 
-        `code` is 503 where nobody answers; `was_lost`: there was another connection before.
+        `code` is 503 without a responder, `err_code` that of JetStream; `was_lost`: there was
+        another connection before. False for a final refusal, and once refusals have lasted for the
+        timeout of the role.
         """
-        nobody = code == _NOBODY and err_code is None
-        if not (nobody or err_code in _UNAVAILABLE) or not (self._was_good or was_lost):
+        has_no_responder = code == _NO_RESPONDERS and err_code is None
+        if not (has_no_responder or err_code in _UNAVAILABLE) or not (self._was_good or was_lost):
             return False
         now_ns = time.monotonic_ns()
         self._since_ns = self._since_ns or now_ns
@@ -118,10 +138,11 @@ class RetryPolicy:
         return True
 
 
-_NOBODY = 503
+_NO_RESPONDERS = 503
 _UNAVAILABLE = frozenset({10008, 10118, 10176, 10208})
-"""JetStream is temporarily unavailable; the stream is offline; an atomic batch is incomplete, or a
-fast batch is unknown, as after a restart, which forgets the open batches."""
+"""Error codes: JetStream is temporarily unavailable; the stream is offline; an atomic batch is
+incomplete, or a fast batch is unknown, as after a restart, which forgets the open batches.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,46 +156,50 @@ class Due:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Return the number of messages to send now."""
         return len(self.due_ns)
 
 
-_BREATH_NS = 550_000
-"""At a high rate, so much later the next messages are sent, all that fell due meanwhile together:
-one by one they cost several times the CPU. What the system takes to wake us comes on top, and of
-a hundred messages 99 shall not be a millisecond late."""
+_SEND_DELAY_NS = 550_000
+"""Delay of sending at a high rate, to send all messages due meanwhile together: one by one they
+cost several times the CPU. The system's wake-up time is added, and of a hundred messages 99 must
+not be a millisecond late.
+"""
 
 
 class Pace:
-    """Says when and how many messages to send, by the schedule or as fast as possible."""
+    """Decides when to send how many messages: by the schedule, or as fast as possible."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self.taken = 0
-        """Messages handed out so far."""
+        """Number of messages returned so far."""
         self._taken_ns = 0
         share = job.orders.share_msgs
         self._share = 1 << 40 if share is None else share
 
-    async def take(self, most: int) -> Due | None:
-        """Wait until something is due and return it; None when there is nothing more to send."""
+    async def next_messages(self, max_msgs: int) -> Due | None:
+        """Wait until messages are due, and return `max_msgs` of them at most.
+
+        None at the end of the schedule, of the run or of the share of this worker.
+        """
         while not self._job.stopping.is_set():
             if not self._job.running.is_set():
                 await self._job.sleep(0.02)
                 continue
             now_ns = time.monotonic_ns()
-            count = min(most, self._left())
+            count = min(max_msgs, self._left())
             if not count or (self._job.end_ns is not None and now_ns >= self._job.end_ns):
                 return None
             if not self._job.schedule.is_open:
                 return self._hand_out(np.full(count, now_ns), now_ns)
-            due = self._job.schedule.due_count(now_ns - self._job.go_ns) - self.taken
-            again_ns = self._taken_ns + _BREATH_NS
-            if 0 < due < count and now_ns < again_ns < (self._job.end_ns or 1 << 62):
+            due_count = self._job.schedule.due_count(now_ns - self._job.go_ns) - self.taken
+            again_ns = self._taken_ns + _SEND_DELAY_NS
+            if 0 < due_count < count and now_ns < again_ns < (self._job.end_ns or 1 << 62):
                 await self._job.sleep((again_ns - now_ns) / 1e9)
                 continue
-            if due > 0:
-                times = self._job.schedule.due_ns(self.taken, min(count, due))
+            if due_count > 0:
+                times = self._job.schedule.due_ns(self.taken, min(count, due_count))
                 return self._hand_out(times + self._job.go_ns, now_ns)
             total = self._job.schedule.total_count()
             if total is not None and self.taken >= total:
@@ -182,10 +207,10 @@ class Pace:
             await self._until_next(now_ns)
         return None
 
-    async def take_one(self) -> tuple[int, int] | None:
-        """Return the number of the next message and when it is due; None when there is no more.
+    async def next_message(self) -> tuple[int, int] | None:
+        """Return the number of the next message and when it is due; None at the end.
 
-        The same as `take(1)`, quicker in a closed loop.
+        The same as `next_messages(1)`, faster in a closed loop.
         """
         job = self._job
         if not job.schedule.is_open and job.running.is_set() and not job.stopping.is_set():
@@ -194,28 +219,28 @@ class Pace:
                 return None
             self.taken = number + 1
             return number, now_ns
-        due = await self.take(1)
-        return None if due is None else (due.first, int(due.due_ns[0]))
+        due_msgs = await self.next_messages(1)
+        return None if due_msgs is None else (due_msgs.first, int(due_msgs.due_ns[0]))
 
     def close(self) -> None:
-        """Count what the schedule owed and was not sent."""
+        """Count the messages that were due and were not sent as missed."""
         if self._job.schedule.is_open:
             until_ns = min(time.monotonic_ns(), self._job.end_ns or 1 << 62) - self._job.go_ns
-            owed = self._job.schedule.due_before(until_ns)
+            due_count = self._job.schedule.due_before(until_ns)
             share = self._job.orders.share_msgs
-            owed = owed if share is None else min(owed, share)
-            self._job.tally.add("missed_msgs", max(owed - self.taken, 0))
+            due_count = due_count if share is None else min(due_count, share)
+            self._job.tally.add("missed_msgs", max(due_count - self.taken, 0))
 
     def _left(self) -> int:
         return self._share - self.taken
 
     def _hand_out(self, due_ns: Int64s, now_ns: int) -> Due:
-        due = Due(self.taken, due_ns, now_ns)
-        self.taken += due.count
+        due_msgs = Due(self.taken, due_ns, now_ns)
+        self.taken += due_msgs.count
         self._taken_ns = now_ns
         if self._job.schedule.is_open:
             self._job.tally.late(due_ns, now_ns)
-        return due
+        return due_msgs
 
     async def _until_next(self, now_ns: int) -> None:
         next_ns = int(self._job.schedule.due_ns(self.taken, 1)[0]) + self._job.go_ns
@@ -224,6 +249,6 @@ class Pace:
         await self._job.sleep((next_ns - now_ns) / 1e9)
 
 
-def made_for(run_id: str) -> str:
-    """Return the description of consumers that workers make for themselves."""
+def consumer_description(run_id: str) -> str:
+    """Return the description of consumers that workers create."""
     return f"made by natstui for benchmark {run_id}"

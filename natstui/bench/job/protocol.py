@@ -1,4 +1,4 @@
-"""What the controller and its workers say to each other: one JSON object per line, both ways."""
+"""The protocol of the controller and its workers: one JSON object per line, both ways."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from natstui.model.bench.plan import Payload, Role
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="say"):
-    """One line."""
+    """A line of the protocol."""
 
 
 class Orders(_Line, frozen=True, tag="orders"):
-    """The first line a worker gets; it holds secrets, which is why it comes by stdin."""
+    """The first line for a worker; it contains secrets, so it comes by stdin."""
 
     connection: str
     """A line of `Connection.to_line`."""
@@ -24,69 +24,69 @@ class Orders(_Line, frozen=True, tag="orders"):
     publisher_id: int
     """Unique among all workers of the run; part of every stamp."""
     which: int
-    """Its place among the workers that share the role's schedule …"""
+    """Index among the workers that share the role's schedule."""
     of: int
-    """… and how many they are."""
+    """Number of the workers that share the role's schedule."""
     share_msgs: int | None
-    """How many messages it sends, or takes when it asks for them; None: until it is stopped."""
+    """How many messages it sends or requests; None: until it is stopped."""
     stamp_of: Payload | None
-    """What senders of this run make its messages of; None: it does not look for stamps."""
+    """The common payload of the received messages; None: stamps are not read."""
     epoch_ns: int = 0
-    """Before anything of the run was due (CLOCK_MONOTONIC); part of every stamp."""
+    """A time before the first message of the run is due (CLOCK_MONOTONIC); part of every stamp."""
     stream: str | None = None
     consumer: str | None = None
     deliver_subject: str | None = None
     deliver_group: str | None = None
-    """Of a push consumer that several receivers share."""
+    """Deliver group of a push consumer that several receivers share."""
     first_seq: int = 1
-    """Of the stream, for those who ask for stored messages …"""
+    """First sequence of the stream, for readers of stored messages."""
     last_seq: int = 0
     stored_msgs: int = 0
-    """… and how many there are."""
+    """Number of stored messages, for their readers."""
     responses: str | None = None
-    """The stream of the responses …"""
+    """The stream of the responses."""
     response_subject: str | None = None
-    """… and what its subjects begin with; behind it comes the number of who asked."""
+    """Prefix of response subjects; the number of the requester follows."""
     cleanup: tuple[str, ...] = ()
-    """API verbs to send when the controller is gone without a word."""
+    """API verbs to send when the controller ends unexpectedly."""
 
 
 class Go(_Line, frozen=True, tag="go"):
-    """Every worker has started: begin. Times are CLOCK_MONOTONIC."""
+    """Every worker is ready: start. Times are CLOCK_MONOTONIC."""
 
     go_ns: int
     steady_ns: int
     end_ns: int | None
     begun_ns: int
-    """When the run began: earlier than `go_ns` for a worker that joins in the middle."""
+    """When the run started: earlier than `go_ns` for a worker that joins later."""
 
 
 class Rate(_Line, frozen=True, tag="rate"):
-    """Send at this rate from now on; the worker's own share of it."""
+    """Change the rate; the worker's own share of it."""
 
     per_s: float
 
 
 class NewPayload(_Line, frozen=True, tag="payload"):
-    """Send this from now on; the stamp stays where it was."""
+    """Change the payload; the place of the stamp is unchanged."""
 
     payload: Payload
 
 
 class Pause(_Line, frozen=True, tag="pause"):
-    """Do nothing until told to go on."""
+    """Pause until Resume."""
 
 
 class Resume(_Line, frozen=True, tag="resume"):
-    """Go on."""
+    """Resume."""
 
 
 class Stop(_Line, frozen=True, tag="stop"):
-    """Finish: count up and say Done."""
+    """Finish: send the counts and Done."""
 
 
 class Die(_Line, frozen=True, tag="die"):
-    """Report, then end as a crash would."""
+    """Report, then end as in a crash."""
 
 
 class Ready(_Line, frozen=True, tag="ready"):
@@ -94,14 +94,14 @@ class Ready(_Line, frozen=True, tag="ready"):
 
     pid: int
     at_ns: int
-    """When it was (CLOCK_MONOTONIC): what is sent later is for it."""
+    """Time of its subscription (CLOCK_MONOTONIC): it receives later messages."""
 
 
 class Report(_Line, frozen=True, tag="report"):
-    """What happened since the last report."""
+    """The counts since the last report."""
 
     at_ns: int
-    """When it was counted up (CLOCK_MONOTONIC)."""
+    """Time of counting (CLOCK_MONOTONIC)."""
     interval_s: float
     counts: Counts
     latencies: Latencies
@@ -110,13 +110,13 @@ class Report(_Line, frozen=True, tag="report"):
 
 
 class Log(_Line, frozen=True, tag="log"):
-    """Something a person wants to know."""
+    """A message for people."""
 
     text: str
 
 
 class Done(_Line, frozen=True, tag="done"):
-    """The last line of a worker: its totals, by its own count."""
+    """The last line of a worker: its totals."""
 
     counts: Counts
     last_sent_ns: int
@@ -126,7 +126,7 @@ class Done(_Line, frozen=True, tag="done"):
 
 
 class WorkerFailure(_Line, frozen=True, tag="failed"):
-    """The worker cannot go on; a Done follows when it had begun."""
+    """The worker cannot continue; a Done follows when it had started."""
 
     sentence: str
     exit_code: int
@@ -141,15 +141,15 @@ _up: msgspec.json.Decoder[Up] = decoder_of(Up)
 
 
 def encode(line: Down | Up) -> bytes:
-    """Return a line with its line feed."""
+    """Return a line as JSON with its line feed."""
     return _encoder.encode(line) + b"\n"
 
 
 def decode_down(line: bytes) -> Down:
-    """Return what the controller said."""
+    """Return the decoded line of a controller; raises msgspec.DecodeError for another one."""
     return _down.decode(line)
 
 
 def decode_up(line: bytes) -> Up:
-    """Return what a worker said."""
+    """Return the decoded line of a worker; raises msgspec.DecodeError for another one."""
     return _up.decode(line)

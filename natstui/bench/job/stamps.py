@@ -42,25 +42,25 @@ _FROM_HEX = _hex_values()
 
 @dataclass(frozen=True, slots=True)
 class StampPlace:
-    """Where the stamp is inside a payload, and of which run it is."""
+    """The place of the stamp in a payload, and its run."""
 
     offset: int
     length: int
-    """Bytes of the stamp proper: 24, 16 or 0."""
+    """Length of the stamp: 24, 16 or 0 bytes."""
     as_hex: bool = False
     time_word: int = 0
-    """The first word of a message that was due at 0 of CLOCK_MONOTONIC …"""
+    """First word of a message that is due at 0 of CLOCK_MONOTONIC."""
     run_word: int = 0
-    """… and the second of the first message of publisher 0."""
+    """Second word of the first message of publisher 0."""
     epoch_ns: int = 0
 
     @property
     def width(self) -> int:
-        """Bytes it takes in the payload."""
+        """Return the length of the stamp in the payload, in bytes."""
         return self.length * 2 if self.as_hex else self.length
 
     def pack(self, due_ns: int, publisher: int, seq: int, sent_ns: int) -> bytes:
-        """Return one stamp."""
+        """Return one stamp as bytes; times are of the steady clock in ns."""
         second = self.run_word + (publisher << _SEQ_BITS) + seq
         stamp = _STAMP.pack(due_ns + self.time_word, second, sent_ns)[: self.length]
         return stamp.hex().encode() if self.as_hex else stamp
@@ -69,7 +69,7 @@ class StampPlace:
 NO_STAMP = StampPlace(0, 0)
 
 
-def of_run(place: StampPlace, run_id: str, epoch_ns: int) -> StampPlace:
+def place_of_run(place: StampPlace, run_id: str, epoch_ns: int) -> StampPlace:
     """Return the same place for the stamps of one run; `epoch_ns` is before its first message."""
     stamp_id = zlib.crc32(run_id.encode()) % (1 << 2 * _ID_BITS)
     first, second = (part << _TIME_BITS for part in divmod(stamp_id, 1 << _ID_BITS))
@@ -84,13 +84,13 @@ class Stamps:
     publisher: Int64s
     seq: Int64s
     sent_ns: Int64s | None
-    """None when the messages were too small to carry it."""
+    """None when the messages were too small for it."""
     own: npt.NDArray[np.bool_] | None = None
-    """Which of the messages carry one; None: all."""
+    """Which of the messages have one; None: all."""
 
 
-def place_for(size_bytes: int) -> StampPlace:
-    """Return the stamp a binary payload of this size has room for."""
+def binary_place(size_bytes: int) -> StampPlace:
+    """Return where the stamp is in a binary payload of this size, and which of its fields fit."""
     if size_bytes >= STAMP_BYTES:
         return StampPlace(0, STAMP_BYTES)
     return StampPlace(0, SHORT_STAMP_BYTES if size_bytes >= SHORT_STAMP_BYTES else 0)
@@ -104,14 +104,14 @@ def write_stamps(
     seqs: Int64s,
     sent_ns: int | Int64s,
 ) -> None:
-    """Write one stamp into each row of (n, size) payloads."""
-    words = place.length // 8
-    if not words:
+    """Write one stamp into each row of (n, size) payloads; times are of the steady clock in ns."""
+    stamp_words = place.length // 8
+    if not stamp_words:
         return
-    stamps = np.empty((len(payloads), words), np.int64)
+    stamps = np.empty((len(payloads), stamp_words), np.int64)
     stamps[:, 0] = due_ns + place.time_word
     stamps[:, 1] = seqs + place.run_word + (publisher << _SEQ_BITS)
-    if words == 3:
+    if stamp_words == 3:
         stamps[:, 2] = sent_ns
     raw = stamps.view(np.uint8)
     if place.as_hex:
@@ -120,7 +120,10 @@ def write_stamps(
 
 
 def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
-    """Return the stamps of (n, size) payloads; None when they are too small for one."""
+    """Return the stamps of (n, size) payloads, one per message of this run.
+
+    None if payloads of this size have no room for a stamp.
+    """
     if not place.length or payloads.shape[1] < place.offset + place.width:
         return None
     raw = payloads[:, place.offset : place.offset + place.width]
@@ -128,20 +131,20 @@ def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
         nibbles = _FROM_HEX[raw]
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     # Each column is copied once by itself: what works on it then finds all of it together.
-    words: Int64s = np.array(raw.view(np.int64).T, order="C")
-    own = None
-    words[0] -= place.time_word + place.epoch_ns
-    words[1] -= place.run_word
+    stamp_words: Int64s = np.array(raw.view(np.int64).T, order="C")
+    own_mask = None
+    stamp_words[0] -= place.time_word + place.epoch_ns
+    stamp_words[1] -= place.run_word
     # Of a message of this run nothing is left now in the highest bits of both.
-    strange = (words[0] | words[1]) >> _TIME_BITS
+    strange = (stamp_words[0] | stamp_words[1]) >> _TIME_BITS
     if strange.any():
-        own = strange == 0
-        words = words[:, own]
-    words[0] += place.epoch_ns
+        own_mask = strange == 0
+        stamp_words = stamp_words[:, own_mask]
+    stamp_words[0] += place.epoch_ns
     return Stamps(
-        due_ns=words[0],
-        publisher=(words[1] >> _SEQ_BITS) & _PUBLISHER_MASK,
-        seq=words[1] & _SEQ_MASK,
-        sent_ns=words[2] if place.length == STAMP_BYTES else None,
-        own=own,
+        due_ns=stamp_words[0],
+        publisher=(stamp_words[1] >> _SEQ_BITS) & _PUBLISHER_MASK,
+        seq=stamp_words[1] & _SEQ_MASK,
+        sent_ns=stamp_words[2] if place.length == STAMP_BYTES else None,
+        own=own_mask,
     )

@@ -1,4 +1,4 @@
-"""What a worker counts: totals inside, deltas outside; latencies fill the histogram by arrays."""
+"""The counts of a worker: totals inside, deltas outside; latencies are added as arrays."""
 
 from __future__ import annotations
 
@@ -14,47 +14,52 @@ from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
 from natstui.model.bench.latency import LatencyCounts
 
 _BUCKETS = 128 * 58
-"""Enough for every latency below 2⁶³ ns."""
+"""Number of buckets: enough for every latency below 2⁶³ ns."""
 _EXACT_BELOW = 128
-"""Smaller latencies have a bucket each."""
+"""Latencies below have a bucket each."""
 _BELOW_BUCKET_BITS = 52 - 7
-"""Of a float's mantissa; seven bits of it tell buckets of one power of two apart."""
+"""Shift of a float's mantissa; seven bits of it distinguish buckets of one power of two."""
 _FIRST = ((1023 + 7) << 7) - _EXACT_BELOW
-"""What exponent and first bits of 128.0 are, less its bucket."""
+"""Exponent and first bits of 128.0, less its bucket."""
 
 
 def buckets_of(latencies_ns: Int64s) -> Int64s:
-    """Return the bucket of each latency, as `model.latency.bucket_of` does for one."""
+    """Return the index of the histogram bucket of each latency in ns.
+
+    It is the same as `model.bench.latency.bucket_of` returns for one.
+    """
     values = np.maximum(latencies_ns, 0)
     # A float begins with exponent and mantissa: the bit length and the first bits behind it, which
     # are the bucket. Exact below 2⁵³ ns, which is 104 days.
     buckets: Int64s = (values.astype(np.float64).view(np.int64) >> _BELOW_BUCKET_BITS) - _FIRST
-    small = values < _EXACT_BELOW
-    if small.any():
-        buckets[small] = values[small]
+    is_small = values < _EXACT_BELOW
+    if is_small.any():
+        buckets[is_small] = values[is_small]
     return buckets
 
 
 class Recorder:
-    """Takes latencies and hands out what was added since the last time."""
+    """A histogram of latencies that is emptied by each `pop_new`."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(_BUCKETS, np.int64)
 
     def add(self, latencies_ns: Int64s) -> None:
-        """Take many latencies."""
+        """Add latencies in ns, one per message."""
         if len(latencies_ns):
             buckets = buckets_of(latencies_ns)
             # What comes together took about as long: few buckets, far from the first.
-            low = int(buckets.min())
-            counts = np.bincount(buckets - low)
-            self._counts[low : low + len(counts)] += counts
+            lowest = int(buckets.min())
+            counts = np.bincount(buckets - lowest)
+            self._counts[lowest : lowest + len(counts)] += counts
 
-    def take(self) -> LatencyCounts:
-        """Return what came since the last call, and begin again."""
-        (filled,) = np.nonzero(self._counts)
-        delta = LatencyCounts(tuple(filled.tolist()), tuple(self._counts[filled].tolist()))
-        self._counts[filled] = 0
+    def pop_new(self) -> LatencyCounts:
+        """Return the histogram of latencies since the last call, and empty it."""
+        (used_buckets,) = np.nonzero(self._counts)
+        delta = LatencyCounts(
+            tuple(used_buckets.tolist()), tuple(self._counts[used_buckets].tolist())
+        )
+        self._counts[used_buckets] = 0
         return delta
 
 
@@ -63,12 +68,15 @@ _NAMES = tuple(part.name for part in fields(Counts))
 
 
 class Tally:
-    """Counts and latencies of one worker; only what belongs to the steady phase is timed."""
+    """The counts and latencies of one worker.
+
+    Times are of the steady clock in ns. Only messages of the steady phase are timed.
+    """
 
     def __init__(self) -> None:
         self.seen = ReceivedSequences()
         self.steady_ns = _NEVER_NS
-        """From then on messages count for rates and latencies; before GO none do."""
+        """Start of the messages that count for rates and latencies; never before GO."""
         self.steady_end_ns: int | None = None
         """Latencies of messages due later are not counted; None: no end."""
         self.last_sent_ns = 0
@@ -78,15 +86,15 @@ class Tally:
         self._recorders = {name: Recorder() for name in LATENCY_FIELDS}
 
     def add(self, name: str, count: int = 1) -> None:
-        """Count something."""
+        """Add to the count of this name, a field of `Counts`."""
         self._totals[name] += count
 
     def count(self, name: str) -> int:
-        """Return the total of something so far."""
+        """Return the total of the count of this name, a field of `Counts`."""
         return self._totals[name]
 
     def sent(self, count: int, payload_bytes: int, now_ns: int) -> None:
-        """Count messages handed to the socket."""
+        """Count messages and payload bytes that were passed to the socket."""
         self._totals["sent_msgs"] += count
         self._totals["sent_bytes"] += payload_bytes
         if now_ns >= self.steady_ns:
@@ -100,28 +108,35 @@ class Tally:
         sent_ns: Int64s | int | None,
         now_ns: Int64s | int,
     ) -> int:
-        """Record latencies that end now; return how many of them count as steady."""
+        """Record latencies that end at `now_ns`, and return how many are of the steady phase.
+
+        `name` is a field of `Latencies`. They begin at the due time; with `sent_ns`, also those
+        from the time of sending are recorded, as `NAME_uncorrected`.
+        """
         steady = due_ns >= self.steady_ns
         if self.steady_end_ns is not None:
             steady &= due_ns < self.steady_end_ns
         count = int(np.count_nonzero(steady))
         # Choosing rows costs as much as all the rest, and nearly always all are chosen.
-        chosen = slice(None) if count == len(due_ns) else steady
-        self._recorders[name].add((now_ns - due_ns)[chosen])
+        selected = slice(None) if count == len(due_ns) else steady
+        self._recorders[name].add((now_ns - due_ns)[selected])
         if sent_ns is not None:
-            sent = np.broadcast_to(np.asarray(sent_ns, np.int64), due_ns.shape)
-            self._recorders[f"{name}_uncorrected"].add((now_ns - sent)[chosen])
+            sent_times = np.broadcast_to(np.asarray(sent_ns, np.int64), due_ns.shape)
+            self._recorders[f"{name}_uncorrected"].add((now_ns - sent_times)[selected])
         return count
 
     def late(self, due_ns: Int64s, now_ns: int) -> None:
-        """Record how long after they were due the sender begins with some messages."""
+        """Record by how much messages of the steady phase are sent after their due time."""
         if self.steady_ns <= int(due_ns[-1]):
             self._recorders["late"].add((now_ns - due_ns)[due_ns >= self.steady_ns])
 
     def acked(
         self, due_ns: Int64s, sent_ns: Int64s, now_ns: Int64s | int, duplicates: int = 0
     ) -> None:
-        """Count publish acknowledgements, and time them from when the messages were due."""
+        """Count publish acks, of which `duplicates` were stored before, and record their latency.
+
+        There is one due and sent time per ack.
+        """
         steady = self.timed("ack", due_ns, sent_ns, now_ns)
         self._totals["acked_msgs"] += len(due_ns) - duplicates
         self._totals["duplicate_acked_msgs"] += duplicates
@@ -136,10 +151,10 @@ class Tally:
         now_ns: int,
         stream_seqs: Int64s | None = None,
     ) -> npt.NDArray[np.bool_] | None:
-        """Count messages as they arrived, time them and look for repeats and wrong order.
+        """Count (n, size) received payloads, record their latency, detect repeats and wrong order.
 
-        Messages without a stamp of this run are foreign, where `place` says that its own have one.
-        Returns which are of this run; None where all are.
+        If `place` has a stamp, messages without a stamp of this run are foreign; `stream_seqs` are
+        needed to detect their repeats. Returns the mask of messages of this run; None if all are.
         """
         count, size_bytes = payloads.shape
         stamps = read_stamps(payloads, place)
@@ -150,26 +165,26 @@ class Tally:
             self.received_unstamped(count, size_bytes, now_ns)
             return None
         if stamps.own is not None:
-            foreign, count = count - len(stamps.seq), len(stamps.seq)
-            self._foreign(foreign, None if stream_seqs is None else stream_seqs[~stamps.own])
+            foreign_count, count = count - len(stamps.seq), len(stamps.seq)
+            self._foreign(foreign_count, None if stream_seqs is None else stream_seqs[~stamps.own])
             if not count:
                 return stamps.own
-        steady = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
+        steady_count = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
         self.timed("e2e", stamps.due_ns, stamps.sent_ns, now_ns)
-        fresh, late = self.seen.add(stamps.publisher, stamps.seq)
-        self._totals["duplicate_msgs"] += count - fresh
-        self._totals["out_of_order_msgs"] += late
-        self._received(count, steady, size_bytes, now_ns)
+        new_count, late_count = self.seen.add(stamps.publisher, stamps.seq)
+        self._totals["duplicate_msgs"] += count - new_count
+        self._totals["out_of_order_msgs"] += late_count
+        self._received(count, steady_count, size_bytes, now_ns)
         return stamps.own
 
     def _foreign(self, count: int, stream_seqs: Int64s | None) -> None:
-        """Count messages that others sent, repeats included, and note their stream sequences."""
+        """Count messages of others, with repeats, and store their stream sequences."""
         self._totals["foreign_msgs"] += count
         if stream_seqs is not None:
             self.seen.add(np.full(count, FOREIGN), stream_seqs)
 
     def received_unstamped(self, count: int, size_bytes: int, now_ns: int) -> None:
-        """Count messages of this size that carry no stamp."""
+        """Count received messages of `size_bytes` each that have no stamp."""
         self._received(count, count if now_ns >= self.steady_ns else 0, size_bytes, now_ns)
 
     def _received(self, count: int, steady: int, size_bytes: int, now_ns: int) -> None:
@@ -181,13 +196,16 @@ class Tally:
             self.last_received_ns = now_ns
 
     def seen_stored(self, stream_seqs: Int64s) -> None:
-        """Look for repeats by the sequence in the stream, where messages carry no stamp."""
-        fresh, late = self.seen.add(np.zeros(len(stream_seqs), np.int64), stream_seqs)
-        self._totals["duplicate_msgs"] += len(stream_seqs) - fresh
-        self._totals["out_of_order_msgs"] += late
+        """Detect repeats and wrong order of messages without a stamp, by stream sequence."""
+        new_count, late_count = self.seen.add(np.zeros(len(stream_seqs), np.int64), stream_seqs)
+        self._totals["duplicate_msgs"] += len(stream_seqs) - new_count
+        self._totals["out_of_order_msgs"] += late_count
 
     def replied(self, count: int, total_bytes: int, steady: int, now_ns: int) -> None:
-        """Count replies to our requests; only `steady` of them count for rates."""
+        """Count replies to our requests, of `total_bytes` together.
+
+        `steady` of them are of the steady phase, and count for rates.
+        """
         self._totals["received_msgs"] += count
         self._totals["received_bytes"] += total_bytes
         self._totals["steady_received_msgs"] += steady
@@ -195,31 +213,37 @@ class Tally:
         if steady:
             self.last_received_ns = now_ns
 
-    def response_latency(self, answered_ns: Int64s, now_ns: int, steady_of_ns: Int64s) -> None:
-        """Record response → received latencies of requests due at `steady_of_ns`."""
+    def response_latency(self, responded_ns: Int64s, now_ns: int, steady_of_ns: Int64s) -> None:
+        """Record the latencies of responses, from `responded_ns` to `now_ns`.
+
+        `steady_of_ns` are the due times of their requests: only those of the steady phase are
+        recorded.
+        """
         steady = steady_of_ns >= self.steady_ns
-        self._recorders["response"].add((now_ns - answered_ns)[steady])
+        self._recorders["response"].add((now_ns - responded_ns)[steady])
 
     def store_latency(self, latencies_ns: Int64s) -> None:
-        """Record store → deliver latencies."""
+        """Record latencies from storing to receiving a message, in ns."""
         self._recorders["store"].add(latencies_ns)
 
     def give_up_open(self, name: str) -> None:
-        """Count as unanswered what was sent and has no answer: nobody waits any longer.
+        """Count every message without a reply as unanswered, at the end.
 
-        `name` is what an answer counts as.
+        `name` is the count of accepted replies, a field of `Counts`.
         """
-        answers = (name, "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs")
-        answered = sum(self._totals[answer] for answer in answers)
-        self._totals["unanswered_msgs"] += max(self._totals["sent_msgs"] - answered, 0)
+        reply_counts = (name, "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs")
+        replied_msgs = sum(self._totals[reply_count] for reply_count in reply_counts)
+        self._totals["unanswered_msgs"] += max(self._totals["sent_msgs"] - replied_msgs, 0)
 
-    def take(self) -> tuple[Counts, Latencies]:
-        """Return what came since the last call."""
+    def pop_new(self) -> tuple[Counts, Latencies]:
+        """Return the counts and latencies since the last call."""
         delta = Counts(*(self._totals[name] - self._taken[name] for name in _NAMES))
         self._taken = dict(self._totals)
-        latencies = Latencies(**{name: one.take() for name, one in self._recorders.items()})
+        latencies = Latencies(
+            **{name: recorder.pop_new() for name, recorder in self._recorders.items()}
+        )
         return delta, latencies
 
     def totals(self) -> Counts:
-        """Return everything that was counted up to the last `take`."""
+        """Return all counts up to the last `pop_new`."""
         return Counts(*(self._taken[name] for name in _NAMES))

@@ -1,4 +1,4 @@
-"""One frame of a publisher, repeated: whole blocks of protocol from a few array columns."""
+"""Repeated frames of a publisher: entire protocol blocks from a few array columns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SEQ_DIGITS = 12
 _MOST_BYTES = 4 << 20
 
 Part = bytes | tuple[str, int]
-"""Fixed bytes, or a number: its name and how many digits it has."""
+"""Fixed bytes, or a number: its name and width in digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a published message looks like; numbers in it are named and of fixed width."""
+    """The format of a published message; numbers in it are named and of fixed width."""
 
     subject: Sequence[Part]
     payload: bytes
@@ -30,24 +30,24 @@ class Frame:
 
 
 class Template:
-    """A block of frames to fill in."""
+    """A block of equal frames, into whose rows stamps and numbers are written."""
 
-    def __init__(self, frame: Frame, most: int) -> None:
+    def __init__(self, frame: Frame, max_frames: int) -> None:
         self.payload_bytes = len(frame.payload)
         self.fields: dict[str, slice] = {}
-        """Where each named number is."""
+        """Name of a number → its position."""
         head = self._assemble(frame)
         start = len(head)
         row = np.frombuffer(head + frame.payload + b"\r\n", np.uint8)
         self.payload = slice(start, start + len(frame.payload))
         self._place = frame.place
-        self.most = max(min(most, _MOST_BYTES // len(row)), 1)
-        """Frames at once: less than was wanted where they are large."""
+        self.most = max(min(max_frames, _MOST_BYTES // len(row)), 1)
+        """Maximum of frames in a block; less than requested for large frames."""
         self._rows: Bytes2D = np.tile(row, (self.most, 1))
 
     @property
     def frame_bytes(self) -> int:
-        """The length of one frame."""
+        """Return the length of one frame in bytes."""
         return int(self._rows.shape[1])
 
     def blank(self) -> bytes:
@@ -63,7 +63,11 @@ class Template:
         seqs: Int64s,
         numbers: dict[str, Int64s] | None = None,
     ) -> Bytes2D:
-        """Return the frames of some messages; valid until the next call."""
+        """Return (n, length) bytes: a frame for each of `due_ns`, valid until the next call.
+
+        `numbers` are the further numbers of the frame by name, one per message. Times are of the
+        steady clock in ns.
+        """
         rows = self._rows[: len(due_ns)]
         if self._place.length:
             write_stamps(rows[:, self.payload], self._place, due_ns, publisher, seqs, sent_ns)
@@ -73,7 +77,7 @@ class Template:
         return rows
 
     def _assemble(self, frame: Frame) -> bytes:
-        """Return everything before the payload, and learn where the numbers are."""
+        """Return everything before the payload, and store the positions of the numbers."""
         lines: list[Part] = []
         for header in frame.headers:
             lines += [*header, b"\r\n"]

@@ -1,4 +1,4 @@
-"""What shall be run: scenario files, short forms and changes to them, and their mistakes.
+"""Plans of benchmarks: scenario files, short forms, changes and validation.
 
 Pure; imports the model only.
 """

@@ -1,4 +1,4 @@
-"""Whether a plan can be run at all: every mistake is one sentence; and the size of its payload."""
+"""Validation of a plan, one sentence per error; and the size of its payload."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _SUBJECT = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
 _OF_THE_SERVER = ("$JS", "$SYS")
 _MOST_WORKERS = 256
 MOST_WORKERS_IN_ALL = 4000
-"""The stamp of a message has room for somewhat more."""
+"""Limit of workers: the stamp of a message has room for somewhat more."""
 _MOST_IN_FLIGHT_MSGS = 1_000_000
-"""Each takes some bytes of a worker's memory before the first is sent."""
+"""Limit of messages in flight: each needs memory of a worker before the first is sent."""
 _MOST_MSGS = 10**15
 _MOST_PER_S = 10**9
 _LONGEST_S = 365 * 86_400
 LEAST_REQUEST_BYTES = 24
-"""Of a stamp that says who asked, and when it was due and sent."""
+"""Size of a stamp with requester, due time and send time."""
 
 
-def check(plan: BenchmarkPlan, where: str) -> None:
-    """Raise UsageError with the first mistake of a plan."""
-    for mistake in mistakes(plan):
-        raise UsageError(f"{where}: {mistake}")
+def check(plan: BenchmarkPlan, source: str) -> None:
+    """Raise UsageError with the first error of a plan; `source` names it in the sentence."""
+    for mistake in plan_errors(plan):
+        raise UsageError(f"{source}: {mistake}")
 
 
-def mistakes(plan: BenchmarkPlan) -> Iterator[str]:
-    """Yield everything that is wrong."""
+def plan_errors(plan: BenchmarkPlan) -> Iterator[str]:
+    """Yield a sentence for each error of a plan."""
     if not plan.roles:
         yield "no role is defined"
     names = [role.name for role in plan.roles]
@@ -49,7 +49,7 @@ def mistakes(plan: BenchmarkPlan) -> Iterator[str]:
     if (count := sum(role.workers_count for role in plan.roles)) > MOST_WORKERS_IN_ALL:
         yield f"{count} workers are too many: at most {MOST_WORKERS_IN_ALL} in all roles together"
     for role in plan.roles:
-        for mistake in _in_role(role, plan):
+        for mistake in _role_errors(role, plan):
             yield f"role {role.name!r}: {mistake}"
     for fault in plan.faults:
         if fault.role not in names:
@@ -61,8 +61,8 @@ def mistakes(plan: BenchmarkPlan) -> Iterator[str]:
         yield "a benchmark and each of its parts must be at most a year long"
 
 
-def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
-    yield from _numbers(role)
+def _role_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
+    yield from _checked_numbers(role)
     pattern, traits = role.pattern, role.traits
     if not _SUBJECT.fullmatch(role.subject):
         yield f"{role.subject!r} must be a subject without wildcards"
@@ -71,21 +71,21 @@ def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     if plan.stream is None and traits.needs_stream:
         yield f"pattern {pattern} needs a [stream]"
     if traits.needs_responses:
-        yield from _in_conversation(role, plan)
+        yield from _requester_errors(role, plan)
     if traits.has_end and role.total_msgs is None and plan.duration_s is None:
         yield "the run has no end: set msgs or a duration"
     if traits.consumes and role.acks == "all" and role.nak_ratio + role.never_ack_ratio:
         yield "with acks 'all', single messages cannot be left unacknowledged"
     if role.payload.kind == "file" and not Path(role.payload.file or "").is_file():
-        yield f"the payload file {role.payload.file!r} does not exist"
+        yield f"the payload file {role.payload.file!r} does not exist, or is no plain file"
     if role.payload.duplicate_ratio and not role.payload.msg_ids:
         yield "duplicates need msg-ids: without an id the server cannot detect them"
     if role.queue is not None and not traits.has_queue:
         yield f"pattern {pattern} works without a queue group"
 
 
-def _in_conversation(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
-    """Yield what is wrong with requests and responses over streams."""
+def _requester_errors(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
+    """Yield the errors of requests and responses over streams."""
     if plan.responses is None:
         yield f"pattern {role.pattern} needs a table [responses]: the stream for its responses"
     elif not plan.responses.create:
@@ -101,7 +101,7 @@ def _in_conversation(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
         yield "every request gets a response: leave out naks, terms and never-acked"
 
 
-def _numbers(role: Role) -> Iterator[str]:
+def _checked_numbers(role: Role) -> Iterator[str]:
     if not 1 <= role.workers_count <= _MOST_WORKERS:
         yield (
             f"the number of workers must be between 1 and {_MOST_WORKERS}, not "
@@ -134,8 +134,8 @@ def _numbers(role: Role) -> Iterator[str]:
         yield f"a rate must be at most {_MOST_PER_S:,} messages a second"
 
 
-def sized(payload: Payload) -> Payload:
-    """Return a payload with the size of its file; one that is not there is told by `check`."""
+def with_file_size(payload: Payload) -> Payload:
+    """Return a payload with the size of its file; a missing file is reported by `check`."""
     if payload.kind != "file" or not os.path.isfile(payload.file or ""):
         return payload
     return replace(payload, size_bytes=os.path.getsize(payload.file or ""), size_max_bytes=None)

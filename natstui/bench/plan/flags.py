@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from natstui.bench.plan.check import check, sized
+from natstui.bench.plan.check import check, with_file_size
 from natstui.bench.plan.scenario import segments
 from natstui.errors import UsageError
 from natstui.model.bench.patterns import patterns_that, traits
@@ -25,10 +25,13 @@ Change = Callable[[BenchmarkPlan, str], BenchmarkPlan]
 
 
 def _change_roles(
-    plan: BenchmarkPlan, takes: Callable[[Role], bool], change: Callable[[Role], Role], who: str
+    plan: BenchmarkPlan,
+    takes: Callable[[Role], bool],
+    change: Callable[[Role], Role],
+    role_name: str,
 ) -> BenchmarkPlan:
     if not any(map(takes, plan.roles)):
-        raise ValueError(f"nobody {who} here")
+        raise ValueError(f"nobody {role_name} here")
     return replace(plan, roles=tuple(change(role) if takes(role) else role for role in plan.roles))
 
 
@@ -59,14 +62,16 @@ def _change_new_stream(plan: BenchmarkPlan, **changes: Any) -> BenchmarkPlan:
 
 
 def _clients(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Set the workers of who is meant by a form of one role, and of senders where both are."""
+    """Set the workers of a single role, or of the senders if there are both."""
     count = parse_count(value)
-    first = _puts_or_gets if any(map(_puts_or_gets, plan.roles)) else lambda _one: True
+    first = _puts_or_gets if any(map(_puts_or_gets, plan.roles)) else lambda _role: True
     return _change_roles(plan, first, lambda role: replace(role, workers_count=count), "works")
 
 
 def _sleep(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Let each sender send once in that time; without senders, let receivers take that long."""
+    """Let each sender send once in that time; without senders, set the receivers'
+    processing time.
+    """
     each_s = parse_duration_ns(value) / 1e9
     if not each_s:
         return plan
@@ -103,11 +108,13 @@ def _headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _file(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    return _change_payloads(plan, lambda payload: sized(replace(payload, kind="file", file=value)))
+    return _change_payloads(
+        plan, lambda payload: with_file_size(replace(payload, kind="file", file=value))
+    )
 
 
 def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Spread messages over subjects; a stream that is made for them takes them all."""
+    """Spread messages over subjects; the run's own stream stores all of them."""
     count = parse_count(value)
     if count < 2:
         raise ValueError("use 2 or more: a subject for each message is not supported")
@@ -129,7 +136,7 @@ def _random(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
 
 
 def _keys(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Take keys below a number by chance; 0: one after the other, as many as messages."""
+    """Choose keys below a number at random; 0: in order, one per message."""
     if plan.stream is None or plan.stream.history_count is None:
         raise ValueError("only a bucket has keys")
     count = parse_count(value)
@@ -164,16 +171,18 @@ def _double(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
 
 
 def _filter(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Take everything; another filter belongs to a consumer."""
+    """Accept a filter for everything; another filter belongs to a consumer."""
     if value == ">":
         return plan
     stream = plan.stream.name if plan.stream is not None else "STREAM"
-    made = f"natstui consumer add {stream} NAME --pull --filter {value}"
-    raise ValueError(f"first create a consumer with this filter, {made}, then use --consumer NAME")
+    command = f"natstui consumer add {stream} NAME --pull --filter {value}"
+    raise ValueError(
+        f"first create a consumer with this filter, {command}, then use --consumer NAME"
+    )
 
 
 def _purge(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
-    """Accept it for a stream that begins empty; nothing of somebody else is removed on the way."""
+    """Accept it for the run's own empty stream; no messages of others are purged."""
     if plan.stream is None:
         raise ValueError("this benchmark works without a stream")
     if not plan.stream.create:
@@ -184,12 +193,14 @@ def _purge(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
 
 def _persist(plan: BenchmarkPlan, _value: str) -> BenchmarkPlan:
     name = plan.stream.name if plan.stream is not None else "STREAM"
-    made = f"natstui stream add {name} --persist-mode async"
-    raise ValueError(f"first create the stream, {made}, then use --stream {name} without --create")
+    command = f"natstui stream add {name} --persist-mode async"
+    raise ValueError(
+        f"first create the stream, {command}, then use --stream {name} without --create"
+    )
 
 
 def _outstanding(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    """Let so many batches wait for their acknowledgement."""
+    """Set how many batches wait for their ack."""
     count = parse_count(value)
     return _change_roles(
         plan,
@@ -233,21 +244,21 @@ NATS_BENCH_FLAGS: dict[str, Change] = {
     "persistasync": _persist,
     "max-outstanding-acks": _outstanding,
 }
-"""By the word of the flag; applied in this order."""
+"""Flag → its change of the plan; applied in this order."""
 
 
 def bucket_plan_stream(name: str, *, create: bool) -> StreamPlan:
-    """Return the bucket of a short form."""
+    """Return the stream of the bucket `name`; `create`: the run creates and deletes it."""
     return StreamPlan(name, create=create, history_count=1)
 
 
 _DEFAULT_MSGS = 100_000
 _SLOW_MSGS = 10_000
-"""Of patterns with one message in flight."""
+"""Default number of messages for patterns with one in flight."""
 
 
 def core_plan(subject: str, *, pubs: int = 0, subs: int = 0) -> BenchmarkPlan:
-    """Return publishers, subscribers or both on a subject."""
+    """Return the plan of `pubs` publishers and `subs` subscribers on a subject of core NATS."""
     roles = []
     if subs:
         roles.append(Role("subscribers", "subscribe", subs, subject=subject))
@@ -258,7 +269,7 @@ def core_plan(subject: str, *, pubs: int = 0, subs: int = 0) -> BenchmarkPlan:
 
 
 def service_plan(subject: str, *, clients: int = 0, servers: int = 0) -> BenchmarkPlan:
-    """Return requesters, a service or both on a subject."""
+    """Return the plan of `clients` that send requests and `servers` that reply to them."""
     roles = []
     if servers:
         roles.append(Role("service", "serve", servers, subject=subject))
@@ -271,19 +282,19 @@ def service_plan(subject: str, *, clients: int = 0, servers: int = 0) -> Benchma
 def publish_plan(
     pattern: Pattern, subject: str, workers: int, stream: StreamPlan
 ) -> BenchmarkPlan:
-    """Return publishers to a stream."""
+    """Return the plan of `workers` that publish to a stream with this pattern."""
     role = Role("publishers", pattern, workers, subject=subject, total_msgs=_total(pattern))
     return _plan(f"{pattern} to {subject}", [role], stream)
 
 
 def consume_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPlan:
-    """Return receivers of what a stream holds."""
+    """Return the plan of `workers` that consume a stream with this pattern."""
     role = Role("consumers", pattern, workers)
     return _plan(f"{pattern} of {stream.name}", [role], stream)
 
 
 def read_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPlan:
-    """Return workers that get stored messages."""
+    """Return the plan of `workers` that get stored messages with this pattern."""
     role = Role("readers", pattern, workers, total_msgs=_total(pattern))
     return _plan(f"{pattern} of {stream.name}", [role], stream)
 
@@ -291,7 +302,11 @@ def read_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPl
 def bucket_plan(
     pattern: Pattern, bucket: str | None, msgs: str | None, *, create: bool
 ) -> BenchmarkPlan:
-    """Return workers that put or get values: a key for each message, unless told otherwise."""
+    """Return the plan of one worker that puts or gets values.
+
+    `bucket` is its name, None: one of the run. `msgs` is the typed number of messages: each has
+    its own key by default. `create`: the run creates the bucket.
+    """
     name = bucket or "NATSTUI_BENCH"
     try:
         total = _total(pattern) if msgs is None else max(parse_count(msgs), 1)
@@ -303,7 +318,7 @@ def bucket_plan(
 
 
 def stream_plan(subject: str, *, pubs: int, subs: int, stream: StreamPlan) -> BenchmarkPlan:
-    """Return publishers to a stream, and consumers of it, in one run."""
+    """Return the plan of `pubs` that publish to a stream and `subs` that consume it."""
     roles = [
         Role("consumers", "js-consume", subs, subject=subject),
         Role("publishers", "js-publish-async", pubs, subject=subject, total_msgs=_DEFAULT_MSGS),
@@ -326,8 +341,11 @@ _RECEIVERS = patterns_that(lambda row: row.receives)
 _SENDING = patterns_that(lambda row: row.has_end)
 
 
-def overridden(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPlan:
-    """Return the plan with changes; raise UsageError for a word or a value that is none."""
+def with_changes(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPlan:
+    """Return the plan with the changes of flags: name → text as typed.
+
+    Raises UsageError for an unknown name or an invalid value.
+    """
     for name, value in changes.items():
         change = _CHANGES.get(name)
         if change is None:
@@ -361,8 +379,8 @@ def _payload(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _duration(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    timed = replace(plan, duration_s=parse_duration_ns(value) / 1e9)
-    return _roles(timed, _SENDING, total_msgs=None)
+    limited_plan = replace(plan, duration_s=parse_duration_ns(value) / 1e9)
+    return _roles(limited_plan, _SENDING, total_msgs=None)
 
 
 def _msgs(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:

@@ -1,4 +1,4 @@
-"""What benchmarks do no more, each with the sentence that says what to do instead."""
+"""Removed features of benchmarks, each with the sentence that names the replacement."""
 
 ONE_CLIENT = (
     "natstui measures with its own client only: `python -m benchmarks clients`, in a checkout of"

@@ -1,6 +1,7 @@
-"""Scenarios: from TOML to a plan, and the ready ones that come with natstui.
+"""Scenarios: from TOML to a plan, and the built-in ones.
 
-Anything but the words of a scenario file is refused, in the words of the file."""
+Errors are sentences in the terms of the scenario file.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from natstui.bench.plan.check import check, sized
+from natstui.bench.plan.check import check, with_file_size
 from natstui.bench.plan.removed import ONE_CLIENT
 from natstui.errors import UsageError
 from natstui.files import MOST_TEXT_BYTES, read_given
@@ -36,7 +37,7 @@ from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
-    """A table that refuses keys it does not know."""
+    """A table that refuses unknown keys."""
 
 
 class RateTable(Table):
@@ -115,7 +116,7 @@ class FaultTable(Table):
 
 
 class ScenarioFile(Table):
-    """The whole file."""
+    """A scenario file."""
 
     title: str
     role: list[RoleTable]
@@ -126,10 +127,10 @@ class ScenarioFile(Table):
     drain: str = "10s"
     stream: StreamTable | None = None
     responses: StreamTable | None = None
-    """The second stream, of requests that are answered over streams."""
+    """The second stream, for responses over streams."""
     fault: list[FaultTable] = []
     assertions: list[str] = []
-    """What must hold at the end, as for `--assert`."""
+    """Conditions at the end, as for `--assert`."""
 
 
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
@@ -137,18 +138,18 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>\w[\w-]*)(?:\[(?P<number>\d+)\])?")
 
 
-def worded(error: msgspec.ValidationError) -> str:
-    """Return one sentence: what is wrong, in which table, and what was meant perhaps."""
-    found = _MESSAGE.fullmatch(str(error))
-    what, path = (found["what"], found["path"] or "") if found else (str(error), "")
+def validation_sentence(error: msgspec.ValidationError) -> str:
+    """Return a validation error as one sentence, with its table and a similar valid name."""
+    match = _MESSAGE.fullmatch(str(error))
+    problem, path = (match["what"], match["path"] or "") if match else (str(error), "")
     steps = list(_STEP.finditer(path))
-    place = " › ".join(_step_text(step) for step in steps) or "the top of the file"
-    unknown = _UNKNOWN.fullmatch(what)
+    location = " › ".join(_step_text(step) for step in steps) or "the top of the file"
+    unknown = _UNKNOWN.fullmatch(problem)
     if unknown is None:
-        return f"{place}: {what[:1].lower()}{what[1:]}"
+        return f"{location}: {problem[:1].lower()}{problem[1:]}"
     if unknown[1] == "client" and _names(steps) == _fields(RoleTable):
-        return f"{place} has no `client`: {ONE_CLIENT}"
-    return f"{place} has no `{unknown[1]}`{_hint(unknown[1], _names(steps))}"
+        return f"{location} has no `client`: {ONE_CLIENT}"
+    return f"{location} has no `{unknown[1]}`{_hint(unknown[1], _names(steps))}"
 
 
 def _step_text(step: re.Match[str]) -> str:
@@ -156,7 +157,7 @@ def _step_text(step: re.Match[str]) -> str:
 
 
 def _names(steps: list[re.Match[str]]) -> list[str]:
-    """Return the names the table knows that a path leads to."""
+    """Return the valid names of the table of a path."""
     table: Any = ScenarioFile
     for step in steps:
         table = _table_in(get_type_hints(table).get(step["name"].replace("-", "_")))
@@ -170,7 +171,7 @@ def _fields(table: type[Table]) -> list[str]:
 
 
 def _table_in(hint: Any) -> type[Table] | None:
-    """Return the table a field holds, be it one, a list of them, or one of several kinds."""
+    """Return the table type of a field: a single one, of a list, or one of several kinds."""
     if isinstance(hint, type) and issubclass(hint, Table):
         return hint
     if get_origin(hint) in (list, Union, UnionType):
@@ -178,33 +179,36 @@ def _table_in(hint: Any) -> type[Table] | None:
     return None
 
 
-def _hint(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    if near:
-        return f"; did you mean `{near[0]}`?"
+def _hint(name: str, known_names: list[str]) -> str:
+    similar = get_close_matches(name, known_names, 1)
+    if similar:
+        return f"; did you mean `{similar[0]}`?"
     top = _fields(ScenarioFile)
-    if name in top and known != top:
+    if name in top and known_names != top:
         return ": it belongs to the top of the file"
-    return f"; it knows {', '.join(known)}" if known else ""
+    return f"; it knows {', '.join(known_names)}" if known_names else ""
 
 
-def ready_scenarios() -> dict[str, str]:
-    """Return the ready scenarios: name → text of the file."""
+def built_in_scenarios() -> dict[str, str]:
+    """Return the TOML text of each built-in scenario by name."""
     folder = resources.files("natstui.bench.plan") / "scenarios"
     files = sorted(folder.iterdir(), key=lambda file: file.name.removesuffix(".toml"))
     return {f.name[:-5]: f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
 
 
 def find_scenario(name: str) -> BenchmarkPlan:
-    """Return the plan of a ready scenario, or of a file. Raises UsageError."""
-    ready = ready_scenarios()
-    if name in ready:
-        return read_scenario(ready[name], name)
+    """Return the plan of the built-in scenario `name`, or of the TOML file with this path.
+
+    Raises UsageError.
+    """
+    built_in = built_in_scenarios()
+    if name in built_in:
+        return read_scenario(built_in[name], name)
     path = Path(name)
     try:
         return read_scenario(read_given(path, MOST_TEXT_BYTES).decode(), name)
     except FileNotFoundError as error:
-        names = ", ".join(ready)
+        names = ", ".join(built_in)
         raise UsageError(
             f"no scenario {name!r}: it is neither a file nor built-in; built-in are {names}"
         ) from error
@@ -214,18 +218,21 @@ def find_scenario(name: str) -> BenchmarkPlan:
         raise UsageError(f"the scenario {name!r} cannot be read: it is not UTF-8") from error
 
 
-def read_scenario(text: str, where: str) -> BenchmarkPlan:
-    """Return the plan a scenario file describes; raise UsageError that says where it is wrong."""
+def read_scenario(text: str, source: str) -> BenchmarkPlan:
+    """Return the plan of a TOML text.
+
+    `source` names it in errors. Raises UsageError with the location of the error.
+    """
     try:
         file = msgspec.convert(parse_toml(text), ScenarioFile, strict=True)
         plan = _plan(file)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"scenario {where}: not TOML: {error}") from error
+        raise UsageError(f"scenario {source}: not TOML: {error}") from error
     except msgspec.ValidationError as error:
-        raise UsageError(f"scenario {where}: {worded(error)}") from error
+        raise UsageError(f"scenario {source}: {validation_sentence(error)}") from error
     except ValueError as error:
-        raise UsageError(f"scenario {where}: {error}") from error
-    check(plan, f"scenario {where}")
+        raise UsageError(f"scenario {source}: {error}") from error
+    check(plan, f"scenario {source}")
     return plan
 
 
@@ -285,7 +292,10 @@ def _role(table: RoleTable, ramp_s: float) -> Role:
 
 
 def segments(rate: float | RateTable | None, ramp_s: float = 0.0) -> tuple[RateSegment, ...]:
-    """Return the schedule of a rate; raise ValueError for one that is none."""
+    """Return the schedule of a rate: messages per second, a table, or None (as fast as possible).
+
+    `ramp_s` is the time of rising to a constant rate. Raises ValueError for an invalid one.
+    """
     if rate is None:
         return ()
     if isinstance(rate, RateTable):
@@ -317,7 +327,7 @@ def _payload(table: PayloadTable) -> Payload:
         msg_ids=table.msg_ids,
         duplicate_ratio=table.duplicates,
     )
-    return sized(payload)
+    return with_file_size(payload)
 
 
 def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:

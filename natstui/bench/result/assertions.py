@@ -24,7 +24,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One assertion."""
+    """An assertion on a figure, such as `p99 < 20ms`."""
 
     text: str
     metric: str
@@ -32,7 +32,7 @@ class Check:
     limit: float
 
     def failure(self, figures: Metrics) -> str | None:
-        """Return the sentence of a failed check; None when it holds."""
+        """Return the sentence of a failed check by the figures of a run; None if it is met."""
         value = figures.get(self.metric)
         if value is None:
             return f"{self.text}: this benchmark has no {self.metric}"
@@ -41,28 +41,30 @@ class Check:
         return f"{self.text}: it is {_shown(self.metric, value)}"
 
 
-def parse_check(text: str, known: Metrics) -> Check:
-    """Return an assertion from its words; raise UsageError for others.
+def parse_check(text: str, known_metrics: Metrics) -> Check:
+    """Return the check of a text such as `p99 < 20ms`; raises UsageError for an invalid one.
 
-    `known` has the names of all metrics.
+    `known_metrics` has the names of all figures.
     """
     match = _CHECK.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a check: write it as 'e2e.p99 < 20ms' or 'lost == 0'")
     name, comparison, limit = match.groups()
-    if name not in known:
-        raise UsageError(f"{text!r}: there is no metric {name!r}; there are {', '.join(known)}")
+    if name not in known_metrics:
+        raise UsageError(
+            f"{text!r}: there is no metric {name!r}; there are {', '.join(known_metrics)}"
+        )
     return Check(text.strip(), name, comparison, _limit(text, name, limit))
 
 
 def parse_checks(texts: Iterable[str]) -> list[Check]:
-    """Return assertions from their words; raise UsageError for what is none."""
-    known: Metrics = dict.fromkeys(metrics_names())
-    return [parse_check(text, known) for text in texts]
+    """Return the checks of texts such as `lost == 0`; raises UsageError for an invalid one."""
+    known_metrics: Metrics = dict.fromkeys(metrics_names())
+    return [parse_check(text, known_metrics) for text in texts]
 
 
 def is_latency(name: str) -> bool:
-    """Tell whether a metric is a time in ns."""
+    """Return whether the figure of this name is a latency, in ns."""
     return "." in name
 
 

@@ -19,7 +19,7 @@ _FIGURES = ("publish_rate", "receive_rate", "fairness")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one figure changed; ratios are changes: 0.05 is 5 % more."""
+    """The change of one figure; ratios are changes: 0.05 is 5 % more."""
 
     metric: str
     before: float
@@ -32,7 +32,7 @@ class Difference:
 
     @property
     def unit(self) -> str:
-        """The unit of both values."""
+        """Return the unit of both values."""
         if is_latency(self.metric):
             return "ns"
         return "ratio" if self.metric == "fairness" else "msgs_per_s"
@@ -50,36 +50,41 @@ def _differences(before: SavedRun, after: SavedRun) -> Iterator[Difference]:
         if is_latency(name) and name.rpartition(".")[2] in COMPARED_PERCENTILES
     ]
     for name in (*_FIGURES, *latencies):
-        left, right = _values(before, name), _values(after, name)
-        if len(left) and len(right) and np.median(left) > 0:
-            yield difference(name, left, right)
+        before_values, after_values = _values(before, name), _values(after, name)
+        if len(before_values) and len(after_values) and np.median(before_values) > 0:
+            yield difference(name, before_values, after_values)
 
 
 def _values(run: SavedRun, name: str) -> np.ndarray:
-    found = [repetition.get(name) for repetition in run.repetitions]
-    return np.array([value for value in found if value is not None], np.float64)
+    values = [repetition.get(name) for repetition in run.repetitions]
+    return np.array([value for value in values if value is not None], np.float64)
 
 
-def difference(name: str, left: np.ndarray, right: np.ndarray) -> Difference:
-    """Return how a figure changed between two sets of repetitions, by bootstrapping medians."""
-    before, after = float(np.median(left)), float(np.median(right))
+def difference(name: str, before_values: np.ndarray, after_values: np.ndarray) -> Difference:
+    """Return the change of the median of a figure, with its confidence interval by bootstrapping.
+
+    The arrays have one value per repetition.
+    """
+    before, after = float(np.median(before_values)), float(np.median(after_values))
     change = after / before - 1
-    low = high = None
-    if min(len(left), len(right)) > 1:
+    low_end = high_end = None
+    if min(len(before_values), len(after_values)) > 1:
         random = np.random.default_rng(_SEED)
-        lefts = np.median(random.choice(left, (_RESAMPLES, len(left))), axis=1)
-        rights = np.median(random.choice(right, (_RESAMPLES, len(right))), axis=1)
+        lefts = np.median(random.choice(before_values, (_RESAMPLES, len(before_values))), axis=1)
+        rights = np.median(random.choice(after_values, (_RESAMPLES, len(after_values))), axis=1)
         changes = rights / np.maximum(lefts, 1e-12) - 1
-        low, high = (float(end) for end in np.percentile(changes, [_LOW, _HIGH]))
-    return Difference(name, before, after, change, low, high, _verdict(name, change, low, high))
+        low_end, high_end = (float(end) for end in np.percentile(changes, [_LOW, _HIGH]))
+    return Difference(
+        name, before, after, change, low_end, high_end, _verdict(name, change, low_end, high_end)
+    )
 
 
-def _verdict(name: str, change: float, low: float | None, high: float | None) -> str:
-    if low is None or high is None:
+def _verdict(name: str, change: float, low_end: float | None, high_end: float | None) -> str:
+    if low_end is None or high_end is None:
         return "one run each cannot rule out chance: use --repeat"
-    if low <= 0 <= high:
+    if low_end <= 0 <= high_end:
         return "no significant change"
     worse = change > 0 if is_latency(name) else change < 0
-    word = "slower" if worse else "faster"
-    margin = (high - low) / 2
-    return f"{word} by {abs(change):.1%} ± {margin:.1%}"
+    direction = "slower" if worse else "faster"
+    margin = (high_end - low_end) / 2
+    return f"{direction} by {abs(change):.1%} ± {margin:.1%}"

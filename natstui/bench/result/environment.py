@@ -1,4 +1,4 @@
-"""What a result stands on: versions, machine, server. Without names of users or hosts."""
+"""The environment of a result: versions, machine, server. Without names of users or hosts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from natstui.model.records.link import LinkChanged
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The fingerprint of where a benchmark ran."""
+    """The environment of a benchmark."""
 
     natstui_version: str
     python_version: str
@@ -30,7 +30,7 @@ class Environment:
 
 
 def environment(link: LinkChanged | None) -> Environment:
-    """Return the fingerprint of this machine and the server it talks to."""
+    """Return this machine, its software, and the server of a link; None: without a server."""
     return Environment(
         natstui_version=__version__,
         python_version=platform.python_version(),

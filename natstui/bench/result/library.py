@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -15,11 +16,12 @@ from platformdirs import user_data_path
 
 from natstui.bench.result.environment import Environment
 from natstui.bench.result.metrics import Metrics, medians, metrics
+from natstui.bench.result.possible import impossible_values
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
 from natstui.files import read_plain, write_complete
 from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, main_latency, merge_latencies
-from natstui.model.bench.latency import TaggedInterval, hdr_log, is_histogram
+from natstui.model.bench.latency import TaggedInterval, hdr_log
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, PreviousRun
 from natstui.model.bench.timeline import Timeline
@@ -30,12 +32,12 @@ from natstui.units import is_possible_time
 SCHEMA_VERSION = 1
 _STAMP_LETTERS = len("20261123-174231-810-")
 _WORDS_MOST = 40
-"""Letters of the title in a name, whole words only."""
+"""Maximum letters of the title in a name, entire words only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedRun:
-    """What a list tells of one saved run; what is unknown is None, and `problem` says why."""
+    """A saved run in a list; unknown values are None, and `problem` is the reason."""
 
     name: str
     file: str
@@ -47,7 +49,7 @@ class ListedRun:
 
 
 _MOST_BYTES = 256 << 20
-"""Of a saved run."""
+"""Limit of a saved run's size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +68,34 @@ class SavedRun:
     results: tuple[BenchmarkResult, ...]
     environment: Environment
     timelines: tuple[Timeline, ...] = ()
-    """When the messages of each repetition came; missing in files of older versions."""
+    """Times of the received messages of each repetition; missing in files of older versions."""
 
 
-def library_folder(named: str | None) -> Path:
-    """Return where runs are saved: the folder of the settings, or natstui's data folder."""
-    return user_path(named) if named else user_data_path("natstui") / "benchmarks"
+def library_folder(folder_setting: str | None) -> Path:
+    """Return the folder of saved runs: from the settings, or natstui's data folder."""
+    return (
+        user_path(folder_setting) if folder_setting else user_data_path("natstui") / "benchmarks"
+    )
 
 
 def saved_run(
     plan: BenchmarkPlan,
     results: tuple[BenchmarkResult, ...],
-    where: Environment,
+    environment_of_run: Environment,
     timelines: tuple[Timeline, ...] = (),
 ) -> SavedRun:
-    """Return what is saved and printed of a benchmark."""
+    """Return the run of these repetitions: its name, the medians of the figures, and all results.
+
+    There is at least one result; nothing is written.
+    """
     figures = tuple(metrics(result) for result in results)
     at_us = results[0].started_at_us
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(at_us / 1e6))
-    words = re.sub(r"[^a-z0-9]+", "-", plan.title.lower()).strip("-")
-    word = words if len(words) <= _WORDS_MOST else words[: _WORDS_MOST + 1].rpartition("-")[0]
+    slug = re.sub(r"[^a-z0-9]+", "-", plan.title.lower()).strip("-")
+    short_slug = slug if len(slug) <= _WORDS_MOST else slug[: _WORDS_MOST + 1].rpartition("-")[0]
     return SavedRun(
         schema_version=SCHEMA_VERSION,
-        name=f"{stamp}-{at_us % 1_000_000 // 1000:03}-{word}",
+        name=f"{stamp}-{at_us % 1_000_000 // 1000:03}-{short_slug}",
         title=plan.title,
         at_us=at_us,
         partial=any(result.partial for result in results),
@@ -96,13 +103,13 @@ def saved_run(
         repetitions=figures,
         plan=plan,
         results=results,
-        environment=where,
+        environment=environment_of_run,
         timelines=timelines,
     )
 
 
 def encode(run: SavedRun) -> bytes:
-    """Return a run as one JSON object."""
+    """Return a run as one JSON object in UTF-8."""
     return msgspec.json.encode(run)
 
 
@@ -124,7 +131,7 @@ def runs(folder: Path) -> list[str]:
 
 
 def listed(folder: Path) -> list[ListedRun]:
-    """Return what a list tells of all saved runs, oldest first."""
+    """Return the list entries of all saved runs, oldest first."""
     return [_listed(folder / f"{name}.json") for name in runs(folder)]
 
 
@@ -138,9 +145,9 @@ def _listed(path: Path) -> ListedRun:
 
 
 def load(name: str, folder: Path) -> SavedRun:
-    """Return a run by its name, by the end of it, or by its file; `-1` is the newest.
+    """Return a saved run by its name, a part of its name, or its file; `-1` is the newest.
 
-    Raises NotFound, or SessionError for a file that is no run.
+    Raises NotFound, and SessionError for a file that is no run or has impossible values.
     """
     path = Path(name)
     if not (name.endswith(".json") and path.is_file()):
@@ -155,11 +162,11 @@ def previous_run(run: SavedRun, folder: Path) -> PreviousRun | None:
         if name >= run.name or not name.endswith(title):
             continue
         try:
-            found = _decoded(folder / f"{name}.json")
+            saved = _decoded(folder / f"{name}.json")
         except SessionError:
             continue  # A file that is no run is reported by the list of runs.
-        if found.plan == run.plan and not found.partial:
-            return _as_previous(found)
+        if saved.plan == run.plan and not saved.partial:
+            return _as_previous(saved)
     return None
 
 
@@ -182,24 +189,51 @@ def _decoded(path: Path) -> SavedRun:
         run = decoder_of(SavedRun).decode(read_plain(path, _MOST_BYTES))
     except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise SessionError(f"{path} is not a saved benchmark: {reason(error)}") from error
-    for result in run.results:
-        for name in LATENCY_FIELDS:
-            if not is_histogram(getattr(result.latencies, name)):
-                raise SessionError(f"{path} is not a saved benchmark: {name} is no histogram")
-    if not is_possible_time(run.at_us):
-        raise SessionError(f"{path} is not a saved benchmark: its time is not possible")
     if run.schema_version != SCHEMA_VERSION:
         raise SessionError(f"{path} was saved by another version of natstui")
-    return run
+    problem = next(_impossible(run), None)
+    if problem is not None:
+        raise SessionError(f"{path} is not a saved benchmark: {problem}")
+    figures = tuple(metrics(result) for result in run.results)
+    return replace(run, metrics=medians(list(figures)), repetitions=figures)
+
+
+def _impossible(run: SavedRun) -> Iterator[str]:
+    """Yield a sentence for each value that no run has, with its field."""
+    if not run.results:
+        yield "results is empty"
+        return
+    if not is_possible_time(run.at_us):
+        yield "its time is not possible"
+    for number, result in enumerate(run.results):
+        yield from impossible_values(result, f"results[{number}]")
+    for number, timeline in enumerate(run.timelines):
+        yield from impossible_values(timeline, f"timelines[{number}]")
+    if len(run.repetitions) != len(run.results):
+        yield f"repetitions has {len(run.repetitions)} entries, and results {len(run.results)}"
+        return
+    figures = [metrics(result) for result in run.results]
+    for number, saved in enumerate(run.repetitions):
+        yield from _other_figures(saved, figures[number], f"repetitions[{number}]")
+    yield from _other_figures(run.metrics, medians(figures), "metrics")
+
+
+def _other_figures(saved: Metrics, figures: Metrics, field: str) -> Iterator[str]:
+    """Yield a sentence for each saved figure that is not that of the results."""
+    for name, value in saved.items():
+        if name in figures and value != figures[name]:
+            yield f"{field}.{name} is {value}, and {figures[name]} by its results"
 
 
 def _find(name: str, names: list[str]) -> str:
     if re.fullmatch(r"-\d+", name) and int(name[1:]) <= len(names):
         return names[int(name)]
-    found = [one for one in names if one == name] or [one for one in names if name in one]
-    if len(found) != 1:
-        raise NotFound(f"{len(found) or 'no'} saved runs match {name!r}: see natstui bench runs")
-    return found[0]
+    matches = [run_name for run_name in names if run_name == name] or [
+        run_name for run_name in names if name in run_name
+    ]
+    if len(matches) != 1:
+        raise NotFound(f"{len(matches) or 'no'} saved runs match {name!r}: see natstui bench runs")
+    return matches[0]
 
 
 def _log(run: SavedRun) -> str:

@@ -1,6 +1,6 @@
-"""Saved runs of several hosts as one: histograms added, rates over the time all of them measured.
+"""Saved runs of several hosts as one: histograms added, rates over their common time.
 
-The accounts are not added up: each run closes its own, with what others sent left out.
+The accounts are not added up: each run has its own, without messages of others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from natstui.model.bench.counts import Latencies, merge_latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import Accounting, Verdict
 from natstui.model.bench.timeline import Timeline
-from natstui.units import is_possible_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class MergedPart:
     publish_per_s: float | None
     receive_per_s: float | None
     metrics: Metrics
-    """Of the run alone, over its own time."""
+    """Metrics of the run alone, over its own time."""
     accounting: Accounting
     notes: tuple[str, ...] = ()
 
@@ -43,7 +42,7 @@ class MergedRuns:
     title: str
     natstui_version: str
     begin_at_us: int
-    """Of the common interval."""
+    """Start of the common interval."""
     end_at_us: int
     metrics: Metrics
     """Counts are sums, rates those of the common interval, latencies of all messages."""
@@ -53,26 +52,26 @@ class MergedRuns:
 
     @property
     def common_s(self) -> float:
-        """The length of the common interval."""
+        """Return the length in s of the interval in which all runs measured."""
         return (self.end_at_us - self.begin_at_us) / 1e6
 
 
-def merge_runs(named: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
-    """Return runs as one; each comes with the name it is shown by.
+def merge_runs(named_runs: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
+    """Return runs of several hosts as one; each comes with its display name.
 
     Raises UsageError for fewer than two, and Refused for runs that do not belong together.
     """
-    if len(named) < 2:
+    if len(named_runs) < 2:
         raise UsageError("merge needs two runs or more: see natstui bench runs")
-    first_name, first = named[0]
-    for number, (name, run) in enumerate(named):
-        if any(run.results == other.results for _, other in named[:number]):
+    first_name, first = named_runs[0]
+    for number, (name, run) in enumerate(named_runs):
+        if any(run.results == other_run.results for _, other_run in named_runs[:number]):
             raise Refused(f"{name} is given twice: merge needs each run once")
         if len(run.results) != 1 or len(run.timelines) != 1:
             raise Refused(_not_single(name, run))
-        if not _is_sound(run.timelines[0]):
-            raise Refused(f"{name} is damaged: the times of its messages make no sense")
-        version, first_version = (one.environment.natstui_version for one in (run, first))
+        version, first_version = (
+            run_compared.environment.natstui_version for run_compared in (run, first)
+        )
         if version != first_version:
             raise Refused(
                 f"{name} was measured by natstui {version}, and {first_name} by {first_version}:"
@@ -81,13 +80,13 @@ def merge_runs(named: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
         if run.plan != first.plan:
             difference = _difference(first.plan, run.plan)
             raise Refused(f"{name} ran another plan than {first_name}: {difference}")
-    timelines = [run.timelines[0] for _, run in named]
-    begin_at_us, end_at_us = _common(named, timelines)
+    timelines = [run.timelines[0] for _, run in named_runs]
+    begin_at_us, end_at_us = _common(named_runs, timelines)
     parts = tuple(
         _part(name, run, timeline.between(begin_at_us, end_at_us), end_at_us - begin_at_us)
-        for (name, run), timeline in zip(named, timelines, strict=True)
+        for (name, run), timeline in zip(named_runs, timelines, strict=True)
     )
-    latencies = merge_latencies(run.results[0].latencies for _, run in named)
+    latencies = merge_latencies(run.results[0].latencies for _, run in named_runs)
     figures: Metrics = {name: _sum(part.metrics[name] for part in parts) for name in COUNTS}
     figures |= {
         "publish_rate": _sum(part.publish_per_s for part in parts),
@@ -107,15 +106,6 @@ def merge_runs(named: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
     )
 
 
-def _is_sound(timeline: Timeline) -> bool:
-    times_us = (timeline.began_at_us, timeline.ended_at_us)
-    return (
-        timeline.slice_us > 0
-        and all(map(is_possible_time, times_us))
-        and sorted(times_us) == list(times_us)
-    )
-
-
 def _not_single(name: str, run: SavedRun) -> str:
     if len(run.results) != 1:
         return f"{name} has {len(run.results)} repetitions: merge takes runs without --repeat"
@@ -123,25 +113,27 @@ def _not_single(name: str, run: SavedRun) -> str:
 
 
 def _common(
-    named: Sequence[tuple[str, SavedRun]], timelines: Sequence[Timeline]
+    named_runs: Sequence[tuple[str, SavedRun]], timelines: Sequence[Timeline]
 ) -> tuple[int, int]:
-    """Return the whole slices that every run measured. Raises Refused."""
+    """Return the complete slices that every run measured. Raises Refused."""
     slice_us = max(timeline.slice_us for timeline in timelines)
-    latest = max(range(len(named)), key=lambda number: timelines[number].began_at_us)
-    soonest = min(range(len(named)), key=lambda number: timelines[number].ended_at_us)
-    begin = -(-timelines[latest].began_at_us // slice_us)
+    latest = max(range(len(named_runs)), key=lambda number: timelines[number].began_at_us)
+    soonest = min(range(len(named_runs)), key=lambda number: timelines[number].ended_at_us)
+    start_slice = -(-timelines[latest].began_at_us // slice_us)
     end = timelines[soonest].ended_at_us // slice_us
-    if end <= begin:
+    if end <= start_slice:
         raise Refused(
-            f"{named[latest][0]} began to measure at {moment_text(timelines[latest].began_at_us)},"
-            f" and {named[soonest][0]} ended at {moment_text(timelines[soonest].ended_at_us)}:"
+            f"{named_runs[latest][0]} began to measure at "
+            f"{moment_text(timelines[latest].began_at_us)},"
+            f" and {named_runs[soonest][0]} ended at "
+            f"{moment_text(timelines[soonest].ended_at_us)}:"
             " runs must measure at the same time, so start each with --at"
         )
-    return begin * slice_us, end * slice_us
+    return start_slice * slice_us, end * slice_us
 
 
 def moment_text(at_us: int) -> str:
-    """Return a moment as UTC, to a tenth of a second."""
+    """Return a time (UTC µs) as UTC text, to a tenth of a second."""
     moment = datetime.fromtimestamp(at_us / 1e6, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 100_000}Z"
 
@@ -163,7 +155,7 @@ def _part(name: str, run: SavedRun, msgs: tuple[int, int], common_us: int) -> Me
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """Return the sum; None where a part of it is unknown."""
+    """Return the sum; None if a part of it is unknown."""
     total = 0.0
     for value in values:
         if value is None:
@@ -172,24 +164,30 @@ def _sum(values: Iterable[float | None]) -> float | None:
     return total
 
 
-def _difference(one: object, other: object, path: str = "") -> str | None:
+def _difference(first_value: object, second_value: object, path: str = "") -> str | None:
     """Return a sentence about the first field in which two plans differ, or None."""
-    if is_dataclass(one) and is_dataclass(other):
-        for part in fields(one):
+    if is_dataclass(first_value) and is_dataclass(second_value):
+        for part in fields(first_value):
             name = f"{path} {part.name}".strip()
-            found = _difference(getattr(one, part.name), getattr(other, part.name), name)
-            if found is not None:
-                return found
+            sentence = _difference(
+                getattr(first_value, part.name), getattr(second_value, part.name), name
+            )
+            if sentence is not None:
+                return sentence
         return None
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        for number, pair in enumerate(zip(one, other, strict=True), 1):
-            found = _difference(*pair, f"{path} {number}")
-            if found is not None:
-                return found
+    if (
+        isinstance(first_value, tuple)
+        and isinstance(second_value, tuple)
+        and len(first_value) == len(second_value)
+    ):
+        for number, pair in enumerate(zip(first_value, second_value, strict=True), 1):
+            sentence = _difference(*pair, f"{path} {number}")
+            if sentence is not None:
+                return sentence
         return None
-    if one == other:
+    if first_value == second_value:
         return None
-    return f"{path} is {_short(other)}, not {_short(one)}"
+    return f"{path} is {_short(second_value)}, not {_short(first_value)}"
 
 
 def _short(value: object) -> str:

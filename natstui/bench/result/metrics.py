@@ -36,64 +36,67 @@ COUNTS = (
 )
 LATENCIES = ("ack", "e2e", "store", "rtt", "response", "late")
 _UNSCHEDULED = frozenset(n for n in LATENCIES if f"{n}_uncorrected" not in LATENCY_FIELDS)
-"""What begins with an event, not with a due time."""
+"""Latencies that start with an event, not with a due time."""
 
 
 def metrics(result: BenchmarkResult) -> Metrics:
-    """Return every figure of a result by its name; None where it does not apply."""
-    books = result.accounting
-    found: Metrics = {
-        "sent": books.sent_msgs,
-        "acked": books.acked_msgs,
-        "repeats_refused": books.duplicate_acked_msgs,
-        "refused": books.refused_msgs,
-        "unanswered": books.unanswered_msgs,
-        "retried": books.retried_msgs,
-        "stored": books.stored_msgs,
-        "received": books.received_msgs,
-        "lost": books.lost_msgs,
-        "duplicates": books.duplicate_msgs,
-        "out_of_order": books.out_of_order_msgs,
-        "redelivered": books.redelivered_msgs,
-        "foreign": books.foreign_msgs,
-        "missed": books.missed_msgs,
-        "responses": books.responses_msgs,
-        "unresponded": books.unresponded_msgs,
+    """Return the figures of a result by name: rates per second, latencies in ns, counts.
+
+    None where a figure does not apply.
+    """
+    accounting = result.accounting
+    figures: Metrics = {
+        "sent": accounting.sent_msgs,
+        "acked": accounting.acked_msgs,
+        "repeats_refused": accounting.duplicate_acked_msgs,
+        "refused": accounting.refused_msgs,
+        "unanswered": accounting.unanswered_msgs,
+        "retried": accounting.retried_msgs,
+        "stored": accounting.stored_msgs,
+        "received": accounting.received_msgs,
+        "lost": accounting.lost_msgs,
+        "duplicates": accounting.duplicate_msgs,
+        "out_of_order": accounting.out_of_order_msgs,
+        "redelivered": accounting.redelivered_msgs,
+        "foreign": accounting.foreign_msgs,
+        "missed": accounting.missed_msgs,
+        "responses": accounting.responses_msgs,
+        "unresponded": accounting.unresponded_msgs,
         "publish_rate": result.publish_per_s,
         "receive_rate": result.receive_per_s,
         "fairness": result.fairness_ratio,
     }
-    return found | latency_metrics(result.latencies)
+    return figures | latency_metrics(result.latencies)
 
 
 def latency_metrics(latencies: Latencies) -> Metrics:
-    """Return the figures of histograms by their names."""
-    found: Metrics = {}
+    """Return the percentiles of the histograms in ns, by the name of the figure."""
+    figures: Metrics = {}
     for name in LATENCIES:
-        found |= _latency(name, getattr(latencies, name))
+        figures |= _latency(name, getattr(latencies, name))
         if name not in _UNSCHEDULED:
-            uncorrected = getattr(latencies, f"{name}_uncorrected")
-            found |= _latency(f"{name}.uncorrected", uncorrected)
-    return found
+            uncorrected_counts = getattr(latencies, f"{name}_uncorrected")
+            figures |= _latency(f"{name}.uncorrected", uncorrected_counts)
+    return figures
 
 
 def _latency(name: str, histogram: LatencyCounts) -> Metrics:
-    found: Metrics = {
+    figures: Metrics = {
         f"{name}.{part}": histogram.percentile_ns(percent) for part, percent in PERCENTILES.items()
     }
-    return found | {f"{name}.max": histogram.max_ns, f"{name}.mean": histogram.mean_ns}
+    return figures | {f"{name}.max": histogram.max_ns, f"{name}.mean": histogram.mean_ns}
 
 
-def medians(many: list[Metrics]) -> Metrics:
-    """Return the median of each figure over repetitions; of lost messages, the most."""
+def medians(repetitions: list[Metrics]) -> Metrics:
+    """Return the median of each figure over repetitions; of lost messages, the maximum."""
     together: Metrics = {}
-    for name in many[0]:
-        values = [one[name] for one in many]
-        known = [value for value in values if value is not None]
-        together[name] = median(known) if known else None
+    for name in repetitions[0]:
+        values = [figures[name] for figures in repetitions]
+        known_values = [value for value in values if value is not None]
+        together[name] = median(known_values) if known_values else None
     # One repetition that loses messages, among three that do not, is no run without loss.
-    lost = [one["lost"] for one in many]
-    together["lost"] = None if None in lost else max(value or 0 for value in lost)
+    lost_counts = [figures["lost"] for figures in repetitions]
+    together["lost"] = None if None in lost_counts else max(value or 0 for value in lost_counts)
     return together
 
 
@@ -101,6 +104,12 @@ def metrics_names() -> tuple[str, ...]:
     """Return the names of all figures."""
     parts = (*PERCENTILES, "max", "mean")
     kinds = [
-        k for n in LATENCIES for k in ((n,) if n in _UNSCHEDULED else (n, f"{n}.uncorrected"))
+        key
+        for latency_name in LATENCIES
+        for key in (
+            (latency_name,)
+            if latency_name in _UNSCHEDULED
+            else (latency_name, f"{latency_name}.uncorrected")
+        )
     ]
     return (*COUNTS, *(f"{kind}.{part}" for kind in kinds for part in parts))

@@ -1,4 +1,4 @@
-"""The result of a run from what its workers reported: rates, fairness, notes, verdict. Pure."""
+"""The result of a run from the reports of its workers: rates, fairness, notes, verdict. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from natstui.bench.job.seen import union
-from natstui.bench.result.accounting import ConsumerSpan, WorkerBook, account, still_held
+from natstui.bench.result.accounting import ConsumerSpan, WorkerBook, account, undelivered_msgs
 from natstui.bench.result.server_process import ServerCpu
 from natstui.model.bench.counts import Counts, Latencies, main_latency, total_counts
 from natstui.model.bench.plan import BenchmarkPlan, Role
@@ -18,40 +18,50 @@ def with_responses(
     books: Sequence[WorkerBook],
     consumers: Mapping[str, ConsumerSpan],
 ) -> Accounting:
-    """Return the account with what came back; as it is where nobody asks over streams."""
-    asking = [book for book in books if book.role.traits.awaits_responses]
-    if not asking:
+    """Return the account with responses, and with requests that had none.
+
+    It is unchanged if no worker sends requests over streams. `consumers` are those of the
+    requests, by role.
+    """
+    requesters = [worker_book for worker_book in books if worker_book.role.traits.awaits_responses]
+    if not requesters:
         return accounting
     return replace(
         accounting,
-        responses_msgs=sum(book.reported.received_msgs for book in asking),
-        unresponded_msgs=_unresponded(asking, accounting.stored_msgs, consumers),
+        responses_msgs=sum(worker_book.reported.received_msgs for worker_book in requesters),
+        unresponded_msgs=_unresponded(requesters, accounting.stored_msgs, consumers),
     )
 
 
 def _unresponded(
-    asking: Sequence[WorkerBook], stored: int | None, consumers: Mapping[str, ConsumerSpan]
+    requesters: Sequence[WorkerBook],
+    stored_msgs: int | None,
+    consumers: Mapping[str, ConsumerSpan],
 ) -> int | None:
-    """Return how many stored requests got no response; None when somebody did not say what came.
+    """Return the number of stored requests without a response; None without all final reports.
 
-    What waits in the stream, or with a worker, is late and not forgotten.
+    Requests that are pending in the stream or in a worker are late, and not counted.
     """
-    if stored is None or any(book.seen is None for book in asking):
+    if stored_msgs is None or any(worker_book.seen is None for worker_book in requesters):
         return None
-    came = union(book.seen for book in asking if book.seen is not None)
-    held = max((still_held(span) for span in consumers.values()), default=0)
-    return max(stored - sum(seen.seen_count for seen in came.values()) - held, 0)
+    responses = union(
+        worker_book.seen for worker_book in requesters if worker_book.seen is not None
+    )
+    deliverable_msgs = max((undelivered_msgs(span) for span in consumers.values()), default=0)
+    return max(
+        stored_msgs - sum(seqs.seen_count for seqs in responses.values()) - deliverable_msgs, 0
+    )
 
 
 CLIENT_BOUND_RATIO = 0.9
-"""Share of a core above which a worker, and not the server, was the limit."""
+"""Share of a core above which a worker's own speed limits the result."""
 _MISSED_RATIO = 0.01
 _UNMEASURED = ServerCpu(None, "nobody looked")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """What is known of one worker when the run is over."""
+    """The final state of one worker."""
 
     book: WorkerBook
     last_sent_ns: int
@@ -64,7 +74,7 @@ class WorkerEnd:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Everything the result is made of."""
+    """The inputs of the result."""
 
     plan: BenchmarkPlan
     started_at_us: int
@@ -78,22 +88,22 @@ class RunOutcome:
     failure: str | None
     notes: Sequence[str] = field(default_factory=tuple)
     consumers: Mapping[str, ConsumerSpan] = field(default_factory=dict)
-    """The consumers that workers shared, by role."""
+    """Role → the consumer that its workers shared."""
     server_cpu: ServerCpu = _UNMEASURED
 
 
 def conclude(end: RunOutcome) -> BenchmarkResult:
-    """Return the result of a run."""
+    """Return the result of a run: account, rates, latencies, limits that were reached."""
     counts = total_counts(worker.book.reported for worker in end.workers)
-    books = [worker.book for worker in end.workers]
+    worker_books = [worker.book for worker in end.workers]
     summed = account(
-        books,
+        worker_books,
         end.stored_msgs,
         end.waiting_msgs,
         end.consumers,
         is_shared=end.plan.stream is not None and not end.plan.stream.create,
     )
-    accounting = with_responses(summed, books, end.consumers)
+    accounting = with_responses(summed, worker_books, end.consumers)
     publish_per_s = _publish_rate(end)
     receive_per_s = _receive_rate(end)
     verdict = _verdict(end, accounting)
@@ -129,20 +139,23 @@ def _span_s(start_ns: int, end_ns: int) -> float:
 
 
 def steady_published_msgs(role: Role, counts: Counts) -> int:
-    """Return what counts for the publish rate: what was acknowledged, where there are acks."""
+    """Return the messages in the publish rate, of the steady phase.
+
+    These are acked ones, if there are acks.
+    """
     if not role.traits.sends:
         return 0
     return counts.steady_acked_msgs if role.traits.is_stored else counts.steady_sent_msgs
 
 
 def steady_received_msgs(role: Role, counts: Counts) -> int:
-    """Return what counts for the receive rate.
+    """Return the messages in the receive rate: those received in the steady phase.
 
-    Of requests over streams that is what came back, not what was taken on the way.
+    Of requests over streams these are the responses, not the requests.
     """
     does = role.traits
-    counted = does.has_answers or (does.receives and not does.responds)
-    return counts.steady_received_msgs if counted else 0
+    is_counted = does.has_answers or (does.receives and not does.responds)
+    return counts.steady_received_msgs if is_counted else 0
 
 
 def _publish_rate(end: RunOutcome) -> float | None:
@@ -169,12 +182,12 @@ def _receive_rate(end: RunOutcome) -> float | None:
 
 def _fan_out(plan: BenchmarkPlan, accounting: Accounting) -> float | None:
     base = accounting.stored_msgs or accounting.sent_msgs
-    fans = any(role.traits.receives for role in plan.roles)
-    return accounting.received_msgs / base if base and fans else None
+    has_receivers = any(role.traits.receives for role in plan.roles)
+    return accounting.received_msgs / base if base and has_receivers else None
 
 
 def _fairness(workers: Sequence[WorkerEnd]) -> float | None:
-    """Return Jain's index of what each receiver got, or each sender sent."""
+    """Return Jain's fairness index of the receivers' messages, or of the senders'."""
     amounts = [
         worker.book.reported.received_msgs
         for worker in workers
@@ -219,20 +232,20 @@ def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
 
 
 def _worker_result(end: RunOutcome, worker: WorkerEnd) -> WorkerResult:
-    book = worker.book
+    worker_book = worker.book
     last_ns = max(worker.last_sent_ns, worker.last_received_ns)
-    does = book.role.traits
+    does = worker_book.role.traits
     receives = does.receives or does.reads_stored or does.answers
-    published = steady_published_msgs(book.role, book.reported)
-    done = book.reported.steady_received_msgs if receives else published
+    published_msgs = steady_published_msgs(worker_book.role, worker_book.reported)
+    msgs = worker_book.reported.steady_received_msgs if receives else published_msgs
     main = main_latency(worker.latencies)
     return WorkerResult(
-        role=book.role.name,
-        worker_id=book.worker_id,
-        pattern=book.role.pattern,
-        counts=book.reported,
+        role=worker_book.role.name,
+        worker_id=worker_book.worker_id,
+        pattern=worker_book.role.pattern,
+        counts=worker_book.reported,
         cpu_ratio=worker.cpu_ratio,
-        rate_per_s=done / _span_s(end.steady_ns, last_ns) if last_ns else None,
+        rate_per_s=msgs / _span_s(end.steady_ns, last_ns) if last_ns else None,
         ended=worker.ended,
         latency=None if main is None else main[0],
         p50_ns=None if main is None else main[1].percentile_ns(50),

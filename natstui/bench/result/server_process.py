@@ -1,4 +1,6 @@
-"""How busy a nats-server on this machine is: the process that listens where we are connected."""
+"""The CPU use of a nats-server on this machine: of the process that listens on our
+server's port.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,17 @@ from urllib.parse import urlsplit
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LISTENING = "0A"
 _LEAST_S = 0.2
-"""The system counts processor time in hundredths of a second."""
+"""Minimum time of a measurement: the system counts processor time in hundredths of a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCpu:
-    """What a server used."""
+    """The CPU use of a server."""
 
     ratio: float | None
-    """Of one core; above 1 it used several. None when nobody can know."""
+    """Share of one core; above 1 it used several. None if unknown."""
     unknown: str | None = None
-    """Why it is None."""
+    """Why the ratio is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,16 @@ class ServerProcess:
 
     @classmethod
     def find(cls, url: str | None) -> Self:
-        """Return the server's process, or why there is none to be seen."""
-        where = urlsplit(url or "")
-        if where.hostname not in _LOOPBACK:
+        """Return the process of the server at a URL, if it runs on this machine.
+
+        Else the result has the reason, and no CPU use.
+        """
+        address = urlsplit(url or "")
+        if address.hostname not in _LOOPBACK:
             return cls(None, unknown="the server is on another machine")
         if not Path("/proc/net/tcp").exists():
             return cls(None, unknown="this system does not show its processes")
-        pid = _listening_on(where.port or 4222)
+        pid = _listening_on(address.port or 4222)
         if pid is None:
             return cls(None, unknown="the server's process cannot be seen by this user")
         name = Path(f"/proc/{pid}/comm").read_text("utf-8").strip()
@@ -51,8 +56,8 @@ class ServerProcess:
             return cls(None, unknown=f"the connection goes through another process, {name}")
         return cls(pid, _cpu_s(pid) or 0.0, time.monotonic())
 
-    def until_now(self) -> ServerCpu:
-        """Return what it used since it was found."""
+    def cpu_since_found(self) -> ServerCpu:
+        """Return the CPU use of the server since `find`; without a process, the reason."""
         if self.pid is None:
             return ServerCpu(None, self.unknown)
         cpu_s, elapsed_s = _cpu_s(self.pid), time.monotonic() - self.at_s
@@ -64,36 +69,36 @@ class ServerProcess:
 
 
 def _cpu_s(pid: int) -> float | None:
-    """Return the processor time a process has used; None when it is gone."""
+    """Return the processor time of a process; None if it has ended."""
     try:
-        words = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        stat_fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except OSError:
         return None
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(stat_fields[11]) + int(stat_fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _listening_on(port: int) -> int | None:
     """Return the process that listens on a port of this machine."""
     inodes = {
-        words[9]
+        columns[9]
         for file in ("/proc/net/tcp", "/proc/net/tcp6")
         if Path(file).exists()
         for line in Path(file).read_text("utf-8").splitlines()[1:]
-        if (words := line.split())[3] == _LISTENING and words[1].endswith(f":{port:04X}")
+        if (columns := line.split())[3] == _LISTENING and columns[1].endswith(f":{port:04X}")
     }
-    wanted = {f"socket:[{inode}]" for inode in inodes}
+    socket_links = {f"socket:[{inode}]" for inode in inodes}
     for folder in Path("/proc").glob("[0-9]*/fd"):
-        if wanted & _targets(folder):
+        if socket_links & _targets(folder):
             return int(folder.parent.name)
     return None
 
 
 def _targets(folder: Path) -> set[str]:
-    """Return what a process has open; nothing where it may not be seen, or has just ended."""
-    found = set()
+    """Return the open files of a process; empty if not readable, or if it has ended."""
+    targets = set()
     with contextlib.suppress(OSError):
-        for one in folder.iterdir():
+        for entry in folder.iterdir():
             # Something may be closed while we look, the folder itself for one.
             with contextlib.suppress(FileNotFoundError):
-                found.add(os.readlink(one))
-    return found
+                targets.add(os.readlink(entry))
+    return targets

@@ -19,9 +19,9 @@ from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 ALL_CLOSES = "every message accounted for"
 _PARTS = (*SHOWN_PERCENTILES, "max")
 LABEL_CELLS = 13
-"""Where the values of a summary begin."""
+"""Column at which the values of a summary begin."""
 _FIGURE_CELLS = 8
-"""Of a latency: the table has room beside the distribution from 110 columns on."""
+"""Width of a latency: the table has room beside the distribution from 110 columns on."""
 _AMOUNTS = (
     ("sent", "sent_msgs"),
     ("acked", "acked_msgs"),
@@ -33,7 +33,7 @@ _LEAST_CELLS = 8
 
 
 def summary_text(run: SavedRun) -> str:
-    """Return the summary of a run and its repetitions."""
+    """Return the summary of a run as lines: plan, rates, latencies, account, repetitions."""
     return "\n".join(_summary(run))
 
 
@@ -44,7 +44,7 @@ def _summary(run: SavedRun) -> Iterator[str]:
     yield f"{clean_line(run.title)}{times}"
     partial = " · PARTIAL" if run.partial else ""
     # One repetition that went wrong is not hidden by a last one that went well.
-    verdict = next((one.verdict for one in run.results if one.verdict != "ok"), "ok")
+    verdict = next((result.verdict for result in run.results if result.verdict != "ok"), "ok")
     yield f"  verdict    {verdict}{partial} in {duration_text(last.duration_s)}"
     yield f"  rates      {_rates(last, figures)}"
     yield f"  messages   {_messages(run)}"
@@ -67,7 +67,7 @@ def _rates(result: BenchmarkResult, figures: Metrics) -> str:
 
 
 _OF_STORED = ("acked", "stored", "redelivered")
-"""Mean something only where messages are stored."""
+"""Figures that are only shown if messages are stored."""
 _ALWAYS = ("sent", *_OF_STORED, "received", "lost", "duplicates", "missed")
 _WHERE_ANY = (
     "foreign",
@@ -84,8 +84,8 @@ def _messages(run: SavedRun) -> str:
     return _amounts(run.plan, run.metrics, [result.accounting for result in run.results])
 
 
-def _amounts(plan: BenchmarkPlan, figures: Metrics, books: Sequence[Accounting]) -> str:
-    """Return the counts that matter, and whether every message is accounted for."""
+def _amounts(plan: BenchmarkPlan, figures: Metrics, accountings: Sequence[Accounting]) -> str:
+    """Return the relevant counts, and whether every message is accounted for."""
     always = _ALWAYS if plan.stream else set(_ALWAYS).difference(_OF_STORED)
     names = [
         name
@@ -93,18 +93,18 @@ def _amounts(plan: BenchmarkPlan, figures: Metrics, books: Sequence[Accounting])
         if name in always or (name in (*_OF_STORED, *_WHERE_ANY) and figures.get(name))
     ]
     texts = [f"{name.replace('_', ' ')} {_whole(figures.get(name))}" for name in names]
-    return f"{', '.join(texts)} · {_closes(plan, books)}"
+    return f"{', '.join(texts)} · {_closes(plan, accountings)}"
 
 
-def _closes(plan: BenchmarkPlan, books: Sequence[Accounting]) -> str:
-    if not all(book.measures for book in books):
+def _closes(plan: BenchmarkPlan, accountings: Sequence[Accounting]) -> str:
+    if not all(accounting.measures for accounting in accountings):
         return "NOTHING WAS MEASURED"
-    if not all(book.closes for book in books):
+    if not all(accounting.closes for accounting in accountings):
         return "MESSAGE COUNTS DO NOT ADD UP"
-    if any(book.lost_msgs for book in books):
+    if any(accounting.lost_msgs for accounting in accountings):
         return "MESSAGES WERE LOST"
     consumes = any(role.traits.consumes for role in plan.roles)
-    if consumes and any(book.lost_msgs is None for book in books):
+    if consumes and any(accounting.lost_msgs is None for accounting in accountings):
         return "whether messages were lost is unknown"
     return ALL_CLOSES
 
@@ -114,22 +114,22 @@ def _whole(value: float | None) -> str:
 
 
 def _latencies(figures: Metrics) -> Iterator[str]:
-    shown = [
+    shown_columns = [
         name
         for base in LATENCIES
         for name in (base, f"{base}.uncorrected")
         if figures.get(f"{name}.p50") is not None
     ]
-    if shown:
+    if shown_columns:
         heads = "".join(f"{part:>{_FIGURE_CELLS}}" for part in _PARTS)
         yield f"  latency    {'in ms':<16}{heads}"
-    for name in shown:
+    for name in shown_columns:
         values = "".join(f"{_ms(figures[f'{name}.{part}']):>{_FIGURE_CELLS}}" for part in _PARTS)
         yield f"             {name:<16}{values}"
-    for name in shown:
+    for name in shown_columns:
         if name in LATENCY_WORDS:
             yield f"             {name:<16}  {LATENCY_WORDS[name]}"
-    if any(name.endswith(".uncorrected") for name in shown):
+    if any(name.endswith(".uncorrected") for name in shown_columns):
         yield f"             {'uncorrected':<16}  counted from sending, not from the due time"
 
 
@@ -151,22 +151,23 @@ _MERGED_HEAD = (
 )  # fmt: skip
 
 
-def merged_text(merged: MergedRuns) -> str:
+def merged_text(merged_runs: MergedRuns) -> str:
     """Return several runs as one, and a row for each of them."""
-    figures, runs = merged.metrics, merged.runs
-    begin, end = moment_text(merged.begin_at_us), moment_text(merged.end_at_us)
+    figures, runs = merged_runs.metrics, merged_runs.runs
+    begin_text, end = moment_text(merged_runs.begin_at_us), moment_text(merged_runs.end_at_us)
     rates = [f"published {rate_text(figures['publish_rate'])}/s"]
     rates.append(f"received {rate_text(figures['receive_rate'])}/s")
-    books = [run.accounting for run in runs]
+    accountings = [run.accounting for run in runs]
     lines = [
         "",
-        f"{clean_line(merged.title)}, {len(runs)} runs together",
-        f"  interval   {begin} … {end}, {duration_text(merged.common_s)} measured by all runs",
+        f"{clean_line(merged_runs.title)}, {len(runs)} runs together",
+        f"  interval   {begin_text} … {end}, {duration_text(merged_runs.common_s)} "
+        "measured by all runs",
         f"  rates      {', '.join(rates)}, in this interval",
-        f"  messages   {_amounts(merged.plan, figures, books)}",
+        f"  messages   {_amounts(merged_runs.plan, figures, accountings)}",
         *_latencies(figures),
     ]
-    rows = [_MERGED_HEAD, *(_merged_row(merged.plan, run) for run in runs)]
+    rows = [_MERGED_HEAD, *(_merged_row(merged_runs.plan, run) for run in runs)]
     widths = [max(len(row[cell]) for row in rows) for cell in range(len(rows[0]))]
     for number, row in enumerate(rows):
         cells = zip(row[1:], widths[1:], strict=True)
@@ -178,32 +179,31 @@ def merged_text(merged: MergedRuns) -> str:
 
 
 def _merged_row(plan: BenchmarkPlan, part: MergedPart) -> tuple[str, ...]:
-    book = part.accounting
+    accounting = part.accounting
     return (
         clean_line(part.name),
         f"{part.verdict}{' PARTIAL' if part.partial else ''}",
         rate_text(part.publish_per_s),
         rate_text(part.receive_per_s),
-        _whole(book.sent_msgs),
-        _whole(book.received_msgs),
-        _whole(book.lost_msgs),
-        _whole(book.foreign_msgs),
-        "closes" if (account := _closes(plan, [book])) == ALL_CLOSES else account,
+        _whole(accounting.sent_msgs),
+        _whole(accounting.received_msgs),
+        _whole(accounting.lost_msgs),
+        _whole(accounting.foreign_msgs),
+        "closes" if (account := _closes(plan, [accounting])) == ALL_CLOSES else account,
     )
 
 
 def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:
-    """Return a table of what changed from one run to another."""
+    """Return a table of the differences between two runs."""
     lines = [f"\n{clean_line(before.name)} → {clean_line(after.name)}"]
     for difference in differences:
-        left, right = (
+        before_text, after_text = (
             _figure(difference.metric, value) for value in (difference.before, difference.after)
         )
         change = f"{difference.change_ratio:+.1%}"
         verdict = "" if difference.low_ratio is None else difference.verdict
-        lines.append(
-            f"  {difference.metric:<21}{left:>10} → {right:<10}{change:>9}  {verdict}".rstrip()
-        )
+        values = f"{before_text:>10} → {after_text:<10}{change:>9}"
+        lines.append(f"  {difference.metric:<21}{values}  {verdict}".rstrip())
     lines += dict.fromkeys(f"  note       {d.verdict}" for d in differences if d.low_ratio is None)
     return "\n".join(lines)
 
@@ -217,11 +217,11 @@ def _figure(name: str, value: float) -> str:
 def worker_rows(
     workers: Sequence[WorkerResult], ms_text: Callable[[float | None], str]
 ) -> Iterator[str]:
-    """Yield, for each role, its name, what its columns are, and a row for each of its workers."""
+    """Yield, for each role, its name, its column titles, and a row for each of its workers."""
     for role in dict.fromkeys(worker.role for worker in workers):
-        own = [worker for worker in workers if worker.role == role]
-        columns = [column for column in _columns(own, ms_text) if any(column[1:])]
-        yield f"{role} ({own[0].pattern})"
+        role_workers = [worker for worker in workers if worker.role == role]
+        columns = [column for column in _columns(role_workers, ms_text) if any(column[1:])]
+        yield f"{role} ({role_workers[0].pattern})"
         for cells in zip(*columns, strict=True):
             row = zip(cells, columns, strict=True)
             yield "".join(_padded(cell, column[0]) for cell, column in row).rstrip()
@@ -232,25 +232,32 @@ def _padded(cell: str, head: str) -> str:
 
 
 def _columns(
-    own: Sequence[WorkerResult], ms_text: Callable[[float | None], str]
+    role_workers: Sequence[WorkerResult], ms_text: Callable[[float | None], str]
 ) -> Iterator[tuple[str, ...]]:
     """Yield head and cells of each column; a column without any text is left out."""
-    yield ("", *(str(worker.worker_id) for worker in own))
+    yield ("", *(str(worker.worker_id) for worker in role_workers))
     for head, name in _AMOUNTS:
-        yield (head, *_worker_amounts([worker.counts for worker in own], name))
-    done = [worker.counts.sent_msgs or worker.counts.received_msgs for worker in own]
-    whole = sum(done) if len(own) > 1 else 0
-    yield ("share", *(f"{each / whole:.0%}" if whole else "" for each in done))
-    yield ("msgs/s", *(rate_text(worker.rate_per_s) for worker in own))
-    timed_by = next((worker.latency for worker in own if worker.latency is not None), None)
-    timed = [worker if timed_by and worker.latency == timed_by else None for worker in own]
-    yield (f"{timed_by} p50", *(ms_text(worker.p50_ns) if worker else "" for worker in timed))
-    yield ("p99 ms", *(ms_text(worker.p99_ns) if worker else "" for worker in timed))
-    most = [worker.most_in_flight_msgs for worker in own]
-    yield ("in flight", *("" if each is None else count_text(each) for each in most))
-    cpu = [worker.cpu_ratio for worker in own]
-    yield ("CPU", *(UNKNOWN if each is None else f"{each:.0%}" for each in cpu))
-    yield ("ended", *("" if worker.ended == "done" else worker.ended for worker in own))
+        yield (head, *_worker_amounts([worker.counts for worker in role_workers], name))
+    counts = [worker.counts.sent_msgs or worker.counts.received_msgs for worker in role_workers]
+    total = sum(counts) if len(role_workers) > 1 else 0
+    yield ("share", *(f"{count / total:.0%}" if total else "" for count in counts))
+    yield ("msgs/s", *(rate_text(worker.rate_per_s) for worker in role_workers))
+    timed_by = next(
+        (worker.latency for worker in role_workers if worker.latency is not None), None
+    )
+    timed_workers = [
+        worker if timed_by and worker.latency == timed_by else None for worker in role_workers
+    ]
+    yield (
+        f"{timed_by} p50",
+        *(ms_text(worker.p50_ns) if worker else "" for worker in timed_workers),
+    )
+    yield ("p99 ms", *(ms_text(worker.p99_ns) if worker else "" for worker in timed_workers))
+    max_in_flight = [worker.most_in_flight_msgs for worker in role_workers]
+    yield ("in flight", *("" if msgs is None else count_text(msgs) for msgs in max_in_flight))
+    cpu = [worker.cpu_ratio for worker in role_workers]
+    yield ("CPU", *(UNKNOWN if ratio is None else f"{ratio:.0%}" for ratio in cpu))
+    yield ("ended", *("" if worker.ended == "done" else worker.ended for worker in role_workers))
 
 
 def _worker_amounts(counts: Sequence[Counts], name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""One run of a benchmark: assets made, workers started, watched, counted and ended.
+"""One run of a benchmark: assets created, workers started, watched, counted and ended.
 
 Import `controller`.
 """

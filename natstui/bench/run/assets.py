@@ -1,4 +1,6 @@
-"""What a run needs on the server: its stream and consumers, made before and deleted after."""
+"""The assets of a run on the server: its stream and consumers, created before and deleted after
+it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ import contextlib
 import json
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from natstui.bench.job.job import RUN_KEY, made_for, remove
+from natstui.bench.job.job import RUN_KEY, consumer_description, remove
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
-from natstui.bench.run.losses import published_loss, sent_subject
 from natstui.errors import (
     JetStreamUnavailable,
     NotFound,
@@ -24,32 +26,35 @@ from natstui.jetstream.connection.storing import check_domain
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
+from natstui.model.assets.fields import is_on
+from natstui.model.assets.limits_loss import OVERHEAD_BYTES, LimitedStream, Publishing
 from natstui.model.assets.rules import newer_server
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
+from natstui.units import counted
 
 _NAME_IN_USE = 10058
 _KEPT = StreamPlan("", keep=True)
 _IDLE_CONSUMER_S = 60
-"""A consumer nobody uses for so long is deleted by the server, whatever happened to us."""
+"""Inactive threshold of consumers: the server deletes them even if natstui is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTarget:
-    """What a run works on, before it begins."""
+    """The existing streams and consumers that a run works on."""
 
     name: str
-    """What has to be typed, where the run is confirmed."""
+    """The name to type, if the run must be confirmed."""
     loses: str | None = None
-    """What it takes of others for good: acknowledged, or removed by what is published."""
+    """Messages of others that it deletes for good: acked ones, or those removed by limits."""
     streams: tuple[str, ...] = ()
-    """The streams that exist already and store what it sends, or that it reads."""
+    """The existing streams that store its messages, or that it reads."""
     consumer: str | None = None
-    """The first consumer that exists already."""
+    """The first existing consumer."""
     stream_created_at_us: int | None = None
     created_at_us: int | None = None
-    """When the consumers that it reads from were created, else the stream."""
+    """Creation time of the consumers that it reads from, else of the stream."""
 
 
 @dataclass(slots=True)
@@ -60,17 +65,17 @@ class RunAssets:
     plan: BenchmarkPlan
     run_id: str
     epoch_ns: int = field(default_factory=time.monotonic_ns)
-    """Before anything is due."""
+    """A time before the first message is due."""
     first_seq: int = 1
-    """Of the first message stored by this run."""
+    """Sequence of the first message stored by this run."""
     oldest_seq: int = 1
-    """Of the first message in the stream before the run began."""
+    """First sequence of the stream before the run."""
     waiting_msgs: int = 0
-    """In the stream before the run began."""
+    """Messages in the stream before the run."""
     consumers: dict[str, str] = field(default_factory=dict)
-    """Role → name of the consumer its workers share."""
+    """Role → name of the consumer that its workers share."""
     begun: dict[str, ConsumerFigures] = field(default_factory=dict)
-    """Role → that consumer before the run."""
+    """Role → the figures of that consumer before the run."""
     own_consumers: list[str] = field(default_factory=list)
     made_stream: bool = False
     made_responses: bool = False
@@ -84,11 +89,11 @@ class RunAssets:
 
     @property
     def responses(self) -> str | None:
-        """The name of the stream for responses."""
+        """Return the name of the stream for responses."""
         return None if self.plan.responses is None else self.plan.responses.name
 
     def cleanup(self) -> tuple[str, ...]:
-        """Return the API verbs that remove everything the run made."""
+        """Return the API verbs that delete everything the run created."""
         second = self.made_responses and not (self.plan.responses or _KEPT).keep
         return (
             *self._cleanup_of_stream(),
@@ -101,7 +106,7 @@ class RunAssets:
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in self.own_consumers)
 
     async def build(self) -> None:
-        """Make what is to be made; raise RequestFailed when the server says no."""
+        """Create the assets; raises RequestFailed when the server refuses."""
         stream = self.plan.stream
         if stream is None:
             return
@@ -125,9 +130,9 @@ class RunAssets:
         self.begun = await self.figures()
 
     async def target(self) -> RunTarget:
-        """Return what the run publishes to or takes from that is there before it.
+        """Return the existing assets that the run publishes to or consumes from.
 
-        Raises Refused for what would be no load, but requests to the server.
+        Raises Refused if its messages would be requests to the server.
         """
         self._check_subjects()
         stream = self.plan.stream
@@ -141,12 +146,12 @@ class RunAssets:
         lines, created_at_us = list[str](), dict[str, int]()
         consumers = await self._consumers_to_read(existing)
         for name in streams:
-            own = [role for role in senders if name in stored_by[role.name]]
+            own_senders = [role for role in senders if name in stored_by[role.name]]
             try:
                 info = await self._ask(f"STREAM.INFO.{name}")
                 if stream is not None and name == existing:
                     await self._check_keys(stream, info)
-                present = await self._present(name, own)
+                present = await self._present(name, own_senders)
             except PermissionDenied:
                 if name == existing:
                     raise
@@ -155,9 +160,9 @@ class RunAssets:
                 )
                 continue
             created_at_us[name] = time_us(info["created"])
-            lines += filter(None, [published_loss(info, own, present)])
+            lines += filter(None, [published_loss(info, own_senders, present)])
             if name == existing:
-                lines += self._taken(name, info, consumers)
+                lines += self._ack_losses(name, info, consumers)
         # Of several the newest: another one in the place of any is newer.
         times_us = [time_us(info["created"]) for info in consumers.values()]
         times_us = times_us or list(created_at_us.values())
@@ -185,21 +190,23 @@ class RunAssets:
         stream = self.plan.stream
         if stream is not None and not consumers:
             return stream_name(stream)
-        plain = next((role.subject for role in self.plan.roles if role.subject), self.plan.title)
-        return next(iter((*consumers, *(streams if is_loss else ()))), plain)
+        role_subject = next(
+            (role.subject for role in self.plan.roles if role.subject), self.plan.title
+        )
+        return next(iter((*consumers, *(streams if is_loss else ()))), role_subject)
 
     async def _consumers_to_read(self, stream: str | None) -> dict[str, dict[str, Any]]:
-        """Return the INFO of the consumers of an existing stream that the run reads through."""
+        """Return the INFO of an existing stream's consumers that the run reads from."""
         if stream is None:
             return {}
         roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         names = dict.fromkeys(role.consumer for role in roles if role.consumer is not None)
         return {name: await self._ask(f"CONSUMER.INFO.{stream}.{name}") for name in names}
 
-    def _taken(
+    def _ack_losses(
         self, stream: str, info: dict[str, Any], consumers: dict[str, dict[str, Any]]
     ) -> list[str]:
-        """Return a clause for what is acknowledged for good."""
+        """Return a clause for each consumer whose messages are acked for good."""
         roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         if not any(role.acks != "none" for role in roles):
             return []
@@ -218,7 +225,7 @@ class RunAssets:
         return lines
 
     async def _storing_streams(self, role: Role) -> tuple[str, ...]:
-        """Return the streams that store what a role sends; none without JetStream."""
+        """Return the streams that store a role's messages; empty without JetStream."""
         # A server without JetStream, or a user who may not ask, has nothing to name.
         with contextlib.suppress(JetStreamUnavailable, PermissionDenied):
             reply = await self.client.request("STREAM.NAMES", {"subject": sent_subject(role)})
@@ -226,7 +233,7 @@ class RunAssets:
         return ()
 
     async def _present(self, stream: str, senders: list[Role]) -> SubjectCounts:
-        """Return the messages by subject that a stream has of what is published to."""
+        """Return the stream's messages by subject, for the subjects that are published to."""
         pages = [
             await read_subject_counts(self.client, stream, subject)
             for subject in sorted({sent_subject(role) for role in senders})
@@ -234,18 +241,25 @@ class RunAssets:
         msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
         return SubjectCounts(msgs, sum(page.left_count for page in pages))
 
-    async def remove(self) -> tuple[str, ...]:
-        """Remove what was made, and return what was kept; what is gone already does not matter."""
-        kept = list[str]()
+    async def remove(self, stored_most_msgs: int | None) -> tuple[str, ...]:
+        """Delete the created assets, and return those that were kept; ignores deleted ones.
+
+        `stored_most_msgs` are the most messages that the run can have stored in its stream: more
+        are of other publishers. None if unknown.
+        """
+        kept_assets = list[str]()
         for verb in (*self.cleanup(), *await self._left_behind()):
+            own_last_seq = None
+            if stored_most_msgs is not None and verb == f"STREAM.DELETE.{self.stream}":
+                own_last_seq = self.first_seq - 1 + stored_most_msgs
             with contextlib.suppress(NotFound):
-                if not await remove(self.client, verb, self.run_id):
-                    name = verb.rpartition(".")[2]
-                    kept.append(f"stream {name} was recreated during the run: natstui keeps it")
-        return tuple(kept)
+                kept_assets.append(
+                    await remove(self.client, verb, self.run_id, own_last_seq=own_last_seq)
+                )
+        return tuple(filter(None, kept_assets))
 
     async def _left_behind(self) -> tuple[str, ...]:
-        """Return the verbs that remove consumers which killed workers had made for themselves."""
+        """Return the verbs that delete consumers created by killed workers."""
         if self.stream is None or (self.made_stream and not (self.plan.stream or _KEPT).keep):
             return ()
         names: list[str] = []
@@ -253,54 +267,59 @@ class RunAssets:
             names += [
                 consumer["name"] or consumer["config"]["name"]
                 for consumer in json.loads(data).get("consumers") or []
-                if consumer["config"].get("description") == made_for(self.run_id)
+                if consumer["config"].get("description") == consumer_description(self.run_id)
             ]
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
 
     async def stored_msgs(self) -> int | None:
-        """Return how many messages the stream stored since the run began."""
+        """Return how many messages the stream stored since the start of the run.
+
+        In a stream that was recreated meanwhile, they begin at 1 again.
+        """
         if self.stream is None:
             return None
         info = await self._ask(f"STREAM.INFO.{self.stream}")
-        stored: int = info["state"]["last_seq"] + 1 - self.first_seq
-        return stored
+        last_seq: int = info["state"]["last_seq"]
+        return max(last_seq + 1 - self.first_seq, 0)
 
     async def dropped_msgs(self) -> int:
-        """Return how many messages the stream had, and has no more."""
+        """Return how many messages the stream has dropped."""
         state = (await self._ask(f"STREAM.INFO.{self.stream}"))["state"]
         ever: int = state["last_seq"] + 1 - self.first_seq + self.waiting_msgs
         messages: int = state["messages"]
         return ever - messages
 
     async def pending(self) -> tuple[int, int] | None:
-        """Return (not delivered, not acknowledged) of the shared consumers; None without any."""
+        """Return (not delivered, not acked) of the shared consumers; None without any."""
         if not self.consumers:
             return None
-        found = (await self.figures()).values()
-        return sum(one.pending_msgs for one in found), sum(one.ack_pending_msgs for one in found)
+        figures = (await self.figures()).values()
+        return sum(consumer.pending_msgs for consumer in figures), sum(
+            consumer.ack_pending_msgs for consumer in figures
+        )
 
     async def figures(self) -> dict[str, ConsumerFigures]:
-        """Return what the server says of the shared consumers now, by role."""
+        """Return the current figures of the shared consumers, by role."""
         return {
             role: read_figures(await self._ask(f"CONSUMER.INFO.{self.stream}.{name}"))
             for role, name in self.consumers.items()
         }
 
     def owed_msgs(self, role: Role, stored_msgs: int | None) -> int | None:
-        """Return how many messages the readers of a role should get; None when nobody knows."""
+        """Return how many messages the readers of a role should receive; None if unknown."""
         if role.name in self.begun:
             return owed_msgs(self.begun[role.name], stored_msgs)
         return None if stored_msgs is None else stored_msgs + self.waiting_msgs
 
     def _refuse_newer_patterns(self) -> None:
-        """Raise Refused for a pattern whose stream this server cannot have."""
+        """Raise Refused for a pattern whose stream this server does not support."""
         for role in self.plan.roles:
             switch = role.traits.stream_switch
             if switch is not None and not _knows(self.client.api_level, switch):
                 raise Refused(f"{role.pattern}: {newer_server(STREAM_FIELD[switch])}")
 
     async def _create_stream(self, stream: StreamPlan) -> None:
-        """Create a stream of this run's own: a second run must not use it, nor delete it."""
+        """Create the run's own stream: a second run must not use it, nor delete it."""
         name = stream_name(stream)
         # Without the run in it, the server would take it for the stream that is there already.
         config = stream_config(stream, self.client.api_level)
@@ -317,7 +336,7 @@ class RunAssets:
             ) from error
 
     async def _check_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
-        """Raise Refused when the run would overwrite keys of a bucket that no benchmark made."""
+        """Raise Refused if the run would overwrite keys of a bucket that no benchmark created."""
         if bucket.history_count is None or info["config"].get("description") == BENCHMARK_STREAM:
             return
         for role in self.plan.roles:
@@ -351,7 +370,7 @@ class RunAssets:
 
 
 def stream_name(stream: StreamPlan) -> str:
-    """Return the name the server knows the stream by."""
+    """Return the name of the stream on the server: that of a bucket has a prefix."""
     return stream.name if stream.history_count is None else f"KV_{stream.name}"
 
 
@@ -360,7 +379,7 @@ def _knows(api_level: int | None, switch: str) -> bool:
 
 
 def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str, Any]:
-    """Return the configuration of a stream or bucket that is made for a run.
+    """Return the configuration of a stream or bucket that is created for a run.
 
     Servers since 2.12 refuse a field that they do not know.
     """
@@ -393,7 +412,7 @@ def stream_config(stream: StreamPlan, api_level: int | None = None) -> dict[str,
 
 
 def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, Any]:
-    """Return the configuration of the consumer a role's workers share."""
+    """Return the configuration of the consumer that a role's workers share."""
     acks = "explicit" if role.acks == "double" else role.acks
     config: dict[str, Any] = {
         "name": name,
@@ -417,5 +436,61 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
 
 
 def new_run_id() -> str:
-    """Return a short name for a run, sortable by time and unlike that of any other host."""
+    """Return a short id of a run, sortable by time and unique across hosts."""
     return f"{time.time_ns() // 1_000_000:x}{secrets.token_hex(4)}"
+
+
+def sent_subject(role: Role) -> str:
+    """Return the subject that a role publishes to, as a filter if there are several."""
+    return f"{role.subject}.*" if role.subjects_count > 1 else role.subject
+
+
+def published_loss(
+    info: Mapping[str, Any], senders: Sequence[Role], present: SubjectCounts
+) -> str | None:
+    """Return the clause about messages of a stream that publishing to it removes, or None.
+
+    `info` is its STREAM.INFO; `present` has the subjects that are published to, or some of them.
+    Limits remove the oldest messages, and a roll-up those before it. A stream that a benchmark
+    created has nothing to lose.
+    """
+    config, state = info["config"], info["state"]
+    if not state["messages"] or config.get("description") == BENCHMARK_STREAM:
+        return None
+    stored_bytes = sum((role.total_msgs or 0) * _message_bytes(role) for role in senders)
+    totals = [role.total_msgs for role in senders]
+    # Without a number of messages it ends by time, and reaches any limit.
+    msgs = None if None in totals else sum(total or 0 for total in totals)
+    limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
+    removed_messages = limited_stream.removed(Publishing(msgs, stored_bytes))
+    lost_msgs = max(
+        removed_messages.others_msgs, _rolled_up(config, state["messages"], senders, present)
+    )
+    if not lost_msgs:
+        return None
+    return f"up to {counted(f'{lost_msgs:,}', 'message')} of {config['name']} are removed"
+
+
+def _message_bytes(role: Role) -> int:
+    payload = role.payload
+    headers_bytes = sum(len(name) + len(value) + 4 for name, value in payload.headers)
+    return max(payload.size_bytes, payload.size_max_bytes or 0) + headers_bytes + OVERHEAD_BYTES
+
+
+def _rolled_up(
+    config: Mapping[str, Any],
+    stored_msgs: int,
+    senders: Sequence[Role],
+    present: SubjectCounts,
+) -> int:
+    if not is_on(config, "allow_rollup_hdrs"):
+        return 0
+    rollups = {
+        value.lower()
+        for role in senders
+        for name, value in role.payload.headers
+        if name.lower() == "nats-rollup"
+    }
+    if "all" in rollups or (rollups and not present.is_last):
+        return stored_msgs
+    return sum(present.msgs.values()) if rollups else 0

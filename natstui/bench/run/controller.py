@@ -1,4 +1,4 @@
-"""One run of a benchmark: workers started, let go together, watched, counted and ended."""
+"""One run of a benchmark: workers started together, watched, counted and ended."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 from natstui.bench.job.content import check_fits, payload_place
 from natstui.bench.job.protocol import Go, NewPayload, Pause, Rate, Resume, Stop
 from natstui.bench.job.schedule import segment_at
-from natstui.bench.plan.check import mistakes, sized
+from natstui.bench.plan.check import plan_errors, with_file_size
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, RunTarget, new_run_id
 from natstui.bench.run.knee import Knee
 from natstui.bench.run.orders import added_orders, all_orders
-from natstui.bench.run.progress import PATIENCE_S, Watcher
+from natstui.bench.run.progress import LEADER_TIMEOUT_S, Watcher
 from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
@@ -49,21 +49,21 @@ from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment,
 from natstui.model.bench.result import BenchmarkResult, EndedHow
 from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, RunChange
+from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.link import LinkChanged
-from natstui.model.records.managing import Confirmation
 
 
 class RunEntry:
-    """The entry of a run that publishes to existing streams, or acknowledges their messages.
+    """The journal entry of a run that publishes to existing streams, or acks their messages.
 
-    Nothing is journalled of a run that only reads, or has a stream of its own.
+    A run that only reads, or has its own stream, is not journalled.
     """
 
     def __init__(
         self, writer: Writer, plan: BenchmarkPlan, run_id: str, target: RunTarget
     ) -> None:
         self.result: BenchmarkResult | None = None
-        """What is known at the end; None: it ended before it had begun."""
+        """The result at the end; None if it ended before the start."""
         self.failure: SessionError | None = None
         """Why its end is not in the journal."""
         self._writer = writer
@@ -73,7 +73,7 @@ class RunEntry:
         self._draft = _draft(plan, run_id, target) if changes and target.streams else None
 
     def __enter__(self) -> RunEntry:
-        """Journal the begin; raises SessionError, and nothing is sent then."""
+        """Journal the start; raises SessionError, and nothing is sent then."""
         if self._draft is not None:
             self._room = self._writer.note_begin(self._draft)
         return self
@@ -84,10 +84,10 @@ class RunEntry:
         error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        """Journal the end; a result is not lost because of a journal that cannot be written."""
+        """Journal the end; a result is not lost because the journal cannot be written."""
         if self._draft is None or self._room is None:
             return
-        after = None if self.result is None else _after(self._plan, self.result)
+        after = None if self.result is None else _message_counts(self._plan, self.result)
         reason = None
         if error is not None:
             reason = str(error) if isinstance(error, NatstuiError) else "natstui was ended"
@@ -103,60 +103,81 @@ def _acks(role: Role) -> bool:
 
 def _draft(plan: BenchmarkPlan, run_id: str, target: RunTarget) -> JournalDraft:
     streams = ", ".join(target.streams)
-    place = f"{target.consumer} of {streams}" if target.consumer else streams
+    target_text = f"{target.consumer} of {streams}" if target.consumer else streams
     roles = [f"{role.workers_count} {role.pattern}" for role in plan.roles]
-    asked = {"run": run_id, "what": place, "title": plan.title, "roles": ", ".join(roles)}
-    found = None
+    request = {"run": run_id, "what": target_text, "title": plan.title, "roles": ", ".join(roles)}
+    asset = None
     if target.created_at_us is not None:
         loss = Loss((target.loses,) if target.loses else (), None)
-        found = Asset({}, target.created_at_us, {}, loss, target.stream_created_at_us)
-    return JournalDraft("benchmark", target.streams[0], target.consumer, asked, found=found)
+        asset = Asset({}, target.created_at_us, {}, loss, target.stream_created_at_us)
+    return JournalDraft("benchmark", target.streams[0], target.consumer, request, found=asset)
 
 
-def _after(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, Any]:
-    """Return what was published, received and acknowledged, as far as the workers said."""
+def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, Any]:
+    """Return the published, received and acked messages, as reported by the workers."""
     roles = {role.name: role for role in plan.roles}
-    published = received = acknowledged = 0
+    published_msgs = received_msgs = acked_msgs = 0
     for worker in result.workers:
         role, counts = roles[worker.role], worker.counts
         if role.traits.sends:
-            stored = counts.acked_msgs + counts.duplicate_acked_msgs
-            published += stored if role.traits.is_stored else counts.sent_msgs
+            stored_msgs = counts.acked_msgs + counts.duplicate_acked_msgs
+            published_msgs += stored_msgs if role.traits.is_stored else counts.sent_msgs
         if role.traits.receives:
-            received += counts.received_msgs + counts.foreign_msgs
+            received_msgs += counts.received_msgs + counts.foreign_msgs
         if _acks(role):
             # One acknowledgement is for all messages before it.
-            acknowledged += counts.received_msgs if role.acks == "all" else counts.acks_sent_msgs
+            acked_msgs += counts.received_msgs if role.acks == "all" else counts.acks_sent_msgs
     return {
-        "published_msgs": published,
-        "received_msgs": received,
-        "acknowledged_msgs": acknowledged,
+        "published_msgs": published_msgs,
+        "received_msgs": received_msgs,
+        "acknowledged_msgs": acked_msgs,
         "verdict": result.verdict,
     }
 
 
+def _stored_most_msgs(plan: BenchmarkPlan, result: BenchmarkResult) -> int | None:
+    """Return the maximum of messages that a run has stored; None without all final reports."""
+    if any(worker.ended in ("died", "killed") for worker in result.workers):
+        return None
+    roles = {role.name: role for role in plan.roles}
+    stored_msgs = 0
+    for worker in result.workers:
+        traits, counts = roles[worker.role].traits, worker.counts
+        if traits.is_stored:
+            stored_msgs += counts.acked_msgs + counts.unanswered_msgs + counts.retried_msgs
+        elif traits.sends or traits.answers:
+            stored_msgs += counts.sent_msgs
+    return stored_msgs
+
+
 def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
-    """Return a role of a running plan with another payload. Raises UsageError and Refused."""
+    """Return a role of a running plan with the payload that a text describes.
+
+    Raises UsageError for an invalid one, and Refused for one that cannot be changed during the
+    run.
+    """
     try:
-        changed = replace(role, payload=sized(payload_of(text, role.payload)))
+        changed_role = replace(role, payload=with_file_size(payload_of(text, role.payload)))
     except ValueError as error:
         raise UsageError(f"{error}; write {HOW}") from error
-    for mistake in mistakes(replace(plan, roles=(changed,), faults=())):
+    for mistake in plan_errors(replace(plan, roles=(changed_role,), faults=())):
         raise UsageError(mistake)
-    begun = next(one for one in plan.roles if one.name == role.name)
-    _check_stamp(begun.payload, changed)
-    return changed
+    planned_role = next(
+        role_planned for role_planned in plan.roles if role_planned.name == role.name
+    )
+    _check_stamp(planned_role.payload, changed_role)
+    return changed_role
 
 
-def _check_stamp(begun: Payload, changed: Role) -> None:
-    """Refuse what would leave receivers looking for a stamp where there is none."""
-    place = payload_place(begun)
-    if not place.length:
+def _check_stamp(planned: Payload, changed_role: Role) -> None:
+    """Raise Refused if receivers would look for a stamp that the new payload does not have."""
+    stamp_place = payload_place(planned)
+    if not stamp_place.length:
         return
-    if (changed.payload.kind == "json") != place.as_hex:
+    if (changed_role.payload.kind == "json") != stamp_place.as_hex:
         raise Refused("a run cannot change between JSON and bytes: start a new one")
-    least_bytes = place.offset + place.width
-    if changed.payload.size_bytes < least_bytes and not place.as_hex:
+    least_bytes = stamp_place.offset + stamp_place.width
+    if changed_role.payload.size_bytes < least_bytes and not stamp_place.as_hex:
         raise Refused(
             f"messages of this run contain a time stamp and need {least_bytes} bytes: start a "
             "new run for smaller ones"
@@ -165,73 +186,77 @@ def _check_stamp(begun: Payload, changed: Role) -> None:
 
 _START_S = 30.0
 _START_OF_EACH_S = 5.0
-"""They start side by side, and share what processors there are."""
+"""Additional start time per worker: they share the processors."""
 _LAST_WORD_S = 20.0
 _RETRY_S = 0.5
 _Reply = TypeVar("_Reply")
 _HEAD_START_NS = 60_000_000
-"""From GO to the start: long enough for every worker to have read it."""
+"""Time from GO to the start: long enough for every worker to read it."""
 
 
 def refuse_read_only(connection: Connection) -> None:
-    """Raise Refused where nothing may be written."""
+    """Raise Refused in read-only mode."""
     if connection.read_only:
         raise Refused(f"{READ_ONLY}, and a benchmark publishes messages")
 
 
 class Benchmark:
-    """One run. `run()` once; the other methods may be called while it runs."""
+    """One run. Call `run()` once; the other methods may be called while it runs."""
 
     def __init__(
         self,
         plan: BenchmarkPlan,
         connection: Connection,
         sink: Sink,
-        confirmed: str | None = None,
+        confirmed_name: str | None = None,
         decided_on: Confirmation | None = None,
     ) -> None:
-        """`confirmed` is the name as it was typed, where a run has to be confirmed.
+        """Create without workers; `confirmed_name` is the typed name, if a run has to be
+        confirmed.
 
-        `decided_on` is what was shown then: the run is refused on anything else.
+        `decided_on` is the confirmation that was shown then: the run is refused for anything else.
         """
         self.plan = plan
-        self._confirmed = confirmed
+        self._confirmed = confirmed_name
         self.decided_on = decided_on
-        """What the run works on; known once it is checked."""
+        """The target of the run, set by its check."""
         self.run_id = new_run_id()
         self.link: LinkChanged | None = None
-        """The server it runs against."""
+        """The server of the run."""
         self._connection = connection
         self._state = RunState(plan, self.run_id, sink)
         self._started_count = {role.name: role.workers_count for role in plan.roles}
         self._rates = {role.name: role.schedule for role in plan.roles}
         self._payloads: dict[str, Payload] = {}
-        """By role, what its senders were told to send instead of what was planned."""
+        """Role → the changed payload of its senders."""
         self._max_payload_bytes: int | None = None
         self._timeline: Timeline | None = None
 
     @property
     def failure(self) -> NatstuiError | None:
-        """What ended the run before its time, with its exit code."""
+        """Return the error that ended the run early, with its exit code."""
         return self._state.failure
 
     def worker_pids(self) -> list[int]:
-        """Return the process ids of the workers that live."""
-        return [member.process.pid for member in self._state.pool.members if not member.gone]
+        """Return the process ids of the running workers."""
+        return [member.process.pid for member in self._state.pool.members if not member.has_exited]
 
     @property
     def timeline(self) -> Timeline | None:
-        """When the messages of the measured part came; None before the run is over."""
+        """Return when the messages of the measured part were received; None before the end of the
+        run.
+        """
         return self._timeline
 
     async def run(self, start_at_us: int | None = None) -> BenchmarkResult:
-        """Run to the end and return the result, a partial one when something failed on the way.
+        """Run to the end and return the result, a partial one after a failure.
 
-        With `start_at_us` the workers are started at once, and begin at that time of day. Raises
-        a NatstuiError when nothing could be measured: no connection, stream or worker; and
-        NotConfirmed where the name was not typed, in production and where it takes of others.
+        With `start_at_us` the workers are started immediately, and begin at that time of day.
+        Raises a NatstuiError if nothing could be measured: no connection, stream or worker; and
+        NotConfirmed without the typed name, in production or if it consumes messages of others.
         """
-        state, kept = self._state, tuple[str, ...]()
+        state, stored_most_msgs = self._state, None
+        kept_assets = tuple[str, ...]()
         client = await connect(self._connection)
         self.link = client.link
         assets = state.assets = RunAssets(client, self.plan, self.run_id)
@@ -247,23 +272,24 @@ class Benchmark:
                 self._go(start_at_us)
                 await self._wait_for_begin()
                 result = entry.result = await self._measure(assets)
+                stored_most_msgs = _stored_most_msgs(self.plan, result)
             state.failure = state.failure or entry.failure
         finally:
             try:
-                await state.pool.dismiss()
+                await state.pool.end_all()
                 # A server that is gone cannot be asked to delete anything; leftovers expire.
                 with contextlib.suppress(NatstuiError):
-                    kept = await assets.remove()
+                    kept_assets = await assets.remove(stored_most_msgs)
             finally:
                 await client.close()
-        if kept:
-            result = replace(result, notes=(*result.notes, *kept))
+        if kept_assets:
+            result = replace(result, notes=(*result.notes, *kept_assets))
         state.enter("finished")
         state.sink.add(BenchmarkFinished(now_us(), self.run_id, result, None))
         return result
 
     async def check(self) -> None:
-        """Connect once and raise what would refuse the run, before its moment; close."""
+        """Connect once and raise the error that would refuse the run, before its start; close."""
         client = await connect(self._connection)
         try:
             await self._checked_target(client, RunAssets(client, self.plan, self.run_id))
@@ -271,39 +297,40 @@ class Benchmark:
             await client.close()
 
     async def _checked_target(self, client: Client, assets: RunAssets) -> RunTarget:
-        """Return what the run works on. Raises Refused, NotConfirmed and Conflict."""
+        """Return the target of the run. Raises Refused, NotConfirmed and Conflict."""
         target, writer = await assets.target(), self._writer(client)
         if target.loses is not None or self._connection.production:
             writer.check_target(target.name, target.created_at_us)
-        shown = Confirmation(
+        confirmation = Confirmation(
             "", target.name, needed=True, created_at_us=target.created_at_us, place=writer.place
         )
         try:
             writer.check(target.name, self._confirmed, loses=target.loses)
         except NotConfirmed as error:
             question = error.confirmation.question
-            raise NotConfirmed(str(error), replace(shown, question=question)) from None
-        self.decided_on = shown
+            raise NotConfirmed(str(error), replace(confirmation, question=question)) from None
+        self.decided_on = confirmation
         return target
 
     def _writer(self, client: Client) -> Writer:
         return Writer(client, Journal(), decided_on=self.decided_on)
 
     async def _assemble(self, assets: RunAssets) -> None:
-        """Start every worker and wait until all are there."""
+        """Start every worker and wait until all are ready."""
         pool = self._state.pool
         for orders in all_orders(self.plan, assets, self._connection.to_line()):
             await pool.start(orders)
         within_s = _START_S + _START_OF_EACH_S * len(pool.members)
-        await self._state.until(
+        await self._state.wait_until(
             lambda: (
-                self._state.over or all(member.ready or member.over for member in pool.members)
+                self._state.is_over
+                or all(member.is_ready or member.is_over for member in pool.members)
             ),
             within_s,
         )
         if self._state.failure is not None:
             raise self._state.failure
-        absent = [member.name for member in pool.members if not member.ready]
+        absent = [member.name for member in pool.members if not member.is_ready]
         if absent and not self._state.stopped:
             raise NatstuiError(f"workers {', '.join(absent)} were not ready in {within_s:g} s")
 
@@ -320,17 +347,17 @@ class Benchmark:
         if plan.duration_s is not None:
             state.end_ns = state.steady_ns + round(plan.duration_s * 1e9)
         for member in state.pool.members:
-            member.let_go(self._go_at(state.go_ns))
+            member.send_go(self._go_at(state.go_ns))
 
     async def _wait_for_begin(self) -> None:
-        """Return when the workers begin. Raises Refused when the run is stopped before that."""
+        """Return when the workers start. Raises Refused when the run is stopped before that."""
         state = self._state
         while (left_s := (state.go_ns - time.monotonic_ns()) / 1e9) > 0:
             if state.failure is not None:
                 raise state.failure
             if state.stopped:
                 raise Refused("the run was stopped before it began")
-            await state.changes(left_s)
+            await state.wait_for_report(left_s)
 
     def _go_at(self, go_ns: int) -> Go:
         state = self._state
@@ -343,7 +370,7 @@ class Benchmark:
 
     async def _measure(self, assets: RunAssets) -> BenchmarkResult:
         state = self._state
-        watcher = Watcher(state, assets, self._face)
+        watcher = Watcher(state, assets, self._cause_fault)
         server = ServerProcess.find(self.link.server_url if self.link else None)
         try:
             await watcher.watch()
@@ -351,11 +378,13 @@ class Benchmark:
             await watcher.drain()
         except NatstuiError as error:
             state.failure = state.failure or error
-        cpu = server.until_now()
-        state.pool.tell_all(Stop())
-        await state.until(lambda: all(member.over for member in state.pool.members), _LAST_WORD_S)
-        await state.pool.dismiss()
-        state.release(everything=True)
+        cpu = server.cpu_since_found()
+        state.pool.send_all(Stop())
+        await state.wait_until(
+            lambda: all(member.is_over for member in state.pool.members), _LAST_WORD_S
+        )
+        await state.pool.end_all()
+        state.release(is_final=True)
         result = conclude(await self._ending(assets, cpu))
         began_at_us = state.wall_us(state.steady_ns)
         ended_at_us = began_at_us + round(result.duration_s * 1e6)
@@ -364,25 +393,27 @@ class Benchmark:
 
     async def _ending(self, assets: RunAssets, cpu: ServerCpu) -> RunOutcome:
         state = self._state
-        stored: int | None = None
+        stored_msgs: int | None = None
         notes: tuple[str, ...] = ()
         spans: dict[str, ConsumerSpan] = {}
         try:
-            stored = await self._retry_while_away(assets.stored_msgs)
+            stored_msgs = await self._retry_while_away(assets.stored_msgs)
             ends = await self._retry_while_away(assets.figures)
             spans = {role: ConsumerSpan(assets.begun[role], end) for role, end in ends.items()}
         except NatstuiError as error:
-            what = "stored" if stored is None else "delivered, so lost messages are unknown"
-            notes = (f"natstui could not read what the server {what}: {error}",)
+            unknown_text = (
+                "stored" if stored_msgs is None else "delivered, so lost messages are unknown"
+            )
+            notes = (f"natstui could not read what the server {unknown_text}: {error}",)
             state.failure = state.failure or error
         return RunOutcome(
             plan=self.plan,
             started_at_us=state.started_at_us,
             steady_ns=state.steady_ns,
             ended_ns=time.monotonic_ns(),
-            workers=[_end(member, state.pool.members) for member in state.pool.members],
+            workers=[_worker_end(member, state.pool.members) for member in state.pool.members],
             latencies=state.latencies(),
-            stored_msgs=stored,
+            stored_msgs=stored_msgs,
             waiting_msgs=assets.waiting_msgs if assets.stream else None,
             stopped=state.stopped,
             failure=None if state.failure is None else str(state.failure),
@@ -392,70 +423,82 @@ class Benchmark:
         )
 
     async def _retry_while_away(self, request: Callable[[], Awaitable[_Reply]]) -> _Reply:
-        """Return the reply to a request, repeated while a leader is away. Raises NatstuiError."""
-        give_up = time.monotonic() + PATIENCE_S
+        """Return the reply to a request, repeated while a leader is missing. Raises
+        NatstuiError.
+        """
+        deadline_s = time.monotonic() + LEADER_TIMEOUT_S
         while True:
             try:
                 return await request()
             except (RequestTimedOut, JetStreamUnavailable):
-                if self._state.stopped or time.monotonic() > give_up:
+                if self._state.stopped or time.monotonic() > deadline_s:
                     raise
             await asyncio.sleep(_RETRY_S)
 
     def stop(self) -> None:
-        """End now; the result is marked partial."""
+        """End the run now; the result is marked partial."""
         self._state.stopped = True
-        self._state.pool.tell_all(Stop())
+        self._state.pool.send_all(Stop())
         self._state.wake()
 
     def change_rate(
         self, *, factor: float | None = None, per_s: float | None = None, role: str | None = None
     ) -> str:
-        """Multiply or set the rate of the senders; return a sentence. Raises NotFound."""
-        chosen = [
-            one
-            for one in self.plan.roles
-            if one.traits.sends and role in (None, one.name) and self._rates[one.name]
+        """Multiply the rate of the senders by `factor`, or set it to `per_s` messages per second.
+
+        `role` selects the senders of a role, None: all. Returns a sentence for people. Raises
+        NotFound without such a sender.
+        """
+        rated_roles = [
+            sender_role
+            for sender_role in self.plan.roles
+            if sender_role.traits.sends
+            and role in (None, sender_role.name)
+            and self._rates[sender_role.name]
         ]
-        if not chosen:
+        if not rated_roles:
             raise NotFound("no running role has a rate: all send as fast as possible")
         sentences, rates = [], []
-        for one in chosen:
-            now = segment_at(self._rates[one.name], self._state.elapsed_s())
-            rate_per_s = per_s if per_s is not None else now.end_per_s * (factor or 1)
-            self._rates[one.name] = (RateSegment(None, rate_per_s, rate_per_s),)
-            for member in self._of(one.name):
-                member.send(Rate(per_s=rate_per_s / one.workers_count))
-            sentences.append(f"{one.name} sends {rate_per_s:g} messages per second now")
+        for sender_role in rated_roles:
+            new_rate = segment_at(self._rates[sender_role.name], self._state.elapsed_s())
+            rate_per_s = per_s if per_s is not None else new_rate.end_per_s * (factor or 1)
+            self._rates[sender_role.name] = (RateSegment(None, rate_per_s, rate_per_s),)
+            for member in self._workers_of(sender_role.name):
+                member.send(Rate(per_s=rate_per_s / sender_role.workers_count))
+            sentences.append(f"{sender_role.name} sends {rate_per_s:g} messages per second now")
             rates.append(f"{rate_per_s:,.0f}/s")
         # From here on the rate has no planned steps, so there is no knee to look for.
         self._state.knee = Knee(replace(self.plan, roles=()))
         return self._changed(sentences, "rate", ", ".join(rates))
 
     def change_payload(self, text: str, role: str | None = None) -> str:
-        """Let the senders send something else from now on; return a sentence.
+        """Change the payload of the senders of a role, None: of all; return a sentence for people.
 
         `text` is as in `model.bench.payload_words`. Raises NotFound, Refused and UsageError.
         """
         state = self._state
         if not state.go_ns or self._max_payload_bytes is None:
             raise Refused("the workers are still starting: try again in a moment")
-        found = [one for one in self._sending() if role in (None, one.name)]
-        if not found:
+        sender_roles = [
+            sender_role for sender_role in self._sending() if role in (None, sender_role.name)
+        ]
+        if not sender_roles:
             raise NotFound("no sending role is running")
-        changed = [changed_payload(self.plan, one, text) for one in found]
-        check_fits(replace(self.plan, roles=tuple(changed)), self._max_payload_bytes)
+        changed_roles = [
+            changed_payload(self.plan, sender_role, text) for sender_role in sender_roles
+        ]
+        check_fits(replace(self.plan, roles=tuple(changed_roles)), self._max_payload_bytes)
         sentences = []
-        for one, new in zip(found, changed, strict=True):
-            self._payloads[one.name] = new.payload
-            for member in self._of(one.name):
-                member.send(NewPayload(payload=new.payload))
-            before, after = payload_words(one.payload), payload_words(new.payload)
-            sentences.append(f"{one.name} now sends {after} a message, not {before}")
+        for sender_role, changed in zip(sender_roles, changed_roles, strict=True):
+            self._payloads[sender_role.name] = changed.payload
+            for member in self._workers_of(sender_role.name):
+                member.send(NewPayload(payload=changed.payload))
+            before, after = payload_words(sender_role.payload), payload_words(changed.payload)
+            sentences.append(f"{sender_role.name} now sends {after} a message, not {before}")
         return self._changed(sentences)
 
     def _sending(self) -> Iterator[Role]:
-        """Yield the roles that send, with what they send now."""
+        """Yield the roles that send, with their current payload."""
         for role in self.plan.roles:
             if role.traits.sends:
                 yield replace(role, payload=self._payloads.get(role.name, role.payload))
@@ -463,121 +506,135 @@ class Benchmark:
     def _changed(
         self, sentences: list[str], change: RunChange | None = None, mark: str | None = None
     ) -> str:
-        """Let the result say that what ran was not what was planned, and since when."""
+        """Add the change of the run, with its time, to the result."""
         text = ", ".join(sentences)
         self._state.remark(f"after {self._state.elapsed_s():.1f} s: {text}", change, mark)
         return text
 
     def kill_worker(self, role: str, worker_id: int | None = None) -> str:
-        """Let a worker die as in a crash; return a sentence. Raises NotFound."""
-        member = self._find(role, worker_id)
+        """Kill a worker of a role as in a crash; return a sentence for people.
+
+        `worker_id` is its number, None: the last one. Raises NotFound.
+        """
+        member = self._find_worker(role, worker_id)
         member.kill()
         self._state.log("is killed", member, "killed", f"-{member.name}")
         return f"worker {member.name} is killed"
 
-    def hold_workers(self, role: str | None = None) -> str:
-        """Let the last worker of a role, or everybody, do nothing, or go on; return a sentence.
+    def pause_or_resume(self, role: str | None = None) -> str:
+        """Pause or resume the last worker of a role, or every worker; return a sentence.
 
-        A schedule goes on meanwhile: what it owes is sent as soon as its senders may. Raises
+        A schedule continues meanwhile: its overdue messages are sent after the pause. Raises
         NotFound, and Refused while workers are starting.
         """
         if not self._state.go_ns:
             raise Refused("the workers are still starting: try again in a moment")
         names = self._started_count if role is None else (role,)
         # Who is added and still starts would not understand it.
-        there = [
-            one for name in names for one in self._of(name) if one.ready and not one.was_killed
+        ready_members = [
+            member
+            for name in names
+            for member in self._workers_of(name)
+            if member.is_ready and not member.was_killed
         ]
-        chosen = there if role is None else there[-1:]
-        if not chosen:
+        chosen_members = ready_members if role is None else ready_members[-1:]
+        if not chosen_members:
             raise NotFound("no worker is running that could be frozen")
-        goes_on = all(one.name in self._state.held for one in chosen)
-        for member in chosen:
-            self._hold(member, paused=not goes_on)
-        who = "every worker" if role is None else f"worker {chosen[0].name}"
-        return f"{who} goes on" if goes_on else f"{who} does nothing now"
+        resumes = all(member.name in self._state.held for member in chosen_members)
+        for member in chosen_members:
+            self._hold(member, is_pause=not resumes)
+        workers_text = "every worker" if role is None else f"worker {chosen_members[0].name}"
+        return f"{workers_text} goes on" if resumes else f"{workers_text} does nothing now"
 
-    def _hold(self, member: WorkerProcess, *, paused: bool) -> None:
-        member.send(Pause() if paused else Resume())
-        change = self._state.held.add if paused else self._state.held.discard
+    def _hold(self, member: WorkerProcess, *, is_pause: bool) -> None:
+        member.send(Pause() if is_pause else Resume())
+        change = self._state.held.add if is_pause else self._state.held.discard
         change(member.name)
-        self._state.log("is paused" if paused else "is resumed", member)
+        self._state.log("is paused" if is_pause else "is resumed", member)
 
     async def add_worker(self, role: str) -> str:
-        """Start one more worker; return a sentence. Raises NotFound, and Refused."""
-        state, found = self._state, [one for one in self.plan.roles if one.name == role]
-        if not found or state.assets is None or not state.go_ns:
+        """Start another worker of a role; return a sentence for people.
+
+        Raises NotFound without the role, and Refused if none can join.
+        """
+        state, matching_roles = (
+            self._state,
+            [plan_role for plan_role in self.plan.roles if plan_role.name == role],
+        )
+        if not matching_roles or state.assets is None or not state.go_ns:
             raise NotFound(f"no role {role!r} runs in this benchmark")
-        if found[0].traits.is_push and found[0].workers_count == 1:
+        if matching_roles[0].traits.is_push and matching_roles[0].workers_count == 1:
             raise Refused(
                 f"the push consumer of role {role!r} has one receiver:"
                 " start the run with two workers to add more"
             )
-        one = replace(found[0], schedule=self._rates[role])
+        joining_role = replace(matching_roles[0], schedule=self._rates[role])
         worker_id, number = self._started_count[role], len(state.pool.members)
         self._started_count[role] += 1
         line = self._connection.to_line()
-        orders = added_orders(self.plan, state.assets, line, one, worker_id, number)
+        orders = added_orders(self.plan, state.assets, line, joining_role, worker_id, number)
         member = await state.pool.start(orders)
-        await state.until(lambda: member.ready or member.over, _START_S)
-        if one.traits.is_ordered:
+        await state.wait_until(lambda: member.is_ready or member.is_over, _START_S)
+        if joining_role.traits.is_ordered:
             member.gone_before_msgs = await state.assets.dropped_msgs()
         if role in self._payloads:
             member.send(NewPayload(payload=self._payloads[role]))
-        member.let_go(self._go_at(time.monotonic_ns()))
+        member.send_go(self._go_at(time.monotonic_ns()))
         state.log("is added", member, "added", f"+{member.name}")
         return f"worker {member.name} is added"
 
-    async def _face(self, fault: Fault) -> None:
-        """Let something go wrong on purpose."""
+    async def _cause_fault(self, fault: Fault) -> None:
+        """Cause a planned fault."""
         if fault.kind == "kill":
             self.kill_worker(fault.role, fault.worker_id)
         elif fault.kind == "add":
             await self.add_worker(fault.role)
         else:
-            self._hold(self._find(fault.role, fault.worker_id), paused=fault.kind == "pause")
+            self._hold(
+                self._find_worker(fault.role, fault.worker_id), is_pause=fault.kind == "pause"
+            )
 
-    def _of(self, role: str) -> list[WorkerProcess]:
+    def _workers_of(self, role: str) -> list[WorkerProcess]:
         return [
             member
             for member in self._state.pool.members
-            if member.orders.role.name == role and not member.over
+            if member.orders.role.name == role and not member.is_over
         ]
 
-    def _find(self, role: str, worker_id: int | None) -> WorkerProcess:
-        for member in reversed(self._of(role)):
+    def _find_worker(self, role: str, worker_id: int | None) -> WorkerProcess:
+        for member in reversed(self._workers_of(role)):
             if worker_id in (None, member.orders.worker_id) and not member.was_killed:
                 return member
         raise NotFound(f"there is no worker {role}/{'*' if worker_id is None else worker_id}")
 
 
-def _end(member: WorkerProcess, everybody: Sequence[WorkerProcess]) -> WorkerEnd:
-    """Return what is known of a worker that has ended."""
-    done = member.done
-    book = WorkerBook(
+def _worker_end(member: WorkerProcess, everybody: Sequence[WorkerProcess]) -> WorkerEnd:
+    """Return the totals of a worker that has ended."""
+    done_line = member.done
+    worker_book = WorkerBook(
         name=member.name,
         role=member.orders.role,
         worker_id=member.orders.worker_id,
         publisher_id=member.orders.publisher_id,
-        due_from={one.orders.publisher_id: member.due_from_of(one) for one in everybody},
+        due_from={sender.orders.publisher_id: member.due_from_of(sender) for sender in everybody},
         gone_before_msgs=member.gone_before_msgs,
         has_stamps=member.orders.stamp_of is not None,
         reported=member.counts,
-        totals=None if done is None else done.counts,
-        seen=None if done is None else done.seen,
+        totals=None if done_line is None else done_line.counts,
+        seen=None if done_line is None else done_line.seen,
     )
     return WorkerEnd(
-        book=book,
-        last_sent_ns=0 if done is None else done.last_sent_ns,
-        last_received_ns=0 if done is None else done.last_received_ns,
+        book=worker_book,
+        last_sent_ns=0 if done_line is None else done_line.last_sent_ns,
+        last_received_ns=0 if done_line is None else done_line.last_received_ns,
         cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,
-        ended=_how(member),
+        ended=_ended_how(member),
         latencies=member.latencies.total(),
         most_in_flight_msgs=member.most_in_flight_msgs,
     )
 
 
-def _how(member: WorkerProcess) -> EndedHow:
+def _ended_how(member: WorkerProcess) -> EndedHow:
     if member.was_killed:
         return "killed"
     if member.done is None:

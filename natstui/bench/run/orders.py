@@ -1,4 +1,4 @@
-"""Who does what: the orders of every worker, from the plan. Pure."""
+"""The orders of every worker, from the plan. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role
 
 
 def all_orders(plan: BenchmarkPlan, assets: RunAssets, connection_line: str) -> Iterator[Orders]:
-    """Yield the orders of all workers of a plan."""
+    """Yield the orders of all workers of a plan; `connection_line` is their connection as JSON."""
     publisher_id = 0
     for role in plan.roles:
         for worker_id in range(role.workers_count):
@@ -27,13 +27,16 @@ def added_orders(
     connection_line: str,
     role: Role,
     worker_id: int,
-    number: int,
+    publisher_id: int,
 ) -> Orders:
-    """Return the orders of a worker that joins later: at the rate of one of its colleagues."""
+    """Return the orders of a worker that joins a role later, with the rate of another one.
+
+    `worker_id` is its number in the role, `publisher_id` that in the run.
+    """
     slower = tuple(_scaled(segment, role.workers_count) for segment in role.schedule)
     share = None if role.total_msgs is None else role.total_msgs // role.workers_count
-    alone = replace(role, schedule=slower, workers_count=1)
-    return orders_for(plan, assets, connection_line, alone, worker_id, number, share)
+    single_role = replace(role, schedule=slower, workers_count=1)
+    return orders_for(plan, assets, connection_line, single_role, worker_id, publisher_id, share)
 
 
 def _scaled(segment: RateSegment, parts: int) -> RateSegment:
@@ -44,9 +47,9 @@ def _scaled(segment: RateSegment, parts: int) -> RateSegment:
     )
 
 
-def _share(total: int | None, which: int, of: int) -> int | None:
-    """Return one worker's part of a number of messages; the parts add up."""
-    return None if total is None else total // of + (which < total % of)
+def _share(total: int | None, index: int, workers_count: int) -> int | None:
+    """Return one worker's share of a number of messages; the shares add up."""
+    return None if total is None else total // workers_count + (index < total % workers_count)
 
 
 def orders_for(
@@ -95,22 +98,32 @@ def _response_subject(plan: BenchmarkPlan) -> str | None:
 
 
 def _shares(plan: BenchmarkPlan, role: Role) -> bool:
-    """Tell whether a push consumer was made for several receivers; one joins as one of them."""
+    """Return whether a push consumer was created for several receivers, so that another
+    can join.
+    """
     return role.traits.is_push and any(
-        one.name == role.name and one.workers_count > 1 for one in plan.roles
+        plan_role.name == role.name and plan_role.workers_count > 1 for plan_role in plan.roles
     )
 
 
 def _stamp_of(plan: BenchmarkPlan, assets: RunAssets, role: Role) -> Payload | None:
-    """Return what everything is made of that this role should receive; None: of several things.
+    """Return the payload of all messages that this role should receive; None if they differ.
 
-    Also None where messages wait that others sent before: they belong to a run that reads them.
+    Also None if messages of others are pending: they count for a run that only reads.
     """
     if role.traits.consumes:
-        feeding = [one for one in plan.roles if one.traits.sends and not one.traits.awaits_reply]
+        feeding = [
+            sender
+            for sender in plan.roles
+            if sender.traits.sends and not sender.traits.awaits_reply
+        ]
         if assets.owed_msgs(role, 0) != 0:
             return None
     else:
-        feeding = [one for one in plan.roles if one.traits.sends and one.subject == role.subject]
-    places = {payload_place(one.payload) for one in feeding}
-    return feeding[0].payload if role.traits.receives and len(places) == 1 else None
+        feeding = [
+            sender
+            for sender in plan.roles
+            if sender.traits.sends and sender.subject == role.subject
+        ]
+    stamp_places = {payload_place(sender.payload) for sender in feeding}
+    return feeding[0].payload if role.traits.receives and len(stamp_places) == 1 else None

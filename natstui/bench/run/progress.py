@@ -1,4 +1,4 @@
-"""Watches a run: its phases, its faults, its progress, and when all has arrived."""
+"""Watches a run: its phases, faults and progress, and the arrival of all messages."""
 
 from __future__ import annotations
 
@@ -18,65 +18,67 @@ from natstui.model.records.benchmark import (
     PhaseName,
 )
 
-_LOOK_S = 0.05
-_ASK_S = 0.4
+_CHECK_S = 0.05
+_CONSUMER_POLL_S = 0.4
 _QUIET_S = 1.0
-"""Core messages that did not come for so long after the last one are lost."""
+"""Time after the last message when missing core messages count as lost."""
 
-PATIENCE_S = 30.0
-"""As long as the workers wait for a new leader."""
-WORD_S = 3.0
-"""Who only receives, and gets nothing for so long, says what it waits for."""
+LEADER_TIMEOUT_S = 30.0
+"""How long the workers wait for a new leader."""
+WAIT_REPORT_AFTER_S = 3.0
+"""Time without a message after which a receiver reports that it waits."""
 IDLE_S = 60.0
-"""Who only reads a stream ends when nothing came for so long: twice the usual ack wait."""
-AWAY = (ServerGone, RequestTimedOut, JetStreamUnavailable)
-"""What says that a server, or a leader, is away, and may come back."""
+"""Time without a message after which a stream reader ends: twice the usual ack wait."""
+UNREACHABLE_ERRORS = (ServerGone, RequestTimedOut, JetStreamUnavailable)
+"""Errors of a server or leader that is missing, and may come back."""
 
-Face = Callable[[Fault], Awaitable[None]]
+CauseFault = Callable[[Fault], Awaitable[None]]
 
 
 class Watcher:
-    """Follows one run from GO to the last message."""
+    """Follows one run from its start (GO) to the last message."""
 
-    def __init__(self, state: RunState, assets: RunAssets, face: Face) -> None:
+    def __init__(self, state: RunState, assets: RunAssets, face: CauseFault) -> None:
         self._state, self._assets, self._face = state, assets, face
         self._faults = sorted(state.plan.faults, key=lambda fault: fault.at_s)
         self._pending: tuple[int, int] | None = None
         self._stored: int | None = None
-        self._asked = 0.0
-        self._facing: list[asyncio.Task[None]] = []
+        self._polled_at_s = 0.0
+        self._fault_tasks: list[asyncio.Task[None]] = []
         self._knee_found = False
         self._silent_since_s: float | None = None
         self._got_msgs = 0
         self._got_at_s: float | None = None
-        """When a receiver got something last, or could first; None before the first look."""
+        """Time of a receiver's last message, or of its possible first one; None before a check."""
         self._has_said_that_it_waits = False
 
     async def watch(self) -> None:
-        """Return when every sender is done, or it is over before its time."""
+        """Return when every sender has ended its schedule, or the run ends early."""
         elapsed_s = 0.0
         phases = self._phases()
-        while not self._state.over and not await self._finished():
+        while not self._state.is_over and not await self._is_finished():
             # On a busy machine more than one may have begun since the last time.
             while phases and phases[0][1] <= self._state.elapsed_s():
                 self._state.enter(phases.pop(0)[0])
-            await self._state.changes(_LOOK_S)
-            await self._look()
+            await self._state.wait_for_report(_CHECK_S)
+            await self._poll_consumers()
             self._check_idle()
             elapsed_s = self._state.elapsed_s()
-            self._look_for_knee(elapsed_s)
+            self._check_knee(elapsed_s)
             while self._faults and self._faults[0].at_s <= elapsed_s:
                 # A worker takes a while to start; the watch goes on meanwhile.
-                self._facing.append(asyncio.create_task(self._let_happen(self._faults.pop(0))))
-        await asyncio.gather(*self._facing)
-        self._look_for_knee(elapsed_s)
-        if not self._knee_found and (text := self._state.knee.never_broken(elapsed_s)):
+                self._fault_tasks.append(
+                    asyncio.create_task(self._cause_faults(self._faults.pop(0)))
+                )
+        await asyncio.gather(*self._fault_tasks)
+        self._check_knee(elapsed_s)
+        if not self._knee_found and (text := self._state.knee.no_sharp_rise_text(elapsed_s)):
             self._state.remark(text)
 
     def _check_idle(self) -> None:
-        """Say what a run without an end of its own waits for; raise when nothing comes for long.
+        """Log what a run without an end waits for; raises after a long time without messages.
 
-        Core messages and requests may come at any time: only who reads a stream gives up.
+        Core messages and requests may come at any time: only stream readers stop.
         """
         members, plan = self._state.pool.members, self._state.plan
         receivers = [member for member in members if member.orders.role.traits.receives]
@@ -90,54 +92,54 @@ class Watcher:
         goal = sum(role.total_msgs or 0 for role in plan.roles)
         count = f"{got_msgs:,} of {goal:,}" if goal else f"{got_msgs:,}"
         does = [receiver.orders.role.traits for receiver in receivers]
-        gives_up = all(traits.consumes and not traits.responds for traits in does)
-        if gives_up and idle_s > IDLE_S:
+        reads_only = all(traits.consumes and not traits.responds for traits in does)
+        if reads_only and idle_s > IDLE_S:
             raise NatstuiError(
                 f"{count} messages arrived, then none for {IDLE_S:g} s: publish to "
                 f"{self._assets.stream}, or set an end (--duration)"
             )
-        if idle_s > WORD_S and not self._has_said_that_it_waits:
+        if idle_s > WAIT_REPORT_AFTER_S and not self._has_said_that_it_waits:
             self._has_said_that_it_waits = True
             end = (
                 f"the run ends when none arrives for {IDLE_S:g} s"
-                if gives_up
+                if reads_only
                 else "the run continues until stopped"
             )
             self._state.log(f"waiting for messages: {count} arrived so far; {end}")
 
-    def _look_for_knee(self, elapsed_s: float) -> None:
-        """End a stepped run as soon as latency broke: higher rates would show nothing new."""
-        if not self._knee_found and (text := self._state.knee.broken(elapsed_s)):
+    def _check_knee(self, elapsed_s: float) -> None:
+        """End a stepped run when latency breaks: higher rates would show nothing new."""
+        if not self._knee_found and (text := self._state.knee.sharp_rise_text(elapsed_s)):
             self._knee_found = True
             self._state.remark(text)
             for member in self._state.pool.members:
-                if member.orders.role.traits.sends and not member.over:
+                if member.orders.role.traits.sends and not member.is_over:
                     member.send(Stop())
 
-    async def _let_happen(self, fault: Fault) -> None:
+    async def _cause_faults(self, fault: Fault) -> None:
         try:
             await self._face(fault)
         except NatstuiError as error:
             self._state.remark(f"{fault.kind} at {fault.at_s:g} s did not happen: {error}")
 
     async def drain(self) -> None:
-        """Return when everything sent has arrived, or does not come any more."""
+        """Return when all sent messages have arrived, or after `drain_s` of the plan."""
         if not any(role.traits.sends for role in self._state.plan.roles):
             return
-        give_up = time.monotonic() + self._state.plan.drain_s
+        deadline_s = time.monotonic() + self._state.plan.drain_s
         self._state.last_report_ns = max(self._state.last_report_ns, time.monotonic_ns())
-        while not self._state.over and time.monotonic() < give_up:
+        while not self._state.is_over and time.monotonic() < deadline_s:
             if await self._all_arrived():
                 return
-            await self._state.changes(_LOOK_S)
-            await self._look()
+            await self._state.wait_for_report(_CHECK_S)
+            await self._poll_consumers()
 
-    async def _finished(self) -> bool:
-        """Tell whether every sender is done; without one, whether the receivers have enough."""
+    async def _is_finished(self) -> bool:
+        """Return whether every sender is done; without senders, whether the receivers are."""
         members, plan = self._state.pool.members, self._state.plan
         senders = [member for member in members if member.orders.role.traits.has_end]
         if senders:
-            return all(sender.over for sender in senders)
+            return all(sender.is_over for sender in senders)
         if self._state.end_ns is not None and time.monotonic_ns() > self._state.end_ns:
             return True
         receivers = [member for member in members if member.orders.role.traits.receives]
@@ -148,7 +150,7 @@ class Watcher:
         return consume and plan.duration_s is None and await self._all_consumed(receivers)
 
     def _phases(self) -> list[tuple[PhaseName, float]]:
-        """Return the phases of the plan, each with the second since GO in which it begins."""
+        """Return the phases of the plan, each with its start in seconds since GO."""
         plan, phases = self._state.plan, list[tuple[PhaseName, float]]()
         # The rates rise from the start on; only then there is something to warm up at.
         if plan.ramp_s:
@@ -161,7 +163,7 @@ class Watcher:
         receivers = [
             member
             for member in self._state.pool.members
-            if member.orders.role.traits.receives and not member.over
+            if member.orders.role.traits.receives and not member.is_over
         ]
         consumers = [receiver for receiver in receivers if receiver.orders.role.traits.consumes]
         if consumers and not await self._all_consumed(consumers):
@@ -174,7 +176,7 @@ class Watcher:
         )
 
     def _sent_to(self, subscriber: WorkerProcess) -> int:
-        """Return how many messages were sent to a subscriber's subject since it heard."""
+        """Return how many messages were sent to a subscriber's subject since it subscribed."""
         return sum(
             member.counts.sent_msgs - subscriber.due_from_of(member)
             for member in self._state.pool.members
@@ -183,53 +185,53 @@ class Watcher:
         )
 
     async def _all_consumed(self, receivers: list[WorkerProcess]) -> bool:
-        """Tell whether the consumers have it all; a server that restarts says so later."""
+        """Return whether the consumers delivered all messages; False while a server restarts."""
         try:
-            consumed = await self._consumed(receivers)
-        except AWAY:
+            consumed_msgs = await self._consumed(receivers)
+        except UNREACHABLE_ERRORS:
             now_s = time.monotonic()
             self._silent_since_s = self._silent_since_s or now_s
-            if now_s - self._silent_since_s > PATIENCE_S:
+            if now_s - self._silent_since_s > LEADER_TIMEOUT_S:
                 raise
             return False
         self._silent_since_s = None
-        return consumed
+        return consumed_msgs
 
     async def _consumed(self, receivers: list[WorkerProcess]) -> bool:
-        stored = await self._assets.stored_msgs() or 0
+        stored_msgs = await self._assets.stored_msgs() or 0
         for receiver in receivers:
-            owed = self._assets.owed_msgs(receiver.orders.role, stored)
+            owed = self._assets.owed_msgs(receiver.orders.role, stored_msgs)
             owed = None if owed is None else owed - receiver.gone_before_msgs
             if owed is not None and not self._received_at_least([receiver], owed):
                 return False
         self._pending = await self._assets.pending()
         return self._pending in (None, (0, 0))
 
-    def _received_at_least(self, receivers: list[WorkerProcess], expected: int) -> bool:
-        """Tell whether every receiver, or every group that shares, got so many."""
-        shared: dict[str, int] = {}
+    def _received_at_least(self, receivers: list[WorkerProcess], expected_msgs: int) -> bool:
+        """Return whether every receiver, or every group, received `expected_msgs`."""
+        received_by_role: dict[str, int] = {}
         for member in self._state.pool.members:
             if member.orders.role.traits.receives:
                 name = member.orders.role.name
-                got = _different_msgs(member)
-                shared[name] = shared.get(name, 0) + got
+                different_msgs = _different_msgs(member)
+                received_by_role[name] = received_by_role.get(name, 0) + different_msgs
         return all(
             (
-                shared[receiver.orders.role.name]
+                received_by_role[receiver.orders.role.name]
                 if is_shared(receiver.orders.role)
                 else _different_msgs(receiver)
             )
-            >= expected
+            >= expected_msgs
             for receiver in receivers
         )
 
-    async def _look(self) -> None:
-        """Ask the server now and then, and say how far it is."""
-        if time.monotonic() - self._asked < _ASK_S:
+    async def _poll_consumers(self) -> None:
+        """Request the consumers' state now and then, and report the progress."""
+        if time.monotonic() - self._polled_at_s < _CONSUMER_POLL_S:
             return
-        self._asked = time.monotonic()
+        self._polled_at_s = time.monotonic()
         try:
-            async with asyncio.timeout(_ASK_S):
+            async with asyncio.timeout(_CONSUMER_POLL_S):
                 self._stored = await self._assets.stored_msgs()
                 self._pending = await self._assets.pending()
         except (NatstuiError, TimeoutError) as error:
@@ -237,11 +239,11 @@ class Watcher:
             self._stored = self._pending = None
             if isinstance(error, NatstuiError):
                 self._state.log(str(error))
-        self._say()
+        self._report_progress()
 
-    def _say(self) -> None:
+    def _report_progress(self) -> None:
         state, pending = self._state, self._pending
-        done = self._done_ratio()
+        done_ratio = self._done_ratio()
         elapsed_s = state.elapsed_s()
         state.sink.add(
             BenchmarkProgress(
@@ -249,8 +251,8 @@ class Watcher:
                 run_id=state.run_id,
                 phase=state.phase,
                 elapsed_s=elapsed_s,
-                left_s=elapsed_s / done - elapsed_s if done else None,
-                done_ratio=done,
+                left_s=elapsed_s / done_ratio - elapsed_s if done_ratio else None,
+                done_ratio=done_ratio,
                 counts=state.counts(),
                 pending_msgs=None if pending is None else pending[0],
                 ack_pending_msgs=None if pending is None else pending[1],
@@ -273,7 +275,7 @@ class Watcher:
 
 
 def _different_msgs(receiver: WorkerProcess) -> int:
-    """Return how many different messages a receiver got; of a stream, whoever stored them."""
+    """Return how many different messages a receiver got; of a stream, from any publisher."""
     counts = receiver.counts
     foreign = counts.foreign_msgs if receiver.orders.role.traits.consumes else 0
     return counts.received_msgs + foreign - counts.duplicate_msgs

@@ -1,4 +1,4 @@
-"""The state of a running benchmark: who works, what they reported, which phase it is."""
+"""The state of a running benchmark: workers, reports and phase."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from natstui.model.records.benchmark import (
 
 _NOTHING = Counts()
 _HELD_S = 1.0
-"""A report that is ahead of a silent sender waits no longer than this."""
+"""Maximum time that a report waits for those of a silent sender."""
 
 
 class WorkerFailed(NatstuiError):
-    """A worker said why it cannot go on."""
+    """A worker reported why it cannot continue."""
 
-    def __init__(self, failed: WorkerFailure) -> None:
-        super().__init__(failed.sentence)
-        self.exit_code = failed.exit_code
+    def __init__(self, failure: WorkerFailure) -> None:
+        super().__init__(failure.sentence)
+        self.exit_code = failure.exit_code
 
 
 class RunState:
-    """Collects what every worker reports, for the other parts of the run."""
+    """Collects the reports of all workers, for the other parts of the run."""
 
     def __init__(self, plan: BenchmarkPlan, run_id: str, sink: Sink) -> None:
         self.plan = plan
         self.run_id = run_id
         self.sink = sink
         self.assets: RunAssets | None = None
-        self.pool = WorkerPool(self._hear)
+        self.pool = WorkerPool(self._receive)
         self.phase: PhaseName = "starting"
         self.stopped = False
         self.failure: NatstuiError | None = None
         self.knee = Knee(plan)
         self.held: set[str] = set()
-        """Names of the workers that do nothing until told to go on."""
+        """Names of the paused workers."""
         self.remarks: list[str] = []
-        """What a reader of the result must know."""
+        """Remarks for readers of the result."""
         self.started_at_us = now_us()
         self.timeline = TimelineBuilder()
         self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
@@ -63,19 +63,19 @@ class RunState:
         self.end_ns: int | None = None
         self.last_report_ns = 0
         """When a receiver last reported a message."""
-        self._told = _NOTHING
-        """The sum of the reports that were handed on."""
-        self._held: deque[tuple[float, WorkerProcess, Report]] = deque()
-        """Reports of receivers that wait for those of the senders, and since when."""
+        self._passed_counts = _NOTHING
+        """The sum of the reports that were passed on."""
+        self._queued_reports: deque[tuple[float, WorkerProcess, Report]] = deque()
+        """Reports of receivers that wait for those of the senders, with their time of arrival."""
         self._changed = asyncio.Event()
 
     @property
-    def over(self) -> bool:
-        """Whether it must end before its time."""
+    def is_over(self) -> bool:
+        """Return whether the run must end early: it was stopped, or failed."""
         return self.stopped or self.failure is not None
 
     def enter(self, phase: PhaseName) -> None:
-        """Begin a phase."""
+        """Start a phase, and add its record."""
         if phase != self.phase or phase == "starting":
             self.phase = phase
             self.sink.add(BenchmarkPhase(now_us(), self.run_id, phase))
@@ -87,29 +87,36 @@ class RunState:
         change: RunChange | None = None,
         mark: str | None = None,
     ) -> None:
-        """Put a line into the run's log; `mark` is what charts say of a change of the run."""
+        """Add a line to the log of the run.
+
+        `member` is the worker that it is about, `change` what a person changed, `mark` its label
+        in charts.
+        """
         name = None if member is None else member.name
         self.sink.add(BenchmarkLog(now_us(), self.run_id, text, name, change, mark))
 
     def remark(self, text: str, change: RunChange | None = None, mark: str | None = None) -> None:
-        """Put a line into the log that the result shall say as well."""
+        """Add a line to the log, and to the remarks of the result.
+
+        `change` is what a person changed, `mark` its label in charts.
+        """
         self.remarks.append(text)
         self.log(text, None, change, mark)
 
     def counts(self) -> Counts:
-        """Return the sum over all workers, as far as it was told."""
-        return self._told
+        """Return the sum of the reports of all workers that were passed on so far."""
+        return self._passed_counts
 
     def latencies(self) -> Latencies:
-        """Return all latencies so far."""
+        """Return the latencies of all workers so far."""
         return merge_latencies(member.latencies.total() for member in self.pool.members)
 
     def elapsed_s(self) -> float:
-        """Return the time since GO."""
+        """Return the time since the start (GO) in s; 0 before it."""
         return max(time.monotonic_ns() - self.go_ns, 0) / 1e9 if self.go_ns else 0.0
 
-    async def changes(self, timeout_s: float) -> None:
-        """Wait until a worker said something, or for so long."""
+    async def wait_for_report(self, timeout_s: float) -> None:
+        """Wait until a worker reports, `timeout_s` at most."""
         self._changed.clear()
         try:
             async with asyncio.timeout(timeout_s):
@@ -117,36 +124,39 @@ class RunState:
         except TimeoutError:
             return
 
-    async def until(self, true: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until something is true; return whether it became so in time."""
-        give_up = time.monotonic() + timeout_s
-        while not true():
-            if time.monotonic() > give_up:
+    async def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until `true()`, `timeout_s` at most; return whether it became true.
+
+        It is checked after every report, and 20 times a second.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline_s:
                 return False
-            await self.changes(0.05)
+            await self.wait_for_report(0.05)
         return True
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Wake all waiting tasks to check again."""
         self._changed.set()
 
-    def _hear(self, member: WorkerProcess, said: Up | None) -> None:
-        match said:
+    def _receive(self, member: WorkerProcess, line: Up | None) -> None:
+        match line:
             case Report():
-                self._report(member, said)
+                self._report(member, line)
             case Log():
-                self.log(said.text, member)
+                self.log(line.text, member)
             case WorkerFailure():
-                self.log(said.sentence, member)
-                self.failure = self.failure or WorkerFailed(said)
+                self.log(line.sentence, member)
+                self.failure = self.failure or WorkerFailed(line)
             case None:
-                self._gone(member)
+                self._on_exit(member)
             case _:
                 pass
         self.release()
         self.wake()
 
-    def _gone(self, member: WorkerProcess) -> None:
+    def _on_exit(self, member: WorkerProcess) -> None:
         if member.was_killed or (member.done is not None and member.done.died):
             # A worker that was killed is marked since then.
             change: RunChange | None = None if member.was_killed else "killed"
@@ -154,7 +164,7 @@ class RunState:
         elif member.done is None and member.failed is not None:
             self.log(member.failed.sentence, member)
             # The others may survive a killed worker; the account says what is missing.
-            if not member.ready or all(one.gone for one in self.pool.members):
+            if not member.is_ready or all(worker.has_exited for worker in self.pool.members):
                 self.failure = self.failure or WorkerFailed(member.failed)
 
     def _report(self, member: WorkerProcess, report: Report) -> None:
@@ -168,48 +178,49 @@ class RunState:
         if member.orders.role.traits.sends:
             self._note_joined(member, report)
         if member.orders.role.traits.has_queue:
-            self._held.append((time.monotonic(), member, report))
+            self._queued_reports.append((time.monotonic(), member, report))
         else:
-            self._hand_on(member, report)
+            self._pass_on(member, report)
 
     def _note_joined(self, sender: WorkerProcess, report: Report) -> None:
-        """Note from which message on this sender's are for those who joined behind it."""
+        """Store the first message of this sender that is for receivers that joined since."""
         publisher_id = sender.orders.publisher_id
         for member in self.pool.members:
-            behind = member.ready and sender.go_ns < member.ready_ns <= report.at_ns
-            if behind and member.orders.role.traits.receives:
+            joined_after = member.is_ready and sender.go_ns < member.ready_ns <= report.at_ns
+            if joined_after and member.orders.role.traits.receives:
                 member.due_from.setdefault(publisher_id, sender.counts.sent_msgs)
 
-    def release(self, *, everything: bool = False) -> None:
-        """Hand on what was reported: of receivers only once the senders said what they sent.
+    def release(self, *, is_final: bool = False) -> None:
+        """Pass on the queued reports of receivers that are not newer than those of the senders.
 
-        So nobody ever sees more received than sent, in whatever order reports are read.
+        So the received messages stay below the sent ones, in whatever order reports are read.
+        `is_final` passes on all.
         """
-        kept: deque[tuple[float, WorkerProcess, Report]] = deque()
-        for held in self._held:
-            since, member, report = held
-            fresh = time.monotonic() - since < _HELD_S and not everything
-            if fresh and self._is_ahead(report):
-                kept.append(held)
+        waiting: deque[tuple[float, WorkerProcess, Report]] = deque()
+        for queued in self._queued_reports:
+            since, member, report = queued
+            is_recent = time.monotonic() - since < _HELD_S and not is_final
+            if is_recent and self._is_ahead(report):
+                waiting.append(queued)
             else:
-                self._hand_on(member, report)
-        self._held = kept
+                self._pass_on(member, report)
+        self._queued_reports = waiting
 
     def _is_ahead(self, report: Report) -> bool:
-        """Tell whether a report may know of messages whose sender has not said them yet."""
+        """Return whether a report may contain messages that their sender has not reported yet."""
         return any(
             0 < member.go_ns < report.at_ns
             and member.reported_ns < report.at_ns
-            and not member.over
+            and not member.is_over
             for member in self.pool.members
             if member.orders.role.traits.sends
         )
 
     def wall_us(self, at_ns: int) -> int:
-        """Return the time of day at a time of CLOCK_MONOTONIC."""
+        """Return the time of day (UTC µs) at a time of the steady clock in ns."""
         return (at_ns + self._wall_less_monotonic_ns) // 1000
 
-    def _hand_on(self, member: WorkerProcess, report: Report) -> None:
+    def _pass_on(self, member: WorkerProcess, report: Report) -> None:
         role = member.orders.role
         self.timeline.add(
             self.wall_us(report.at_ns),
@@ -217,7 +228,7 @@ class RunState:
             steady_published_msgs(role, report.counts),
             steady_received_msgs(role, report.counts),
         )
-        self._told = self._told.plus(_summed(member, report.counts))
+        self._passed_counts = self._passed_counts.plus(_summed(member, report.counts))
         self.sink.add(
             BenchmarkReport(
                 at_us=now_us(),
@@ -233,7 +244,7 @@ class RunState:
 
 
 def _summed(member: WorkerProcess, counts: Counts) -> Counts:
-    """Return what counts for the progress of the run."""
+    """Return the counts that belong to the progress of the run."""
     traits = member.orders.role.traits
     if traits.responds:
         return replace(counts, sent_msgs=0, sent_bytes=0)
@@ -243,5 +254,5 @@ def _summed(member: WorkerProcess, counts: Counts) -> Counts:
 
 
 def now_us() -> int:
-    """Return the wall clock."""
+    """Return the time of the wall clock in UTC µs."""
     return time.time_ns() // 1000

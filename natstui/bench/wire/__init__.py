@@ -1,4 +1,4 @@
-"""The load as arrays: whole blocks of protocol, one file per load pattern.
+"""The load as arrays: entire blocks of protocol, one file per load pattern.
 
 A new pattern is one file here and its row in `worker.programs`.
 """

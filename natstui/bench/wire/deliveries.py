@@ -1,4 +1,4 @@
-"""JetStream deliveries: what a reply subject says, and how a delivery is acknowledged."""
+"""JetStream deliveries: parsing of reply subjects, and acks."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _NOT_ACKS = np.frombuffer(b"-NAK", np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """Numbers from the reply subjects of a run, as columns."""
+    """The numbers in the reply subjects of a run, as columns."""
 
     replies: Bytes2D
     delivered_count: Int64s
-    """1 the first time."""
+    """1 for the first delivery."""
     stream_seq: Int64s
     consumer_seq: Int64s
     stored_ns: Int64s
-    """On the server's wall clock."""
+    """Time on the server's wall clock."""
 
 
 def read_deliveries(run: Run, consumer: tuple[str, str] | None = None) -> Deliveries:
-    """Return what the reply subjects of a run say; raise ProtocolBroken for another form.
+    """Return the numbers in the reply subjects of a run of frames.
 
-    With `consumer`, its stream and its name, also for what anything else delivered: an
-    acknowledgement of that would be a message to wherever its sender wants.
+    Raises ProtocolBroken for another form; with `consumer` (stream and name), also for deliveries
+    of another one: an ack of those would be a message to a foreign subject.
     """
     replies = run.replies
     first = b"" if replies is None else replies[0].tobytes()
@@ -57,7 +57,7 @@ def read_deliveries(run: Run, consumer: tuple[str, str] | None = None) -> Delive
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """Which of some deliveries are refused on purpose, as masks."""
+    """Masks of the deliveries to refuse on purpose: nak, terminate, never ack."""
 
     nak: npt.NDArray[np.bool_]
     term: npt.NDArray[np.bool_]
@@ -65,7 +65,10 @@ class Refusals:
 
 
 def refusals(role: Role, deliveries: Deliveries) -> Refusals:
-    """Choose by stream sequence, at the first delivery, so that anybody can check the choice."""
+    """Return which deliveries to refuse on purpose, by the ratios of the role.
+
+    They are chosen by stream sequence, at the first delivery, so that the choice can be checked.
+    """
     ratio = choice_ratios(deliveries.stream_seq)
     first = deliveries.delivered_count == 1
     upto_nak = role.nak_ratio
@@ -78,9 +81,9 @@ def refusals(role: Role, deliveries: Deliveries) -> Refusals:
 
 
 def choice_ratios(stream_seq: Int64s) -> npt.NDArray[np.float64]:
-    """Return a number 0 … 1 for each sequence, evenly spread and always the same."""
-    mixed = (stream_seq.astype(np.uint64) * _SCALE) & np.uint64(0xFFFFFFFF)
-    ratio: npt.NDArray[np.float64] = mixed.astype(np.float64) / 2**32
+    """Return a number from 0 to 1 per stream sequence, evenly spread and always the same."""
+    hashed = (stream_seq.astype(np.uint64) * _SCALE) & np.uint64(0xFFFFFFFF)
+    ratio: npt.NDArray[np.float64] = hashed.astype(np.float64) / 2**32
     return ratio
 
 
@@ -89,9 +92,10 @@ def ack_frames(
     nak: npt.NDArray[np.bool_] | None = None,
     confirm_to: Bytes2D | None = None,
 ) -> bytes:
-    """Return the acknowledgements of some deliveries, or their refusal, ready to write.
+    """Return the acks of deliveries, or naks where the mask `nak` is true, ready to write.
 
-    `confirm_to` are the subjects the server shall confirm to, one row each.
+    `replies` are their (n, length) reply subjects; `confirm_to` the reply subjects of
+    confirmations, one row each.
     """
     count, width = replies.shape
     middle = b"" if confirm_to is None else b" "
@@ -110,5 +114,5 @@ def ack_frames(
 
 
 def term_frames(replies: Bytes2D) -> bytes:
-    """Return the messages that end some deliveries for good."""
+    """Return the frames that terminate the deliveries with (n, length) reply subjects."""
     return b"".join(b"PUB %s 5\r\n+TERM\r\n" % reply.tobytes() for reply in replies)

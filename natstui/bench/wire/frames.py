@@ -26,44 +26,46 @@ _CRLF = b"\r\n"
 _LONGEST_LINE_BYTES = 4 << 20
 _STATUS_AT = len(b"NATS/1.0")
 _SCALAR_ROWS = 16
-"""So many frames are compared one by one before whole arrays are cheaper."""
+"""Number of frames that are compared one by one before arrays are cheaper."""
 _KNOWN_LINES = 256
 _WORD_BYTES = 8
 _NEARLY_A_DIGIT = 0xF0
-"""What with the same first half is a digit, or one of the six signs behind them."""
+"""Mask of the first half of a byte: with it a byte is a digit, or one of the six signs after the
+digits.
+"""
 
 
 class ProtocolBroken(NatstuiError):
-    """The server sent something that is not the NATS protocol."""
+    """The server sent data that is not the NATS protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything is inside a frame."""
+    """The positions of the parts of a frame."""
 
     sid: int
     subject: slice
     reply: slice | None
     head_bytes: int
-    """The control line with its CR LF."""
+    """Length of the control line with its CR LF."""
     header_bytes: int
-    """The block of message headers at the start of the payload; 0 without headers."""
+    """Length of the headers at the start of the payload; 0 without headers."""
     size_bytes: int
-    """Headers and payload."""
+    """Length of headers and payload."""
 
     @property
     def frame_bytes(self) -> int:
-        """The whole frame, with its last CR LF."""
+        """Return the length of the entire frame, with its last CR LF."""
         return self.head_bytes + self.size_bytes + 2
 
     @property
     def payload(self) -> slice:
-        """The payload without headers."""
+        """Return the position of the payload without headers."""
         return slice(self.head_bytes + self.header_bytes, self.head_bytes + self.size_bytes)
 
     @property
     def headers(self) -> slice:
-        """The block of headers."""
+        """Return the position of the headers."""
         return slice(self.head_bytes, self.head_bytes + self.header_bytes)
 
 
@@ -74,33 +76,33 @@ class Run:
     layout: Layout
     rows: Bytes2D
     status: int | None = None
-    """Code of a status message of the server (100, 404, 503 …); such a run has one row."""
+    """Code of a server's status message (100, 404, 503 …); such a run has one row."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def payloads(self) -> Bytes2D:
-        """The payloads as (n, size) bytes."""
+        """Return the payloads as (n, size) bytes."""
         return self.rows[:, self.layout.payload]
 
     @property
     def subjects(self) -> Bytes2D:
-        """The subjects as (n, length) bytes."""
+        """Return the subjects as (n, length) bytes."""
         return self.rows[:, self.layout.subject]
 
     @property
     def replies(self) -> Bytes2D | None:
-        """The reply subjects as (n, length) bytes; None when there are none."""
+        """Return the reply subjects as (n, length) bytes; None without any."""
         return None if self.layout.reply is None else self.rows[:, self.layout.reply]
 
     def text(self, row: int, part: slice) -> bytes:
-        """Return one part of one message."""
+        """Return the bytes of one part of the message in a row."""
         return self.rows[row, part].tobytes()
 
 
 class Framer:
-    """Cuts a stream of bytes, in pieces of any size, into runs and control lines."""
+    """Splits a stream of bytes, in chunks of any size, into runs and control lines."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -108,11 +110,14 @@ class Framer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no half frame waits for its rest."""
+        """Return whether no part of a frame is stored."""
         return not self._rest
 
     def feed(self, data: bytes) -> Iterator[Run | bytes]:
-        """Yield what the new bytes complete, in order; keep the rest. Raises ProtocolBroken."""
+        """Yield the runs and control lines that new bytes complete, in order; store the rest.
+
+        Raises ProtocolBroken.
+        """
         if self._rest:
             data = self._rest + data
             self._rest = b""
@@ -139,11 +144,11 @@ class Framer:
         self._rest = data[position:]
 
     def reset(self) -> None:
-        """Forget a half frame: the connection it came by is gone."""
+        """Discard an incomplete frame: its connection was lost."""
         self._rest = b""
 
     def _run(self, data: bytes, position: int, layout: Layout) -> Run | None:
-        """Return the run that begins here; None when not one frame of it is complete."""
+        """Return the run that starts here; None without a complete frame."""
         complete = (len(data) - position) // layout.frame_bytes
         if not complete:
             return None
@@ -159,7 +164,7 @@ class Framer:
         return Run(layout, rows, status)
 
     def _learn(self, line: bytes) -> Layout:
-        """Read a control line; remember it, because without a reply the same comes again."""
+        """Parse a control line; cache it, because without a reply the same comes again."""
         layout = _read_layout(line)
         if layout.reply is None:
             if len(self._layouts) >= _KNOWN_LINES:
@@ -186,54 +191,54 @@ def _read_layout(line: bytes) -> Layout:
 
 
 def _status(data: bytes, position: int, layout: Layout) -> int | None:
-    """Return the status code in the first line of the headers, if there is one."""
+    """Return the status code in the first line of the headers; None without one."""
     if not layout.header_bytes:
         return None
-    begin = position + layout.head_bytes + _STATUS_AT
-    code = data[begin + 1 : begin + 4]
-    return int(code) if data[begin : begin + 1] == b" " and code.isdigit() else None
+    start = position + layout.head_bytes + _STATUS_AT
+    code = data[start + 1 : start + 4]
+    return int(code) if data[start : start + 1] == b" " and code.isdigit() else None
 
 
 def _fixed_bytes(layout: Layout) -> int:
-    """Return how much of a frame says what its layout is."""
+    """Return how many bytes of a frame determine its layout."""
     head = layout.head_bytes + (_STATUS_AT + 1 if layout.header_bytes else 0)
     return min(head, layout.frame_bytes)
 
 
-def _equal_heads(data: bytes, position: int, layout: Layout, complete: int) -> int | None:
-    """Return how many frames begin with the very same bytes; None when arrays must decide.
+def _equal_heads(data: bytes, position: int, layout: Layout, complete_count: int) -> int | None:
+    """Return how many frames start with the same bytes; None when arrays must decide.
 
     Short runs are common where sizes change from message to message: arrays do not pay there.
     """
     step, head = layout.frame_bytes, _fixed_bytes(layout)
     sizes = (layout.reply or layout.subject).stop
     first = data[position : position + head]
-    for count in range(1, min(complete, _SCALAR_ROWS)):
-        begin = position + count * step
-        if data[begin : begin + head] != first:
+    for count in range(1, min(complete_count, _SCALAR_ROWS)):
+        start = position + count * step
+        if data[start : start + head] != first:
             # Other sizes are another layout; another subject or reply need not be.
-            same = data[begin + sizes : begin + head] == first[sizes:]
-            return None if same else count
-    return complete if complete <= _SCALAR_ROWS else None
+            is_same = data[start + sizes : start + head] == first[sizes:]
+            return None if is_same else count
+    return complete_count if complete_count <= _SCALAR_ROWS else None
 
 
 def _equal_rows(rows: Bytes2D, layout: Layout) -> int:
     """Return how many rows from the first on have its layout; only digits of names may differ.
 
-    Bytes are compared eight at a time: one by one that took longer than all the rest.
+    Bytes are compared eight at a time, which is much faster than one by one.
     """
     head = _fixed_bytes(layout)
     width = -(-head // _WORD_BYTES) * _WORD_BYTES
-    both = np.zeros((2, width), np.uint8)
-    both[0, :head], both[1, :head] = rows[0, :head], _mask(rows[0, :head], layout)
-    wanted, mask = both.view(np.int64)
+    padded = np.zeros((2, width), np.uint8)
+    padded[0, :head], padded[1, :head] = rows[0, :head], _mask(rows[0, :head], layout)
+    expected, mask = padded.view(np.int64)
     count, limit = 1, 8
     while count < len(rows):
         part = rows[count : min(limit, len(rows)), :head]
         heads = np.zeros((len(part), width), np.uint8)
         heads[:, :head] = part
         differs = heads.view(np.int64)
-        differs ^= wanted
+        differs ^= expected
         differs &= mask
         if differs.any():
             return count + int(np.argmax(differs.any(axis=1)))
@@ -242,7 +247,7 @@ def _equal_rows(rows: Bytes2D, layout: Layout) -> int:
 
 
 def _mask(first: Bytes2D, layout: Layout) -> Bytes2D:
-    """Return which bits must be equal: of digits in names only those that make it no space."""
+    """Return which bits must be equal: of digits in names only those that exclude a space."""
     mask = np.full(len(first), 0xFF, np.uint8)
     for name in (layout.subject, layout.reply):
         if name is not None:

@@ -1,4 +1,4 @@
-"""The socket of a nats-py connection, taken over for whole blocks of protocol."""
+"""The socket of a nats-py connection, used directly for entire blocks of protocol."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import Any
 import nats.errors
 from nats.aio.transport import TcpTransport
 
+from natstui.bench.job.job import Job
 from natstui.bench.wire.frames import Framer, Run
 from natstui.errors import NatstuiError, PermissionDenied, ServerGone
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.permissions import read_violation
 
 OnRun = Callable[[Run, int], None]
-"""Takes a run of messages and the time they were read (monotonic ns)."""
+"""Receives a run of messages and the time they were read (monotonic ns)."""
 
 _HIGH_WATER_BYTES = 1 << 20
 _LOOK_S = 0.02
@@ -29,34 +30,38 @@ _SUBSCRIBE_S = 10.0
 
 
 class LibraryChanged(NatstuiError):
-    """This version of nats-py is built differently inside."""
+    """This version of nats-py has other internals."""
 
 
 class WireLink:
-    """Reads and writes raw protocol on one connection; what is not ours goes to nats-py."""
+    """Reads and writes raw protocol on one connection; other subscriptions are passed to
+    nats-py.
+    """
 
     def __init__(self, nc: GuardedClient) -> None:
         self.nc = nc
         self.failure: asyncio.Future[NatstuiError] = asyncio.get_running_loop().create_future()
-        """Done when the connection cannot be trusted any more, or something is not allowed."""
+        """Set when the connection is broken, or something is not allowed."""
         self.is_held = False
-        """Whether everything that comes is left in the socket until told otherwise."""
+        """Whether received data is left in the socket until `resume_reading`."""
         self.lost_count = 0
         """How often the connection was lost."""
-        self.looked_ns = 0
-        """CPU time spent looking for an answer that was not there yet."""
+        self.polled_ns = 0
+        """CPU time spent polling for replies that had not arrived yet."""
         self._framer = Framer()
         self._handlers: dict[int, OnRun] = {}
         self._others: asyncio.Queue[bytes] = asyncio.Queue()
         self._original: Any = None
         self._pump: asyncio.Task[None] | None = None
 
-    def take_over(self) -> None:
-        """Put our parser in the place of nats-py's; raise LibraryChanged when that is not safe."""
+    def replace_parser(self) -> None:
+        """Replace nats-py's parser; raises LibraryChanged when that is not safe."""
         parser: Any = getattr(self.nc, "_ps", None)
-        good = callable(getattr(parser, "parse", None)) and hasattr(parser, "buf")
-        good = good and isinstance(getattr(self.nc, "_transport", None), TcpTransport)
-        if not good or parser.state != 1 or parser.buf:
+        is_supported = callable(getattr(parser, "parse", None)) and hasattr(parser, "buf")
+        is_supported = is_supported and isinstance(
+            getattr(self.nc, "_transport", None), TcpTransport
+        )
+        if not is_supported or parser.state != 1 or parser.buf:
             raise LibraryChanged(
                 "the load does not fit this version of nats-py:"
                 " reinstall natstui, which requires one that does"
@@ -67,7 +72,10 @@ class WireLink:
         self._swap()
 
     async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> int:
-        """Subscribe, also after every reconnect; returns its number once the server knows."""
+        """Subscribe, also after every reconnect; return the number of the subscription.
+
+        `on_run` gets each run of frames and the time. Returns once the server confirmed it.
+        """
         subscription = await self.nc.subscribe(subject, queue=queue)
         number: int = subscription._id
         self._handlers[number] = on_run
@@ -76,7 +84,7 @@ class WireLink:
         return number
 
     def end_subscriptions(self) -> None:
-        """Take no messages any more: what comes from now on stays unread, and is not acked."""
+        """Stop receiving: later messages stay unread, and are not acked."""
         self._handlers.clear()
 
     def write(self, data: bytes) -> None:
@@ -85,7 +93,7 @@ class WireLink:
             self.nc._transport.write(data)
 
     async def drain(self) -> None:
-        """Wait until the socket takes more; raise what failed meanwhile."""
+        """Wait until the socket accepts more data; raises the error of the link, if any."""
         if self.failure.done():
             raise self.failure.result()
         if self.nc.is_connected:
@@ -93,12 +101,15 @@ class WireLink:
                 await self.nc._transport.drain()
             except OSError as error:
                 # nats-py notices by itself and reconnects; until then there is nowhere to write.
-                await self.connected(cause=error)
+                await self.wait_connected(cause=error)
         else:
-            await self.connected()
+            await self.wait_connected()
 
     async def flush(self, timeout_s: float) -> None:
-        """Wait until the server has read everything written so far; raises ServerGone."""
+        """Wait until the server has read everything written so far.
+
+        Raises ServerGone after `timeout_s`, or if the connection is lost.
+        """
         await self.drain()
         try:
             await self.nc.flush(timeout=timeout_s)
@@ -107,38 +118,38 @@ class WireLink:
                 f"the server did not accept all data within {timeout_s:g} s"
             ) from error
 
-    async def connected(self, within_s: float = 10.0, cause: Exception | None = None) -> None:
-        """Wait until there is a connection again; raise ServerGone when it does not come."""
-        give_up = time.monotonic() + within_s
+    async def wait_connected(self, within_s: float = 10.0, cause: Exception | None = None) -> None:
+        """Wait until the connection is restored; raises ServerGone after a timeout."""
+        deadline_s = time.monotonic() + within_s
         await asyncio.sleep(0)
         while not self.nc.is_connected:
             if self.failure.done():
                 raise self.failure.result()
-            if time.monotonic() > give_up or self.nc.is_closed:
+            if time.monotonic() > deadline_s or self.nc.is_closed:
                 raise ServerGone(
                     f"the server became unavailable and was not back within {within_s:g} s"
                 ) from cause
             await asyncio.sleep(_LOOK_S)
 
     def received(self, data: bytes) -> None:
-        """Take bytes that nats-py has not read; they are a sign of life all the same."""
+        """Parse bytes that nats-py has not read, and count them as a sign of life."""
         self.nc._transport.arrivals.add(len(data))
         self._take(data)
 
     def _take(self, data: bytes) -> None:
         now_ns = time.monotonic_ns()
         try:
-            for found in self._framer.feed(data):
-                if isinstance(found, Run):
-                    handler = self._handlers.get(found.layout.sid)
+            for run_or_line in self._framer.feed(data):
+                if isinstance(run_or_line, Run):
+                    handler = self._handlers.get(run_or_line.layout.sid)
                     if handler is not None:
-                        handler(found, now_ns)
+                        handler(run_or_line, now_ns)
                     else:
-                        self._others.put_nowait(found.rows.tobytes())
-                elif found.startswith(b"PING"):
+                        self._others.put_nowait(run_or_line.rows.tobytes())
+                elif run_or_line.startswith(b"PING"):
                     self.write(b"PONG\r\n")
                 else:
-                    self._control(found)
+                    self._control(run_or_line)
         except NatstuiError as error:
             self.fail(error)
         except BaseException as error:
@@ -147,21 +158,21 @@ class WireLink:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something written waits for the socket to take it."""
+        """Return whether written data waits for the socket."""
         return bool(self.nc._transport._io_writer.transport.get_write_buffer_size())
 
     @property
-    def between_frames(self) -> bool:
-        """Whether the next byte begins a new frame."""
+    def is_between_frames(self) -> bool:
+        """Return whether the next byte starts a new frame."""
         return self._framer.is_empty
 
     def fail(self, error: NatstuiError) -> None:
-        """Make every sender and receiver on this link end with this error."""
+        """End every sender and receiver on this link with this error."""
         if not self.failure.done():
             self.failure.set_result(error)
 
     def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start work of this link in the background; what fails in it fails the link."""
+        """Start a task and return it; its failure fails the link."""
         task = asyncio.create_task(work)
         task.add_done_callback(self._ended)
         return task
@@ -174,19 +185,19 @@ class WireLink:
             self.fail(NatstuiError(f"the client of the benchmark failed: {error!r}"))
 
     async def close(self) -> None:
-        """Give the socket back to nats-py."""
+        """Return the socket to nats-py."""
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.wait({self._pump})
 
     async def parse(self, data: bytes = b"") -> None:
-        """Take what nats-py's read loop reads: the first bytes after a reconnect."""
+        """Parse data of nats-py's read loop: the first bytes after a reconnect."""
         if data:
             self._take(data)
             self._swap()
 
     def reset(self) -> None:
-        """Begin again, as nats-py asks its parser after a lost connection."""
+        """Reset the parser after a lost connection, as nats-py requires."""
         self.lost_count += 1
         self._framer.reset()
         self._original.reset()
@@ -203,7 +214,7 @@ class WireLink:
             await self._original.parse(await self._others.get())
 
     def _swap(self) -> None:
-        """Let the socket call us without nats-py's stream reader in between."""
+        """Let the socket call the link without nats-py's stream reader in between."""
         writer, reader = self.nc._transport._io_writer, self.nc._transport._io_reader
         transport = writer.transport
         if isinstance(transport.get_protocol(), _Protocol):
@@ -220,7 +231,7 @@ class WireLink:
 
 
 class _Protocol(asyncio.Protocol):
-    """Reads for the link; everything else about the socket stays nats-py's affair."""
+    """Reads for the link; everything else about the socket is left to nats-py."""
 
     def __init__(self, link: WireLink, original: Any) -> None:
         self._link = link
@@ -244,24 +255,25 @@ class _Protocol(asyncio.Protocol):
 
 
 _HANG_UP_S = 1.0
+_READ_OUT_TIMEOUT_S = 2.0
 _RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
-"""Seconds and microseconds a blocking read may take."""
+"""Timeout of a blocking read: seconds and microseconds."""
 
 
 @contextmanager
 def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
-    """Lend a blocking twin of the socket while the event loop does not read.
+    """Yield a blocking duplicate of the socket while the event loop does not read.
 
-    None where what goes over the socket is not the protocol itself: with TLS, in a WebSocket.
+    None if the socket does not transfer the protocol itself: with TLS, in a WebSocket.
     """
     transport = link.nc._transport._io_writer.transport
-    plain = transport.get_extra_info("socket")
-    wrapped = any(map(transport.get_extra_info, ("ssl_object", "websocket")))
-    if plain is None or wrapped:
+    plain_socket = transport.get_extra_info("socket")
+    is_wrapped = any(map(transport.get_extra_info, ("ssl_object", "websocket")))
+    if plain_socket is None or is_wrapped:
         yield None
         return
     transport.pause_reading()
-    twin = socket.socket(fileno=socket.dup(plain.fileno()))
+    twin = socket.socket(fileno=socket.dup(plain_socket.fileno()))
     twin.settimeout(None)
     twin.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT)
     try:
@@ -274,60 +286,61 @@ def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
             transport.resume_reading()
 
 
-_LOOK_FOR_NS = 100_000
-"""How long to look for an answer before sleeping: most are there sooner."""
+_POLL_NS = 100_000
+"""How long to poll for a reply before sleeping: most come sooner."""
 
 
-def receive(link: WireLink, twin: socket.socket, most_bytes: int) -> bytes:
-    """Return what comes next on a blocking twin; raises OSError when nothing does for long.
+def receive(link: WireLink, duplicate_socket: socket.socket, most_bytes: int) -> bytes:
+    """Return the next data on a blocking duplicate of the socket, `most_bytes` at most.
 
-    To be put to sleep and woken takes longer than the server's whole answer. So we look for it
-    again and again for a moment, and give way to whoever else wants this core in between.
+    Raises OSError after a long time without any. Sleeping and waking takes longer than the
+    server's entire reply: so the socket is first polled for a moment, and the core is yielded to
+    other processes in between.
     """
-    until_ns, cpu_ns = time.monotonic_ns() + _LOOK_FOR_NS, time.thread_time_ns()
+    until_ns, cpu_ns = time.monotonic_ns() + _POLL_NS, time.thread_time_ns()
     try:
         while time.monotonic_ns() < until_ns:
             try:
-                return twin.recv(most_bytes, socket.MSG_DONTWAIT)
+                return duplicate_socket.recv(most_bytes, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 os.sched_yield()
     finally:
-        link.looked_ns += time.thread_time_ns() - cpu_ns
-    return twin.recv(most_bytes)
+        link.polled_ns += time.thread_time_ns() - cpu_ns
+    return duplicate_socket.recv(most_bytes)
 
 
 async def hang_up(link: WireLink) -> None:
-    """Break the connection; returns once the server has read everything written before.
+    """Close the connection after the server has read everything written before.
 
-    What comes meanwhile is read by nobody. With a reset instead, the server might drop what it
-    has not read yet, and our last acknowledgements with it.
+    Received data is discarded. With a reset instead, the server might drop what it has not read
+    yet, and our last acks with it.
     """
-    nc, give_up = link.nc, time.monotonic() + _HANG_UP_S
+    nc, deadline_s = link.nc, time.monotonic() + _HANG_UP_S
     if not (nc.is_connected and isinstance(nc._transport, TcpTransport)):
         return
     transport = nc._transport._io_writer.transport
     while True:
         waiting, nc._pending, nc._pending_data_size = nc._pending, [], 0
         transport.write(b"".join(waiting))
-        if not transport.get_write_buffer_size() or time.monotonic() > give_up:
+        if not transport.get_write_buffer_size() or time.monotonic() > deadline_s:
             break
         await asyncio.sleep(0.001)
     with socket.socket(fileno=socket.dup(transport.get_extra_info("socket").fileno())) as twin:
         twin.settimeout(_HANG_UP_S)
         with contextlib.suppress(OSError):
             twin.shutdown(socket.SHUT_WR)
-            while time.monotonic() < give_up and twin.recv(1 << 18):
+            while time.monotonic() < deadline_s and twin.recv(1 << 18):
                 continue
 
 
 def pause_reading(link: WireLink, duration_s: float) -> None:
-    """Leave everything that comes in the socket for a while."""
+    """Leave received data in the socket for `duration_s`, then read again."""
     if _hold(link):
         asyncio.get_running_loop().call_later(duration_s, _resume, link)
 
 
 def hold_reading(link: WireLink) -> None:
-    """Leave everything that comes in the socket until `read_on`."""
+    """Leave received data in the socket until `resume_reading`."""
     if not link.is_held:
         link.is_held = True
         # Nothing comes now, and it must not be taken for a lost connection.
@@ -335,22 +348,22 @@ def hold_reading(link: WireLink) -> None:
         _hold(link)
 
 
-def read_on(link: WireLink) -> None:
-    """Read again."""
+def resume_reading(link: WireLink) -> None:
+    """Resume reading."""
     if link.is_held:
         link.is_held = link.nc.is_held = False
     _resume(link)
 
 
 def _resume(link: WireLink) -> None:
-    """Read again, unless reading is held until somebody says otherwise."""
+    """Resume reading, unless `hold_reading` is active."""
     transport = None if link.is_held else _transport(link)
     if transport is not None and not transport.is_closing() and not transport.is_reading():
         transport.resume_reading()
 
 
 def _hold(link: WireLink) -> bool:
-    """Stop reading; return whether it was read until now."""
+    """Stop reading; return whether it was active."""
     transport = _transport(link)
     if transport is None or transport.is_closing() or not transport.is_reading():
         return False
@@ -359,6 +372,32 @@ def _hold(link: WireLink) -> bool:
 
 
 def _transport(link: WireLink) -> Any:
-    """Return what carries the bytes of a connection."""
-    under = link.nc._transport
-    return under._io_writer.transport if isinstance(under, TcpTransport) else None
+    """Return the transport of a connection's bytes."""
+    lower_transport = link.nc._transport
+    return (
+        lower_transport._io_writer.transport if isinstance(lower_transport, TcpTransport) else None
+    )
+
+
+async def until_stopped(job: Job, link: WireLink) -> None:
+    """Wait until the job stops; raises the error of the link."""
+    stopping = asyncio.ensure_future(job.stopping.wait())
+    both: set[asyncio.Future[Any]] = {stopping, link.failure}
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if link.failure.done():
+        raise link.failure.result()
+
+
+async def read_pending(link: WireLink) -> None:
+    """Wait until all data that the server has sent so far is read, even on a busy machine.
+
+    The PONG for a PING comes after all of it. After 2 s it returns: messages may be missing then.
+    """
+    if link.is_held or not link.nc.is_connected:
+        return
+    try:
+        async with asyncio.timeout(_READ_OUT_TIMEOUT_S):
+            await link.flush(_READ_OUT_TIMEOUT_S)
+    except (ServerGone, TimeoutError):
+        return

@@ -1,4 +1,4 @@
-"""One message in flight: publish and wait, ask and wait, get and wait, on a blocking socket."""
+"""One message in flight: publish, request or get, and wait for the reply, on a blocking socket."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from natstui.bench.job.content import (
     SenderSettings,
     header_parts,
     payload_texts,
-    repeats,
+    repeated_numbers,
+    size_index_of,
     subject_parts,
-    which_size,
 )
 from natstui.bench.job.job import Job, Pace, RetryPolicy
 from natstui.bench.job.protocol import Orders
@@ -48,7 +48,10 @@ class SingleFrame:
         self._frames = [
             (
                 bytearray(frame.blank()),
-                [(name, where, where.stop - where.start) for name, where in frame.fields.items()],
+                [
+                    (name, position, position.stop - position.start)
+                    for name, position in frame.fields.items()
+                ],
                 frame.payload,
             )
             for frame in frames
@@ -56,7 +59,7 @@ class SingleFrame:
         self._publisher = orders.publisher_id
         self._subjects = role.subjects_count
         self._random = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
-        self._repeats = repeats(role.payload.duplicate_ratio)
+        self._repeats = repeated_numbers(role.payload.duplicate_ratio)
         self._has_repeats = role.payload.duplicate_ratio > 0
         self._stamp_at = [
             slice(start, start + self._place.width)
@@ -64,21 +67,24 @@ class SingleFrame:
         ]
 
     def make(self, number: int, due_ns: int, now_ns: int) -> tuple[bytearray, int]:
-        """Return the frame of a message, valid until the next call, and its payload's size."""
+        """Return the frame of message `number`, valid until the next call, and its payload bytes.
+
+        Times are of the steady clock in ns.
+        """
         if self._sending.orders is not self._orders:
             self._make(self._sending.orders)
-        several = len(self._frames) > 1
-        which = which_size(number, self._frames) if several else 0
-        frame, fields, payload = self._frames[which]
+        has_sizes = len(self._frames) > 1
+        size_index = size_index_of(number, self._frames) if has_sizes else 0
+        frame, fields, payload = self._frames[size_index]
         seq = int(self._repeats(np.array([number]))[0]) if self._has_repeats else number
         if self._place.length:
             stamp = self._place.pack(due_ns, self._publisher, seq, now_ns)
-            frame[self._stamp_at[which]] = stamp
-        for name, where, width in fields:
+            frame[self._stamp_at[size_index]] = stamp
+        for name, position, width in fields:
             value = number if name == "reply" else seq
             if name == "subject":
                 value = self._spread(seq)
-            frame[where] = b"%0*d" % (width, value)
+            frame[position] = b"%0*d" % (width, value)
         return frame, payload.stop - payload.start
 
     def _spread(self, seq: int) -> int:
@@ -88,18 +94,21 @@ class SingleFrame:
 
 
 class SingleTimes:
-    """Times of single answers, handed to the tally together."""
+    """The times of single replies, which are passed to the tally together."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._rows: list[tuple[int, int, int, int]] = []
 
     def add(self, due_ns: int, sent_ns: int, extra: int) -> None:
-        """Note an answer that is here now; `extra` is what the caller wants to sum."""
+        """Add a reply that was received now; times are of the steady clock in ns.
+
+        `extra` is 1 for a duplicate, or the size of the reply.
+        """
         self._rows.append((due_ns, sent_ns, time.monotonic_ns(), extra))
 
     def acked(self) -> None:
-        """Count the answers as acknowledgements; `extra` said which were duplicates."""
+        """Pass the replies to the tally as acks; `extra` was 1 for duplicates."""
         if self._rows:
             columns = np.array(self._rows, np.int64)
             self._rows = []
@@ -107,27 +116,27 @@ class SingleTimes:
             self._tally.acked(columns[:, 0], columns[:, 1], columns[:, 2], duplicates)
 
     def replied(self) -> None:
-        """Count the answers as replies; `extra` was the size of each."""
+        """Pass the replies to the tally as such; `extra` was the size of each in bytes."""
         if self._rows:
             columns = np.array(self._rows, np.int64)
             self._rows = []
-            steady = self._tally.timed("rtt", columns[:, 0], columns[:, 1], columns[:, 2])
+            steady_count = self._tally.timed("rtt", columns[:, 0], columns[:, 1], columns[:, 2])
             last_ns = int(columns[-1, 2])
-            self._tally.replied(len(columns), int(columns[:, 3].sum()), steady, last_ns)
+            self._tally.replied(len(columns), int(columns[:, 3].sum()), steady_count, last_ns)
 
 
 _TURN_NS = 40_000_000
-"""How long the event loop may wait for its turn."""
+"""Maximum time for which the event loop is blocked."""
 _READ_BYTES = 1 << 16
 
 
 _PARTS = {b"MSG": 3, b"HMSG": 4}
-"""How much stands behind the verb of an answer: it has no reply subject."""
+"""Verb of a reply → number of fields after it: it has no reply subject."""
 _NO_STATUS = b"NATS/1.0\r\n"
 
 
 class _Answer:
-    """The answer to the one message in flight."""
+    """The reply to the message in flight."""
 
     def __init__(self, inbox: bytes) -> None:
         self.payload: bytes | None = None
@@ -137,42 +146,42 @@ class _Answer:
         self._subject = b""
 
     def expect(self, number: int) -> None:
-        """Forget the last answer; the next comes to a subject of its own."""
+        """Reset for the next reply, which comes to its own subject."""
         self.payload = self.status = None
         self.arrived.clear()
         self._subject = b"%s.%012d" % (self._inbox, number)
 
     def on_run(self, run: Run, _now_ns: int) -> None:
-        """Take what the parser found; a late answer to an earlier message is none."""
+        """Handle a parsed run; a late reply to an earlier message is ignored."""
         for row in range(len(run)):
             if run.text(row, run.layout.subject) == self._subject:
                 self.payload = run.text(row, run.layout.payload)
                 self.status = run.status
                 self.arrived.set()
 
-    def take(self, data: bytes) -> bool:
-        """Read bytes that are exactly the expected answer; False for all others.
+    def read_exactly(self, data: bytes) -> bool:
+        """Read bytes that are exactly the expected reply; returns False for others.
 
-        The parser of whole blocks would take several times as long for a single message.
+        The parser of entire blocks would take several times as long for a single message.
         """
         end = data.find(b"\r\n")
         verb, *parts = data[: max(end, 0)].split(b" ")
-        begin = end + 2
+        start = end + 2
         if len(parts) != _PARTS.get(verb) or parts[0] != self._subject:
             return False
-        if not parts[-1].isdigit() or len(data) != begin + int(parts[-1]) + 2:
+        if not parts[-1].isdigit() or len(data) != start + int(parts[-1]) + 2:
             return False
         if verb == b"HMSG":
             # What stands behind the version would be a status.
-            if not data.startswith(_NO_STATUS, begin) or not parts[2].isdigit():
+            if not data.startswith(_NO_STATUS, start) or not parts[2].isdigit():
                 return False
-            begin += int(parts[2])
-        self.payload = data[begin:-2]
+            start += int(parts[2])
+        self.payload = data[start:-2]
         return True
 
 
 class RoundTripper(ABC):
-    """Sends one message at a time and waits for its answer; what they mean is a subclass's."""
+    """Sends one message at a time and waits for its reply; subclasses define their meaning."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self._link = job, link
@@ -185,30 +194,33 @@ class RoundTripper(ABC):
 
     @abstractmethod
     def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes | bytearray:
-        """Return the frame to send, one message; valid until the next call."""
+        """Return the frame to send; valid until the next call."""
 
     @abstractmethod
-    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
-        """Count an answer; raise what it refuses."""
+    def handle_reply(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count a reply; raise the error of a refusal.
+
+        `answer` is its payload, `status` that of its headers, None without any.
+        """
 
     @abstractmethod
     def flush(self) -> None:
-        """Hand the times of answers on."""
+        """Pass the times of replies to the tally."""
 
     async def begin(self) -> None:
-        """Listen for the answers."""
+        """Subscribe to the replies."""
         await self._link.subscribe(f"{self.inbox.decode()}.*", self._answer.on_run)
 
     async def run(self) -> None:
-        """Send and wait, as the schedule says."""
+        """Send a message, wait for its reply, and repeat by the schedule."""
         pace = Pace(self.job)
         await self._link.drain()
         try:
             while not self.job.stopping.is_set():
                 with blocking_socket(self._link) as twin:
-                    more = await self._turn(pace, twin)
+                    has_more = await self._turn(pace, twin)
                 self.flush()
-                if not more:
+                if not has_more:
                     break
                 await asyncio.sleep(0)
                 await self._link.drain()
@@ -217,30 +229,30 @@ class RoundTripper(ABC):
         pace.close()
 
     async def _turn(self, pace: Pace, twin: socket.socket | None) -> bool:
-        """Work until the event loop is due; return whether there is more to do."""
-        until_ns, answer = time.monotonic_ns() + _TURN_NS, self._answer
+        """Work until the event loop's turn; return whether there is more to do."""
+        until_ns, reply = time.monotonic_ns() + _TURN_NS, self._answer
         while time.monotonic_ns() < until_ns:
-            due = await pace.take_one()
-            if due is None:
+            due_msg = await pace.next_message()
+            if due_msg is None:
                 return False
-            answer.expect(due[0])
+            reply.expect(due_msg[0])
             sent_ns = time.monotonic_ns()
-            data = self.frame(due[0], due[1], sent_ns)
+            data = self.frame(due_msg[0], due_msg[1], sent_ns)
             await self._exchange(twin, data)
             while self.should_retry():
                 # The loop is due meanwhile, and the connection may be another afterwards.
                 await asyncio.sleep(RetryPolicy.AGAIN_S)
-                answer.expect(due[0])
+                reply.expect(due_msg[0])
                 await self._exchange(twin, data)
-            if answer.payload is None:
+            if reply.payload is None:
                 self.job.tally.add("unanswered_msgs")
                 return True
-            self.take(answer.payload, answer.status, due[1], sent_ns)
+            self.handle_reply(reply.payload, reply.status, due_msg[1], sent_ns)
             self._retry.succeeded()
         return True
 
     def should_retry(self) -> bool:
-        """Tell whether the answer is the refusal of a server that is coming back."""
+        """Return whether the reply is the refusal of a restarting server."""
         payload, status = self._answer.payload, self._answer.status
         if payload is None:
             return False
@@ -250,20 +262,20 @@ class RoundTripper(ABC):
         return self._retry.should_retry(status, err_code, was_lost=self._link.lost_count > 0)
 
     def err_code(self, _answer: bytes) -> int | None:
-        """Return JetStream's number of an error that came as an answer; None where none does."""
+        """Return the error code of JetStream in a reply; None without one."""
         return None
 
     async def _exchange(self, twin: socket.socket | None, data: bytes | bytearray) -> None:
-        """Send and block until the answer is there, or does not come."""
+        """Send and block until the reply is received, or a timeout."""
         if twin is None:
             await self._exchange_on_loop(data)
             return
-        answer, link, began_ns = self._answer, self._link, 0
+        reply, link, began_ns = self._answer, self._link, 0
         try:
             twin.sendall(data)
-            while answer.payload is None:
+            while reply.payload is None:
                 try:
-                    received = receive(link, twin, _READ_BYTES)
+                    data_read = receive(link, twin, _READ_BYTES)
                 except BlockingIOError:
                     # A server that is frozen or slow must not keep us from reporting.
                     await asyncio.sleep(0)
@@ -272,16 +284,16 @@ class RoundTripper(ABC):
                     if late or self.job.stopping.is_set():
                         return
                     continue
-                if not received:
+                if not data_read:
                     return
-                if not (link.between_frames and answer.take(received)):
-                    link.received(received)
+                if not (link.is_between_frames and reply.read_exactly(data_read)):
+                    link.received(data_read)
         except OSError:
             # nats-py reads the same end of the connection and reconnects.
             return
 
     async def _exchange_on_loop(self, data: bytes | bytearray) -> None:
-        """Send and wait for the answer on the event loop, as TLS needs it."""
+        """Send and wait for the reply on the event loop, as TLS requires."""
         self._link.write(bytes(data))
         try:
             async with asyncio.timeout(self.job.orders.role.timeout_s):
@@ -291,7 +303,7 @@ class RoundTripper(ABC):
 
 
 class SyncPublisher(RoundTripper):
-    """Publishes to a stream and waits for each acknowledgement."""
+    """Publishes to a stream and waits for each ack."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
@@ -303,8 +315,8 @@ class SyncPublisher(RoundTripper):
         self.job.tally.sent(1, size_bytes, sent_ns)
         return data
 
-    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
-        """Count an acknowledgement."""
+    def handle_reply(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count a publish ack; raises the error of a refusal."""
         if status is not None or b'"error"' in answer:
             subject = self.job.orders.role.subject
             self.job.tally.add("refused_msgs")
@@ -313,11 +325,11 @@ class SyncPublisher(RoundTripper):
         self.times.add(due_ns, sent_ns, int(duplicate))
 
     def err_code(self, answer: bytes) -> int | None:
-        """Return the number of the error of an acknowledgement."""
+        """Return the error code in an ack."""
         return error_code(answer)
 
     def flush(self) -> None:
-        """Count the acknowledgements."""
+        """Pass the times of the acks to the tally."""
         self.times.acked()
 
 
@@ -326,14 +338,14 @@ class KvPutter(SyncPublisher):
 
 
 class Requester(SyncPublisher):
-    """Asks a service and waits for each reply."""
+    """Sends requests to a service and waits for each reply."""
 
     def err_code(self, answer: bytes) -> int | None:
-        """A reply is anything; nothing in it is an error."""
+        """Return None: a reply may have any content."""
         return None
 
-    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
-        """Count a reply."""
+    def handle_reply(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count a reply; raises the error of a subject without a responder."""
         if status is not None:
             self.job.tally.add("unanswered_msgs")
             subject = self.job.orders.role.subject
@@ -341,7 +353,7 @@ class Requester(SyncPublisher):
         self.times.add(due_ns, sent_ns, len(answer))
 
     def flush(self) -> None:
-        """Count the replies."""
+        """Pass the times of the replies to the tally."""
         self.times.replied()
 
 
@@ -359,30 +371,32 @@ class Getter(RoundTripper):
         return b"%s%012d %d\r\n%s\r\n" % (self._head, number, len(body), body)
 
     def body(self, number: int) -> bytes:
-        """Return what to ask for."""
+        """Return the body of request `number`: stored messages one after the other, again and
+        again.
+        """
         first, count = self.job.orders.first_seq, max(self.job.orders.stored_msgs, 1)
         return b'{"seq":%d}' % (first + number % count)
 
-    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
-        """Count a message that came back."""
+    def handle_reply(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count a received message; raises the error of a refusal."""
         if status is not None:
             raise NotFound(f"stream {self.job.orders.stream} has no such message: status {status}")
         self.times.add(due_ns, sent_ns, len(answer))
 
     def flush(self) -> None:
-        """Count the messages."""
+        """Pass the times of the received messages to the tally."""
         self.times.replied()
 
 
 class KvGetter(Getter):
-    """Gets the last value of one key after the other, or of keys by chance."""
+    """Gets the last value of one key after the other, or of random keys."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         self._random = random.Random(job.orders.publisher_id)
 
     def body(self, number: int) -> bytes:
-        """Return what to ask for."""
+        """Return the body of request `number`, for the last value of a key."""
         role = self.job.orders.role
         subject = role.subject
         if role.subjects_random:

@@ -1,4 +1,6 @@
-"""Ordered consumers with the wire client: each worker gets the whole stream, again after a gap."""
+"""Ordered consumers with the wire client: each worker gets the entire stream, again after
+a gap.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import time
 
 import numpy as np
 
-from natstui.bench.job.job import Job, RetryPolicy, made_for
+from natstui.bench.job.job import Job, RetryPolicy, consumer_description
 from natstui.bench.wire.consume import SILENT_NS, Consumer, pull_request
 from natstui.bench.wire.deliveries import read_deliveries
 from natstui.bench.wire.frames import Run
@@ -22,16 +24,18 @@ _NO_STREAM = 10059
 
 
 class OrderedReceiver(Consumer):
-    """Pulls through an ephemeral consumer without acks; a gap makes another from there on."""
+    """Pulls from an ephemeral consumer without acks; after a gap it creates another one from there
+    on.
+    """
 
     def __init__(self, job: Job, link: WireLink, filter_subject: str | None = None) -> None:
-        """`filter_subject`: take this subject only."""
+        """Create for a stream; `filter_subject` limits it to a subject."""
         super().__init__(job, link)
         self._filter = {} if filter_subject is None else {"filter_subject": filter_subject}
         self._generation = 0
         self._next_consumer_seq = 1
         self._next_stream_seq = 1
-        self._asked = 0
+        self._requested_msgs = 0
         self._head = b""
         self._heard_ns = 0
         self._restart = asyncio.Event()
@@ -39,31 +43,31 @@ class OrderedReceiver(Consumer):
         self._retry = RetryPolicy(job)
 
     async def begin(self) -> None:
-        """Make the first consumer; it delivers from the beginning of the stream."""
+        """Create the first consumer, from the start of the stream."""
         self._next_stream_seq = self.job.orders.first_seq
         await self._create()
 
     async def run(self) -> None:
-        """Pull until told to stop."""
+        """Pull until stopped."""
         self._refill()
         while not self.job.stopping.is_set() and not self.link.failure.done():
-            if self._is_gone():
+            if self._is_lost():
                 await self._create_again()
                 self._refill()
             await self.job.sleep(0.05)
         if self.link.failure.done():
             raise self.link.failure.result()
 
-    def _is_gone(self) -> bool:
-        """Tell whether the consumer, or our pull request at it, is there no more."""
-        is_silent = self._asked > 0 and time.monotonic_ns() - self._heard_ns > SILENT_NS
+    def _is_lost(self) -> bool:
+        """Return whether the consumer, or our pull request, does not exist any more."""
+        is_silent = self._requested_msgs > 0 and time.monotonic_ns() - self._heard_ns > SILENT_NS
         return is_silent or self._restart.is_set() or self.link.lost_count != self._lost_count
 
     async def _create_again(self) -> None:
-        """Make the next consumer, as soon as a server that comes back lets us."""
+        """Create the next consumer, when a restarting server permits it."""
         while not self.job.stopping.is_set():
             self._lost_count = self.link.lost_count
-            await self.link.connected()
+            await self.link.wait_connected()
             try:
                 await self._create()
             except (RequestTimedOut, ServerGone):
@@ -77,22 +81,22 @@ class OrderedReceiver(Consumer):
             await self.job.sleep(RetryPolicy.AGAIN_S)
 
     def _should_retry(self, code: int | None, err_code: int | None) -> bool:
-        """Tell whether the stream is being restored, or its server is coming back."""
+        """Return whether the stream is being restored, or its server is restarting."""
         if err_code == _NO_STREAM:
             code, err_code = 503, None
         was_lost = self.link.lost_count > 0
         return self._retry.should_retry(code, err_code, was_lost=was_lost, count=0)
 
     async def _create(self) -> None:
-        """Make a consumer that continues where this one is."""
+        """Create a consumer that continues at the current position."""
         self._restart.clear()
         self._generation += 1
-        self._next_consumer_seq, self._asked = 1, 0
+        self._next_consumer_seq, self._requested_msgs = 1, 0
         orders = self.job.orders
         name = f"natstui-{orders.run_id}-{orders.role.name}-{orders.worker_id}-{self._generation}"
         config = {
             "name": name,
-            "description": made_for(orders.run_id),
+            "description": consumer_description(orders.run_id),
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": self._next_stream_seq,
@@ -117,38 +121,42 @@ class OrderedReceiver(Consumer):
 
     def _refill(self) -> None:
         batch = max(self.role.batch_msgs, _BATCH_MSGS)
-        if self._asked <= batch // 2 and self.job.running.is_set():
+        if self._requested_msgs <= batch // 2 and self.job.running.is_set():
             self.link.write(pull_request(self._head, batch))
-            self._asked += batch
+            self._requested_msgs += batch
             self._heard_ns = time.monotonic_ns()
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         self._heard_ns = now_ns
         if run.status is not None:
             if run.status == 503:
-                self._nobody()
+                self._on_no_responder()
             elif run.status != 100:
-                self._asked = 0
+                self._requested_msgs = 0
                 self._refill()
             return
         self._retry.succeeded()
         numbers = read_deliveries(run).consumer_seq
-        expected = np.arange(self._next_consumer_seq, self._next_consumer_seq + len(run))
-        in_order = len(run) if (numbers == expected).all() else int((numbers == expected).argmin())
+        expected_seqs = np.arange(self._next_consumer_seq, self._next_consumer_seq + len(run))
+        in_order = (
+            len(run)
+            if (numbers == expected_seqs).all()
+            else int((numbers == expected_seqs).argmin())
+        )
         if in_order < len(run):
             # What follows a gap comes again, in order, from the next consumer.
             self._generation += 1
             self._restart.set()
         if not in_order:
             return
-        deliveries = self.take(Run(run.layout, run.rows[:in_order]), now_ns)
-        self._asked -= in_order
+        deliveries = self.handle_run(Run(run.layout, run.rows[:in_order]), now_ns)
+        self._requested_msgs -= in_order
         self._next_consumer_seq += in_order
         self._next_stream_seq = int(deliveries.stream_seq[-1]) + 1
         self._refill()
 
-    def _nobody(self) -> None:
-        """Make another consumer, unless nobody has answered for long."""
+    def _on_no_responder(self) -> None:
+        """Create another consumer after a missing responder; fails after a long time."""
         if self._should_retry(503, None):
             self._restart.set()
         else:

@@ -1,4 +1,4 @@
-"""Publishing with the wire client: blocks of frames, and a sliding window of acknowledgements."""
+"""Publishing with the wire client: blocks of frames, and a sliding window of acks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from natstui.bench.wire.window import Window
 from natstui.errors import RequestFailed
 
 _BLOCK_BYTES = 96 * 1024
-"""Enough that the cost of a write does not count, little enough to stay in the cache."""
+"""Size of a block: large enough to make writes cheap, small enough to stay in the cache."""
 
 
-def refusal(answer: bytes, subject: str) -> RequestFailed:
-    """Return the error of a publish acknowledgement that says no."""
-    error = json.loads(answer).get("error", {})
+def refusal(reply: bytes, subject: str) -> RequestFailed:
+    """Return the error in a publish ack."""
+    error = json.loads(reply).get("error", {})
     return RequestFailed(
         f'the server refused a message to "{subject}": {error.get("description", "no reason")}',
         code=error.get("code"),
@@ -31,14 +31,14 @@ def refusal(answer: bytes, subject: str) -> RequestFailed:
     )
 
 
-def error_code(answer: bytes) -> int | None:
-    """Return JetStream's own number of the error of an answer."""
-    error = json.loads(answer).get("error") if b'"error"' in answer else None
+def error_code(reply: bytes) -> int | None:
+    """Return the error code of JetStream in a reply; None without one."""
+    error = json.loads(reply).get("error") if b'"error"' in reply else None
     return error.get("err_code") if isinstance(error, dict) else None
 
 
 def no_stream(subject: str) -> RequestFailed:
-    """Return the error of a publish nobody stores."""
+    """Return the error of a publish that no stream stores."""
     return RequestFailed(f'no stream stores "{subject}"', code=503)
 
 
@@ -49,16 +49,16 @@ class CorePublisher:
         self._job, self._link = job, link
 
     async def begin(self) -> None:
-        """Nothing to subscribe to."""
+        """Do nothing: there is no subscription."""
 
     async def run(self) -> None:
-        """Send blocks as they fall due."""
+        """Send blocks when they are due."""
         job, link = self._job, self._link
         content, pace = Content(job.sending, job.orders.role.batch_msgs), Pace(job)
-        while (due := await pace.take(block_msgs(job))) is not None:
-            data, payload_bytes = content.frames(due.first, due.due_ns, due.now_ns)
+        while (due_msgs := await pace.next_messages(block_msgs(job))) is not None:
+            data, payload_bytes = content.frames(due_msgs.first, due_msgs.due_ns, due_msgs.now_ns)
             link.write(data)
-            job.tally.sent(due.count, payload_bytes, due.now_ns)
+            job.tally.sent(due_msgs.count, payload_bytes, due_msgs.now_ns)
             await link.drain()
             await asyncio.sleep(0)
         pace.close()
@@ -89,18 +89,20 @@ class AsyncPublisher:
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
         self._again: dict[int, None] = {}
-        """Refused by a server that comes back; they are still open."""
+        """Messages refused by a restarting server; they are still open."""
 
     async def begin(self) -> None:
-        """Listen for the answers."""
+        """Subscribe to the acks."""
         await self._link.subscribe(f"{self._inbox.decode()}.*", self._on_run)
 
     async def run(self) -> None:
-        """Send everything, then wait for what is open."""
+        """Send all messages, then wait for open ones."""
         pace, timeout_s = Pace(self._job), self._job.orders.role.timeout_s
-        while (due := await pace.take(min(self._most, max(self._window.room, 1)))) is not None:
-            await self._room_for(due.count)
-            await self._send(due)
+        while (
+            due_msgs := await pace.next_messages(min(self._most, max(self._window.room, 1)))
+        ) is not None:
+            await self._room_for(due_msgs.count)
+            await self._send(due_msgs)
             await self._room_for(min(self._most, self._window.open_count))
         pace.close()
         await self._window.wait(lambda: not self._window.open_count, timeout_s, self._check)
@@ -109,14 +111,14 @@ class AsyncPublisher:
         timeout_s = self._job.orders.role.timeout_s
         await self._window.wait(lambda: self._window.room >= count, timeout_s, self._check)
 
-    async def _send(self, due: Due) -> None:
+    async def _send(self, due_msgs: Due) -> None:
         now_ns = time.monotonic_ns()
-        numbers = self._window.open(due.due_ns, now_ns)
+        numbers = self._window.open(due_msgs.due_ns, now_ns)
         data, payload_bytes = self._content.frames(
-            due.first, due.due_ns, now_ns, {"reply": numbers}
+            due_msgs.first, due_msgs.due_ns, now_ns, {"reply": numbers}
         )
         self._link.write(data)
-        self._job.tally.sent(due.count, payload_bytes, now_ns)
+        self._job.tally.sent(due_msgs.count, payload_bytes, now_ns)
         await self._link.drain()
         await asyncio.sleep(0)
 
@@ -130,8 +132,8 @@ class AsyncPublisher:
     def _on_run(self, run: Run, now_ns: int) -> None:
         numbers = read_digits(run.subjects[:, -SEQ_DIGITS:])
         payloads = run.payloads
-        alike = (payloads == payloads[0]) | (are_digits(payloads) & are_digits(payloads[0]))
-        if alike.all():
+        alike_bytes = (payloads == payloads[0]) | (are_digits(payloads) & are_digits(payloads[0]))
+        if alike_bytes.all():
             self._acked(run, 0, numbers, now_ns)
         else:
             for row in range(len(run)):
@@ -142,26 +144,28 @@ class AsyncPublisher:
         return self._job.orders.role.subject
 
     def _acked(self, run: Run, row: int, numbers: np.ndarray, now_ns: int) -> None:
-        """Take acknowledgements of one kind: stored, stored before, or refused."""
-        answer = run.text(row, run.layout.payload)
-        if run.status is not None or b'"error"' in answer:
-            if self._send_again(numbers, run.status, error_code(answer)):
+        """Handle acks of one kind: stored, stored before, or refused."""
+        reply = run.text(row, run.layout.payload)
+        if run.status is not None or b'"error"' in reply:
+            if self._send_again(numbers, run.status, error_code(reply)):
                 return
             due_ns, _ = self._window.close(numbers, now_ns)
             self._job.tally.add("refused_msgs", len(due_ns))
-            refused = run.status is None
+            is_refusal = run.status is None
             self._link.fail(
-                refusal(answer, self._subject) if refused else no_stream(self._subject)
+                refusal(reply, self._subject) if is_refusal else no_stream(self._subject)
             )
             return
         self._retry.succeeded()
-        duplicate = b'"duplicate"' in answer and bool(json.loads(answer).get("duplicate"))
+        duplicate = b'"duplicate"' in reply and bool(json.loads(reply).get("duplicate"))
         self._window.acked(numbers, now_ns, duplicate=duplicate)
 
     def _send_again(self, numbers: Int64s, status: int | None, err_code: int | None) -> bool:
-        """Keep refused messages open and send them again soon; False when they are refused."""
+        """Keep refused messages open and send them again soon; returns False for a final
+        refusal.
+        """
         was_lost = self._link.lost_count > 0
-        for number in self._window.waiting(numbers).tolist():
+        for number in self._window.open_among(numbers).tolist():
             if number in self._again:
                 # A second refusal: sent twice, it would be stored and answered twice.
                 continue
@@ -174,12 +178,12 @@ class AsyncPublisher:
         return True
 
     def _write_again(self) -> None:
-        """Send refused messages once more; who lost the connection meanwhile has given them up."""
+        """Send refused messages again; those of a lost connection were dropped."""
         numbers, self._again = list(self._again), {}
         if self._link.failure.done():
             return
-        for number in self._window.waiting(np.array(numbers)):
-            one = np.array([number])
-            now_ns, due_ns = time.monotonic_ns(), self._window.due_ns(one)
-            data, _ = self._content.frames(int(number), due_ns, now_ns, {"reply": one})
+        for number in self._window.open_among(np.array(numbers)):
+            number_array = np.array([number])
+            now_ns, due_ns = time.monotonic_ns(), self._window.due_ns(number_array)
+            data, _ = self._content.frames(int(number), due_ns, now_ns, {"reply": number_array})
             self._link.write(data)

@@ -1,4 +1,4 @@
-"""Core receiving with the wire client: subscribers, and a service that answers."""
+"""Core receiving with the wire client: subscribers, and a service that replies."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from natstui.bench.wire.link import (
     WireLink,
     blocking_socket,
     pause_reading,
+    read_pending,
     receive,
+    until_stopped,
 )
-from natstui.bench.wire.stopping import hear_out, until_stopped
 
 
 class Subscriber:
-    """Takes every message of a subject."""
+    """Receives and counts all messages of a subject."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
@@ -35,9 +36,9 @@ class Subscriber:
         await self._link.subscribe(subject, self._on_run, role.queue or "")
 
     async def run(self) -> None:
-        """Let messages come."""
+        """Receive until the job stops, and read all pending messages."""
         await until_stopped(self._job, self._link)
-        await hear_out(self._link)
+        await read_pending(self._link)
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         self._job.tally.received(run.payloads, self._place, now_ns)
@@ -46,20 +47,20 @@ class Subscriber:
 
 
 _TURN_NS = 40_000_000
-"""How long the event loop may wait for its turn."""
+"""Maximum time for which the event loop is blocked."""
 _READ_BYTES = 1 << 16
 _LOOK_S = 0.02
 _INTERNAL = (b"$JS.", b"$SYS.")
-"""Where an answer would be a request to the server, of ours and in the words of who asked."""
+"""Reply subjects that are not used: a reply would be a request of ours to the server."""
 _PARTS = 5
-"""Of the control line of a request: MSG, subject, number of the subscription, reply, size."""
+"""Fields in the control line of a request: MSG, subject, subscription id, reply, size."""
 
 
 class Server:
-    """Answers every request with its own payload.
+    """Replies to every request with its own payload.
 
-    Where requests come one by one each is answered from the blocking socket: arrays and a turn of
-    the event loop would cost several times what the answer does.
+    Single requests are replied to on the blocking socket: arrays and a turn of the event loop
+    would cost several times as much as the reply.
     """
 
     def __init__(self, job: Job, link: WireLink) -> None:
@@ -74,7 +75,7 @@ class Server:
         self._sid = b"%d" % sid
 
     async def run(self) -> None:
-        """Let requests come."""
+        """Receive requests and reply until the job stops."""
         job, link = self._job, self._link
         while not job.stopping.is_set():
             if not link.is_held and not link.is_behind:
@@ -89,7 +90,7 @@ class Server:
         await until_stopped(job, link)
 
     def _turn(self, twin: socket.socket) -> None:
-        """Answer until the event loop is due."""
+        """Reply to requests until the event loop's turn."""
         link, until_ns = self._link, time.monotonic_ns() + _TURN_NS
         while (now_ns := time.monotonic_ns()) < until_ns:
             try:
@@ -97,7 +98,7 @@ class Server:
                 if not data:
                     # nats-py reads the same end of the connection and reconnects.
                     return
-                if link.between_frames and self._answered(twin, data, now_ns):
+                if link.is_between_frames and self._reply_single(twin, data, now_ns):
                     continue
             except OSError:
                 # Nothing came for long, or the connection broke.
@@ -106,8 +107,8 @@ class Server:
             if link.is_behind or link.failure.done():
                 return
 
-    def _answered(self, twin: socket.socket, data: bytes, now_ns: int) -> bool:
-        """Answer a request that came alone and whole; False where it is anything else."""
+    def _reply_single(self, twin: socket.socket, data: bytes, now_ns: int) -> bool:
+        """Reply to data that is exactly one complete request; return False for other data."""
         end = data.find(b"\r\n")
         parts = data[:end].split(b" ")
         if len(parts) != _PARTS or parts[0] != b"MSG" or parts[2] != self._sid:
@@ -127,12 +128,12 @@ class Server:
         self._job.tally.received(payloads, NO_STAMP, now_ns)
         if replies is None or replies[0].tobytes().startswith(_INTERNAL):
             return
-        self._link.write(answers(replies, payloads))
+        self._link.write(reply_frames(replies, payloads))
         self._job.tally.sent(len(run), payloads.size, now_ns)
 
 
-def answers(replies: np.ndarray, payloads: np.ndarray) -> bytes:
-    """Return `PUB <reply> <size>` frames for (n, length) subjects and (n, size) payloads."""
+def reply_frames(replies: np.ndarray, payloads: np.ndarray) -> bytes:
+    """Return the `PUB <reply> <size>` frames of (n, length) subjects and (n, size) payloads."""
     count = len(replies)
 
     def column(text: bytes) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Messages in flight: who waits for an acknowledgement, since when, and for how long at most."""
+"""The window of messages in flight, which wait for their acks for a limited time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from natstui.bench.job.digits import Int64s
 from natstui.bench.job.tally import Tally
 from natstui.bench.wire.frames import ProtocolBroken
 
-_LOOK_S = 0.1
-"""How often who waits looks for what nobody tells of: a lost connection, no answer for long."""
+_CHECK_S = 0.1
+"""Interval of the checks for a lost connection and for a timeout."""
 
 
 class Window:
-    """A ring of open messages, by their number; an answer to none of them fails loudly.
+    """A ring of open messages by their number; a reply to any other message is an error.
 
-    But for what was given up: a server that was frozen answers late.
+    Replies to messages that were given up are ignored: a frozen server replies late.
     """
 
     def __init__(self, tally: Tally, size: int) -> None:
@@ -34,17 +34,17 @@ class Window:
         self._given_up_below = 0
         self.open_count = 0
         self.next_number = 0
-        """Of the next message to open; a message older than the ring cannot be open."""
+        """Number of the next message to open; messages older than the ring are not open."""
 
     @property
     def room(self) -> int:
-        """How many more messages may be opened."""
+        """Return how many more messages may be opened."""
         oldest = self.next_number - self._ring
         blocked = oldest >= 0 and bool(self._open[oldest & (self._ring - 1)])
         return 0 if blocked else self._size - self.open_count
 
     def open(self, due_ns: Int64s, sent_ns: int) -> Int64s:
-        """Put messages in flight and return their numbers."""
+        """Add messages in flight, with their due times, and return their numbers."""
         numbers = np.arange(self.next_number, self.next_number + len(due_ns))
         slots = numbers & (self._ring - 1)
         self._due_ns[slots] = due_ns
@@ -57,9 +57,9 @@ class Window:
         return numbers
 
     def close(self, numbers: Int64s, now_ns: int) -> tuple[Int64s, Int64s]:
-        """Take answered messages out; return the due and sent times of those that still waited.
+        """Remove messages that got a reply; return due and sent times of those that were open.
 
-        Raises ProtocolBroken when one is not open: it was answered twice, or never sent.
+        Raises ProtocolBroken if one is not open: it had a reply before, or was never sent.
         """
         numbers = numbers[numbers >= self._given_up_below]
         slots = numbers & (self._ring - 1)
@@ -71,30 +71,36 @@ class Window:
         self._changed.set()
         return self._due_ns[slots], self._sent_ns[slots]
 
-    def waiting(self, numbers: Int64s) -> Int64s:
-        """Return which of these still wait for an answer; a refusal is a sign of life."""
+    def open_among(self, numbers: Int64s) -> Int64s:
+        """Return those of the messages that are open.
+
+        For a refusal: the timeout of replies starts again.
+        """
         self._answered_ns = time.monotonic_ns()
-        mine = numbers[numbers >= self._given_up_below]
-        still: Int64s = mine[self._open[mine & (self._ring - 1)]]
-        return still
+        valid_numbers = numbers[numbers >= self._given_up_below]
+        open_numbers: Int64s = valid_numbers[self._open[valid_numbers & (self._ring - 1)]]
+        return open_numbers
 
     def due_ns(self, numbers: Int64s) -> Int64s:
-        """Return when open messages were due."""
+        """Return the due times of open messages."""
         due_ns: Int64s = self._due_ns[numbers & (self._ring - 1)]
         return due_ns
 
     def unanswered(self, numbers: Int64s, now_ns: int) -> None:
-        """Take messages out that nobody will answer any more, and count them."""
+        """Remove messages that will get no reply, and count them as unanswered."""
         due_ns, _ = self.close(numbers, now_ns)
         self._tally.add("unanswered_msgs", len(due_ns))
 
     def acked(self, numbers: Int64s, now_ns: int, *, duplicate: bool = False) -> None:
-        """Take acknowledged messages out and time them; `duplicate`: they were stored before."""
+        """Remove acked messages, count them and record their latency.
+
+        `duplicate`: the stream had them before.
+        """
         due_ns, sent_ns = self.close(numbers, now_ns)
         self._tally.acked(due_ns, sent_ns, now_ns, len(due_ns) if duplicate else 0)
 
     def give_up(self) -> None:
-        """Count everything open as unanswered."""
+        """Remove all open messages, and count them as unanswered."""
         self._tally.add("unanswered_msgs", self.open_count)
         self._open[:] = False
         self._given_up_below = self.next_number
@@ -102,17 +108,18 @@ class Window:
         self._changed.set()
 
     def wake(self) -> None:
-        """Let who waits look again: something else changed than the messages in flight."""
+        """Wake waiting tasks to check again, after a change outside the window."""
         self._changed.set()
 
     async def wait(
-        self, enough: Callable[[], bool], timeout_s: float, check: Callable[[], None]
+        self, is_enough: Callable[[], bool], timeout_s: float, check: Callable[[], None]
     ) -> None:
-        """Wait until `enough()`; what is not answered in time is given up.
+        """Wait until `is_enough()`; count messages without a reply after `timeout_s` as
+        unanswered.
 
-        `check` is called now and then and may raise.
+        `check` is called at intervals; what it raises ends the wait.
         """
-        while not enough():
+        while not is_enough():
             check()
             idle_s = (time.monotonic_ns() - self._answered_ns) / 1e9
             if self.open_count and idle_s > timeout_s:
@@ -120,7 +127,7 @@ class Window:
                 return
             self._changed.clear()
             try:
-                async with asyncio.timeout(_LOOK_S):
+                async with asyncio.timeout(_CHECK_S):
                     await self._changed.wait()
             except TimeoutError:
                 continue

@@ -1,4 +1,4 @@
-"""The process that puts load on a server, and which program does which role's work.
+"""The worker process that puts load on a server, and the programs of its roles.
 
-Started by `run.worker_processes`; nobody imports it.
+Started by `run.worker_processes`; nothing imports it.
 """

@@ -1,7 +1,7 @@
 """`python -m natstui.bench.worker.process`: one process that puts load on a server and reports.
 
-Orders come by stdin, reports go by stdout. When stdin ends without a word, whoever started us is
-gone: what was made for the run is deleted, and we end.
+Orders come by stdin, reports go by stdout. When stdin ends unexpectedly, the controller has ended:
+the assets of the run are deleted, and the process ends.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import selectors
 import signal
 import sys
 import time
+
+import platformdirs
 
 from natstui.bench.job import protocol
 from natstui.bench.job.job import Job, remove
@@ -36,13 +38,15 @@ from natstui.bench.job.protocol import (
 )
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
-from natstui.bench.wire.link import WireLink, hang_up, hold_reading, read_on
+from natstui.bench.wire.link import WireLink, hang_up, hold_reading, resume_reading
 from natstui.bench.worker import programs as patterns
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, ServerGone
+from natstui.files import open_lock, wait_for_lock
 from natstui.jetstream.connection.client import Client, connect
 from natstui.model.records.link import LinkChanged
 from natstui.output import write_all
+from natstui.paths import private_folder
 
 _REPORT_S = 0.075
 _LAST_CHANCE_S = 15
@@ -50,13 +54,13 @@ _CLEANUP_S = 3.0
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
 
-def say(line: Up) -> None:
-    """Write one line to the controller."""
+def write_line(line: Up) -> None:
+    """Write a line to the controller, on stdout."""
     write_all(1, protocol.encode(line))
 
 
 class Worker:
-    """One worker's life: orders, READY, GO, reports, DONE."""
+    """A worker process: orders, READY, GO, reports, DONE."""
 
     def __init__(self, reader: asyncio.StreamReader, orders: Orders) -> None:
         self._reader = reader
@@ -75,7 +79,7 @@ class Worker:
         self._stopped = False
 
     async def live(self) -> None:
-        """Do everything from the connection to the last word."""
+        """Connect, run the program of the role, and write reports until the final one."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._orphan)
         _arm()
         # Whoever started us may be gone before we are connected.
@@ -83,7 +87,7 @@ class Worker:
         connection = Connection.from_line(self._orders.connection)
         client = await connect(connection, on_link=self._on_link)
         link = self._link = WireLink(client.nc)
-        link.take_over()
+        link.replace_parser()
         self._job = Job(self._orders, client, self._tally, self._schedule)
         if self._stopped:
             self._job.stopping.set()
@@ -93,16 +97,16 @@ class Worker:
             listening.cancel()
             if self._orphaned.is_set():
                 verbs = (*self._orders.cleanup, *self._job.cleanup)
-                await _clean_up(client, verbs, self._orders.run_id)
+                await clean_up(client, verbs, self._orders.run_id)
             await link.close()
             await client.close()
 
     async def _work(self, program: patterns.Program, link: WireLink) -> None:
         assert self._job is not None
-        failed: WorkerFailure | None = None
+        failure: WorkerFailure | None = None
         try:
             await program.begin()
-            say(Ready(pid=os.getpid(), at_ns=time.monotonic_ns()))
+            write_line(Ready(pid=os.getpid(), at_ns=time.monotonic_ns()))
             await self._going.wait()
             await self._run(self._job, program, link)
             # In a stream of several runs messages go on coming: none may be acked uncounted.
@@ -110,21 +114,21 @@ class Worker:
             if link.failure.done():
                 raise link.failure.result()
         except NatstuiError as error:
-            failed = WorkerFailure(sentence=str(error), exit_code=error.exit_code)
+            failure = WorkerFailure(sentence=str(error), exit_code=error.exit_code)
         except OSError as error:
-            failed = WorkerFailure(sentence=f"the connection broke: {error!r}", exit_code=3)
-        if failed is not None:
-            say(failed)
+            failure = WorkerFailure(sentence=f"the connection broke: {error!r}", exit_code=3)
+        if failure is not None:
+            write_line(failure)
         if not self._orphaned.is_set():
             self.report()
-            say(self.done())
+            write_line(self.done())
 
     async def _run(self, job: Job, program: patterns.Program, link: WireLink) -> None:
         if job.stopping.is_set():
             return
         gc.disable()  # No pauses: a full collection stops a worker for 29 ms. CPU is the same.
         await job.sleep((job.go_ns - time.monotonic_ns()) / 1e9)
-        self._reported_ns, self._cpu_s = time.monotonic_ns(), self._own_cpu_s()
+        self._reported_ns, self._cpu_s = time.monotonic_ns(), self._work_cpu_s()
         reporting = link.run(self._report_often())
         try:
             await program.run()
@@ -136,18 +140,18 @@ class Worker:
             await asyncio.sleep(_REPORT_S)
             self.report()
 
-    def _own_cpu_s(self) -> float:
-        """Return the CPU time that our work took; looking for an answer is waiting, not work."""
-        looked_ns = 0 if self._link is None else self._link.looked_ns
-        return time.process_time() - looked_ns / 1e9
+    def _work_cpu_s(self) -> float:
+        """Return the CPU time of this process, without polling for replies, which is waiting."""
+        polled_ns = 0 if self._link is None else self._link.polled_ns
+        return time.process_time() - polled_ns / 1e9
 
     def report(self) -> None:
-        """Say what happened since the last report."""
+        """Write the counts and latencies since the last report."""
         self._collect()
-        now_ns, cpu_s = time.monotonic_ns(), self._own_cpu_s()
-        counts, latencies = self._tally.take()
+        now_ns, cpu_s = time.monotonic_ns(), self._work_cpu_s()
+        counts, latencies = self._tally.pop_new()
         interval_s = (now_ns - self._reported_ns) / 1e9
-        say(
+        write_line(
             Report(
                 at_ns=now_ns,
                 interval_s=interval_s,
@@ -159,7 +163,7 @@ class Worker:
         self._reported_ns, self._cpu_s = now_ns, cpu_s
 
     def done(self, *, died: bool = False) -> Done:
-        """Return the last word."""
+        """Return the final report; `died`: a crash of the worker was requested."""
         return Done(
             counts=self._tally.totals(),
             last_sent_ns=self._tally.last_sent_ns,
@@ -170,20 +174,20 @@ class Worker:
 
     async def _listen(self) -> None:
         while line := await self._reader.readline():
-            said = protocol.decode_down(line)
-            match said:
+            line_read = protocol.decode_down(line)
+            match line_read:
                 case Stop():
                     self._stop()
                 case Die():
                     await self._die()
                 case _ if self._job is not None:
-                    self._follow(self._job, said)
+                    self._follow(self._job, line_read)
                 case _:
                     raise NatstuiError("a worker got a command before it was ready")
         self._orphan()
 
     async def _die(self) -> None:
-        """End as in a crash: what was written arrives, what came and is unread is lost."""
+        """End as in a crash: written data arrives, unread data is lost."""
         if self._link is not None:
             await hang_up(self._link)
         traits = self._orders.role.traits
@@ -191,23 +195,23 @@ class Worker:
             self._collect()
             self._tally.give_up_open("received_msgs" if traits.awaits_reply else "acked_msgs")
         self.report()
-        say(self.done(died=True))
+        write_line(self.done(died=True))
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _collect(self) -> None:
         for collect in self._job.collectors if self._job is not None else ():
             collect()
 
-    def _follow(self, job: Job, said: Down) -> None:
-        """Do what the controller says while the work goes on."""
-        match said:
+    def _follow(self, job: Job, line_read: Down) -> None:
+        """Execute a line of the controller while the work runs."""
+        match line_read:
             case Go():
-                job.begin(said)
+                job.begin(line_read)
                 self._going.set()
             case Rate():
-                job.change_rate(said.per_s)
+                job.change_rate(line_read.per_s)
             case NewPayload():
-                job.sending.change(said.payload)
+                job.sending.change(line_read.payload)
             case Pause():
                 job.running.clear()
                 # What comes unasked stays in the socket; senders still need their answers.
@@ -216,7 +220,7 @@ class Worker:
             case Resume():
                 job.running.set()
                 if self._link is not None:
-                    read_on(self._link)
+                    resume_reading(self._link)
             case _:
                 raise NatstuiError("a worker accepts only one job")
 
@@ -227,31 +231,42 @@ class Worker:
             self._job.stopping.set()
 
     def _orphan(self) -> None:
-        """Whoever started us is gone."""
+        """Stop and clean up after the controller has ended."""
         # Should anything hang from here on, the kernel ends us.
         signal.alarm(_LAST_CHANCE_S)
         self._orphaned.set()
         self._stop()
 
     def _on_link(self, change: LinkChanged) -> None:
-        """Say when the connection is lost, and when it is back."""
-        lost = change.state in ("reconnecting", "failed")
-        if self._orphaned.is_set() or not (lost or self._was_lost):
+        """Report when the connection is lost, and when it is restored."""
+        is_lost = change.state in ("reconnecting", "failed")
+        if self._orphaned.is_set() or not (is_lost or self._was_lost):
             return
-        self._was_lost = lost
+        self._was_lost = is_lost
         reason = f": {change.reason}" if change.reason else ""
-        say(protocol.Log(text=f"{change.state}{reason}"))
+        write_line(protocol.Log(text=f"{change.state}{reason}"))
 
 
-async def _clean_up(client: Client, verbs: tuple[str, ...], run_id: str) -> None:
-    """Delete what was made for the run; another worker may have been faster."""
-    for verb in verbs:
-        with contextlib.suppress(NatstuiError):
-            await remove(client, verb, run_id, _CLEANUP_S)
+async def clean_up(client: Client, verbs: tuple[str, ...], run_id: str) -> None:
+    """Delete the assets of the run, one worker after the other: another one may be faster.
+
+    A server cannot be told to delete a stream only if it is of this run. If two workers had read
+    that it is, the slower one would delete a stream of the next run.
+    """
+    with contextlib.ExitStack() as stack:
+        # Without a lock, as on a read-only disk, the assets are deleted all the same.
+        with contextlib.suppress(OSError):
+            folder = private_folder(platformdirs.user_state_path("natstui"))
+            lock = open_lock(folder / "benchmark.lock")
+            stack.callback(os.close, lock)
+            await asyncio.to_thread(wait_for_lock, lock)
+        for verb in verbs:
+            with contextlib.suppress(NatstuiError):
+                await remove(client, verb, run_id, _CLEANUP_S)
 
 
 def _arm() -> None:
-    """End with the process that started us, and wake up on time."""
+    """End with the parent process, and set the timer resolution."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -259,7 +274,7 @@ def _arm() -> None:
 
 
 async def main() -> None:
-    """Read the orders and follow them."""
+    """Read the orders on stdin, and execute them."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=1 << 24)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -273,9 +288,9 @@ async def main() -> None:
     except BrokenPipeError:
         signal.alarm(_LAST_CHANCE_S)
     except NatstuiError as error:
-        say(WorkerFailure(sentence=str(error), exit_code=error.exit_code))
+        write_line(WorkerFailure(sentence=str(error), exit_code=error.exit_code))
     except OSError as error:
-        say(
+        write_line(
             WorkerFailure(
                 sentence=f"the connection broke: {error}", exit_code=ServerGone.exit_code
             )

@@ -1,4 +1,4 @@
-"""Which program does a role's work: by pattern."""
+"""The program of a role, by pattern."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Program(Protocol):
     """The work of one worker."""
 
     async def begin(self) -> None:
-        """Subscribe and make ready; nothing is sent yet."""
+        """Subscribe and prepare; nothing is sent yet."""
 
     async def run(self) -> None:
-        """Do the work; return when it is over or the job stops."""
+        """Do the work; returns when it is over or the job stops."""
 
 
 # Pattern → "module:class"; imported when used, so that no worker pays for another's code.
@@ -43,7 +43,7 @@ PROGRAMS = {
 
 
 def build(job: Job, link: WireLink) -> Program:
-    """Return the program of a role; the plan was checked, so there is one."""
+    """Return the program of a role; the plan was validated, so there is one."""
     module, name = PROGRAMS[job.orders.role.pattern].split(":")
     kind = getattr(importlib.import_module(f"natstui.bench.wire.{module}"), name)
     program: Program = kind(job, link)

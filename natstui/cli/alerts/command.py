@@ -1,4 +1,4 @@
-"""`natstui alert`: watch a server and tell of findings, or try the rules on a recording."""
+"""`natstui alert`: watches a server and sends findings, or tests the rules on a recording."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from natstui.clean import clean_line
 from natstui.cli.json_line import print_json
 from natstui.cli.options import ConnectionFlags, one_account_flags
 from natstui.cli.sections import command
-from natstui.units import moment_text
+from natstui.errors import SessionError
+from natstui.units import counted, moment_text
 
 if TYPE_CHECKING:
     from natstui.cli.alerts.notices import Notice
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from natstui.config.settings import Settings
 
 _FINISH_S = 3.0
-"""After a signal, notices that wait are sent for so long: the process ends within 5 s."""
+"""After a signal, how long waiting notices are sent, so that the process ends within 5 s."""
 _CANCEL_AGAIN_S = 0.5
 
 
@@ -33,24 +34,39 @@ _CANCEL_AGAIN_S = 0.5
 @click.option(
     "--json", "-j", "as_json", is_flag=True, help="Print one JSON object per notification."
 )
+@click.option(
+    "--confirm", metavar="SUBJECTS",
+    help="In production: the subjects of the rules, separated by commas, to confirm.",
+)  # fmt: skip
 @one_account_flags
 def alert(
-    flags: ConnectionFlags, session: str | None, sessions: str | None, as_json: bool
+    flags: ConnectionFlags,
+    session: str | None,
+    sessions: str | None,
+    as_json: bool,
+    confirm: str | None,
 ) -> None:
     """Notify of findings: webhook, command, bell.
 
     Uses the rules [alerts.NAME] of the configuration. Runs until it is stopped. Prints a line for
-    each notification: one when a finding begins, and one when it ends.
+    each notification: one when a finding begins, and one when it ends. Of a notification that is
+    published to a subject, it is not known whether somebody receives it.
     """
     import asyncio
 
-    from natstui.cli.alerts.sending import check
+    from natstui.cli.alerts.sending import check_alerts, subjects_of
+    from natstui.cli.manage.writing import confirm_name
 
     if session is not None:
         _dry_run(flags, session, sessions, as_json=as_json)
         return
     settings, connection = flags.resolve()
-    check(settings.alerts, read_only=connection.read_only)
+    check_alerts(settings.alerts, connection)
+    if (subjects := subjects_of(settings.alerts)) and connection.production:
+        question = f"This is production: findings are published to {', '.join(subjects)}"
+        confirm_name(
+            connection, ",".join(subjects), clean_line(question), yes=False, confirm=confirm
+        )
     asyncio.run(_watch(settings, connection, as_json=as_json))
 
 
@@ -60,26 +76,30 @@ def _print(notice: Notice, *, as_json: bool) -> None:
     if as_json:
         print_json(notice_json(notice))
         return
-    click.echo(_line(notice))
+    click.echo(_notice_line(notice))
 
 
-def _line(notice: Notice) -> str:
-    one = notice.finding
-    at_us = one.since_us if one.until_us is None else one.until_us
-    words = f"{one.kind.severity} {one.kind.code} {one.entity.text}: {one.kind.word}, {one.text}"
-    return clean_line(f"{moment_text(at_us)} {notice.alert} {notice.status} {words}")
+def _notice_line(notice: Notice) -> str:
+    finding = notice.finding
+    at_us = finding.since_us if finding.until_us is None else finding.until_us
+    text = (
+        f"{finding.kind.severity} {finding.kind.code} {finding.entity.text}: "
+        f"{finding.kind.word}, {finding.text}"
+    )
+    return clean_line(f"{moment_text(at_us)} {notice.alert} {notice.status} {text}")
 
 
 def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None, *, as_json: bool) -> None:
     from natstui.cli.alerts.notices import Notices
-    from natstui.cli.alerts.sending import check
-    from natstui.cli.sessions.options import library
+    from natstui.cli.alerts.sending import check_alerts
+    from natstui.cli.sessions.options import library_folder
     from natstui.session.library import find
     from natstui.session.read.judged import judged_moments
+    from natstui.session.share.recorded_findings import unread_texts
 
     alerts = flags.load().settings.alerts
-    check(alerts, read_only=False)
-    folder: Path = find(library(sessions, flags.config), session)
+    check_alerts(alerts, None)
+    folder: Path = find(library_folder(sessions, flags.config), session)
     notices, counts = Notices(alerts), Counter[str]()
     for state in judged_moments(folder):
         for notice in notices.after(state.findings, state.now_at_us):
@@ -91,6 +111,10 @@ def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None, *, as_j
             continue
         times = "once" if counts[name] == 1 else f"{counts[name]} times"
         click.echo(f"{name} would have fired {times}")
+    if unread := unread_texts(folder):
+        raise SessionError(
+            f"{folder.name}: {'; '.join(unread)}; the alerts were tried on what can be read"
+        )
 
 
 async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -> None:
@@ -98,27 +122,39 @@ async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -
     import time
 
     from natstui.cli.alerts.notices import Notices
-    from natstui.cli.alerts.sending import Sender
-    from natstui.cli.metrics.exposition import Latest
+    from natstui.cli.alerts.sending import Sender, subjects_of
+    from natstui.cli.metrics.exposition import LatestState
     from natstui.engine.live import watch_server
     from natstui.engine.stopping import stopped_by_signal
     from natstui.jetstream.polling.control import PollControl
 
-    control, most = PollControl(settings.monitor.interval_s), settings.monitor.max_requests_per_s
-    latest, stop = Latest(control), stopped_by_signal()
+    control, max_requests_per_s = (
+        PollControl(settings.monitor.interval_s),
+        settings.monitor.max_requests_per_s,
+    )
+    latest, stop = LatestState(control), stopped_by_signal()
     notices = Notices(settings.alerts)
     sender = Sender(settings.alerts, lambda text: click.echo(clean_line(text), err=True))
-    watching = asyncio.ensure_future(
+    watch_task = asyncio.ensure_future(
         watch_server(
-            connection, control, latest, most, lambda client: setattr(sender, "client", client)
+            connection,
+            control,
+            latest,
+            max_requests_per_s,
+            lambda client: setattr(sender, "client", client),
         )
     )
-    ended = asyncio.ensure_future(stop.wait())
-    click.echo(f"watching for {len(settings.alerts)} alerts", err=True)
+    stop_task = asyncio.ensure_future(stop.wait())
+    begins = f"watching for {counted(len(settings.alerts), 'alert')}"
+    if subjects := subjects_of(settings.alerts):
+        begins += f"; it is not known who receives what is published to {', '.join(subjects)}"
+    click.echo(clean_line(begins), err=True)
     try:
-        while not (watching.done() or ended.done()):
+        while not (watch_task.done() or stop_task.done()):
             await asyncio.wait(
-                {watching, ended}, timeout=control.interval_s, return_when=asyncio.FIRST_COMPLETED
+                {watch_task, stop_task},
+                timeout=control.interval_s,
+                return_when=asyncio.FIRST_COMPLETED,
             )
             # By the wall clock: what is wrong without a connection grows older, too.
             for notice in notices.after(
@@ -126,13 +162,13 @@ async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -
             ):
                 _print(notice, as_json=as_json)
                 sender.send(notice)
-        if watching.done():
-            watching.result()
+        if watch_task.done():
+            watch_task.result()
     finally:
         await sender.finish(_FINISH_S)
-        going = {watching, ended}
-        while going:
-            for work in going:
-                work.cancel()
+        pending_tasks = {watch_task, stop_task}
+        while pending_tasks:
+            for task in pending_tasks:
+                task.cancel()
             # What comes while a connection is being made can get lost.
-            _, going = await asyncio.wait(going, timeout=_CANCEL_AGAIN_S)
+            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_AGAIN_S)

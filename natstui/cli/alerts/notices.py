@@ -1,4 +1,6 @@
-"""Which findings are told to whom, and when: each once when it has held, and once when it ends."""
+"""Decides which findings are sent by which rule: once when they have lasted, and once at their
+end.
+"""
 
 from __future__ import annotations
 
@@ -11,62 +13,86 @@ from natstui.config.settings import Alert
 from natstui.model.findings.finding import Entity, Finding, Findings
 from natstui.model.findings.severities import is_at_least
 
-_Key = tuple[str, str, Entity, int]
-"""Alert, code, entity, since when: a finding that comes again is another one."""
+_NoticeKey = tuple[str, str, Entity, int]
+"""Alert, code, entity, start: a finding that occurs again is another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to tell."""
+    """A finding that a rule reports, at its begin (`open`) or end (`resolved`)."""
 
     alert: str
-    """The name of the rule."""
+    """The name of its rule."""
     status: Literal["open", "resolved"]
     finding: Finding
 
 
 class Notices:
-    """Finds what is to be told after each judged moment. Pure but for what was told."""
+    """Decides which findings each rule reports; keeps the reported open ones between calls.
+
+    Does no I/O: the caller passes the time and sends the notices.
+    """
 
     def __init__(self, alerts: Mapping[str, Alert]) -> None:
         self._alerts = alerts
-        self._told: dict[_Key, Finding] = {}
-        """What was told and is still open."""
+        self._reported: dict[_NoticeKey, Finding] = {}
+        """Sent findings that are still open."""
 
-    def after(self, findings: Findings, now_us: int, own: Iterable[Finding] = ()) -> list[Notice]:
-        """Return what is new since the last call; `own` are open findings of the alerts."""
-        held: dict[_Key, Finding] = {}
-        for finding in (*findings.open(), *own):
+    def after(
+        self, findings: Findings, now_us: int, own_findings: Iterable[Finding] = ()
+    ) -> list[Notice]:
+        """Return the new notices, resolved ones first, and keep the open ones as reported.
+
+        `now_us` is the time in UTC µs; a finding is due `hold_s` of its rule after its start.
+        `own_findings` are open findings about the rules themselves, such as a webhook that fails.
+        """
+        lasting: dict[_NoticeKey, Finding] = {}
+        for finding in (*findings.open(), *own_findings):
             for name, alert in self._alerts.items():
-                if takes(alert, finding) and now_us - finding.since_us >= alert.hold_s * 1e6:
-                    held[name, finding.kind.code, finding.entity, finding.since_us] = finding
-        opened = [
-            Notice(key[0], "open", one) for key, one in held.items() if key not in self._told
+                if (
+                    matches_rule(alert, finding)
+                    and now_us - finding.since_us >= alert.hold_s * 1e6
+                ):
+                    lasting[name, finding.kind.code, finding.entity, finding.since_us] = finding
+        opened_notices = [
+            Notice(key[0], "open", finding)
+            for key, finding in lasting.items()
+            if key not in self._reported
         ]
-        over = {(one.kind.code, one.entity, one.since_us): one for one in findings.resolved}
-        ended = [
-            Notice(key[0], "resolved", over.get(key[1:]) or replace(one, until_us=now_us))
-            for key, one in self._told.items()
-            if key not in held and findings.silence_of(one) is None
+        resolved_by_key = {
+            (finding.kind.code, finding.entity, finding.since_us): finding
+            for finding in findings.resolved
+        }
+        resolved_notices = [
+            Notice(
+                key[0],
+                "resolved",
+                resolved_by_key.get(key[1:]) or replace(finding, until_us=now_us),
+            )
+            for key, finding in self._reported.items()
+            if key not in lasting and findings.silence_of(finding) is None
         ]
-        self._told = held
-        return [*ended, *opened]
+        self._reported = lasting
+        return [*resolved_notices, *opened_notices]
 
 
-def takes(alert: Alert, finding: Finding) -> bool:
-    """Return whether an alert is about a finding."""
+def matches_rule(alert: Alert, finding: Finding) -> bool:
+    """Return whether a rule reports a finding: its codes, least severity and pattern all match."""
     kind = finding.kind
     if alert.codes and kind.code not in alert.codes:
         return False
     if not is_at_least(kind.severity, alert.min_severity):
         return False
     return alert.entity is None or any(
-        fnmatchcase(name, alert.entity) for name in names_of(finding.entity)
+        fnmatchcase(name, alert.entity) for name in entity_names(finding.entity)
     )
 
 
-def names_of(entity: Entity) -> Iterator[str]:
-    """Yield what the pattern of an alert may match."""
+def entity_names(entity: Entity) -> Iterator[str]:
+    """Yield the names that `entity` of a rule may match.
+
+    `STREAM/CONSUMER` of a consumer, `STREAM` of a stream, else the text of the entity.
+    """
     if entity.consumer:
         yield f"{entity.stream}/{entity.consumer}"
     elif entity.stream:

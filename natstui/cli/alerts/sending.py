@@ -1,4 +1,4 @@
-"""Tells notices: the bell, a command, a webhook, a subject. Reports failures, and ends by none."""
+"""Sends notices: bell, command, webhook, subject. Reports failures, and continues after them."""
 
 from __future__ import annotations
 
@@ -17,44 +17,68 @@ from natstui.children import end_session
 from natstui.clean import clean_line
 from natstui.cli.alerts.notices import Notice
 from natstui.cli.health.formats import finding_json
+from natstui.config import Connection
 from natstui.config.settings import Alert
 from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.http_client import http_request
 from natstui.jetstream.connection.client import Client
-from natstui.model.assets.subjects import is_literal
+from natstui.model.assets.subjects import is_literal, overlap
 from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding
 
-MOST_WAITING = 1_000
-"""Notices that may wait for one way of one rule; more are left out, which is reported."""
-_COMMAND_S = 30.0
-WEBHOOK_S = 10.0
-"""Deadline of one try, from the name of the host to the status of the reply."""
+MOST_QUEUED_NOTICES = 1_000
+"""Limit of notices that wait for one channel of a rule; further ones are dropped and reported."""
+_COMMAND_TIMEOUT_S = 30.0
+WEBHOOK_TIMEOUT_S = 10.0
+"""Deadline of one attempt, from resolving the host to the status of the reply."""
 RETRY_AFTER_S = (1.0, 4.0, 16.0)
-"""A webhook that failed is tried again after these times; then the notice is dropped."""
+"""Delays of further attempts after a webhook failed; then the notice is dropped."""
 
 
-def check(alerts: Mapping[str, Alert], *, read_only: bool) -> None:
-    """Refuse alerts that could never be sent; raises UsageError."""
+def check_alerts(alerts: Mapping[str, Alert], connection: Connection | None) -> None:
+    """Raise UsageError if there is no rule, or if one could never be sent.
+
+    That is one without a receiver, or with an unknown command, an invalid URL, or a subject that
+    is invalid or no subject for messages. On a read-only `connection` every subject is refused, as
+    nothing can be published; None: nothing will be sent, so its mode does not matter.
+    """
     if not alerts:
         raise UsageError("there are no alerts: write [alerts.NAME] into the configuration file")
     for name, alert in alerts.items():
-        where = f"[alerts.{name}]"
+        location = f"[alerts.{name}]"
         if not (alert.bell or alert.command or alert.webhook or alert.subject):
-            raise UsageError(f"{where} has no receiver: set bell, command, webhook or subject")
-        if alert.command is not None and not _program(alert.command):
-            raise UsageError(f"{where}: there is no command {alert.command!r}")
+            raise UsageError(f"{location} has no receiver: set bell, command, webhook or subject")
+        if alert.command is not None and not _find_program(alert.command):
+            raise UsageError(f"{location}: there is no command {alert.command!r}")
         if alert.webhook is not None and not alert.webhook.startswith(("http://", "https://")):
-            raise UsageError(f"{where}: the webhook does not begin with http:// or https://")
+            raise UsageError(f"{location}: the webhook does not begin with http:// or https://")
         if alert.webhook is not None and not _is_url(alert.webhook):
-            raise UsageError(f"{where}: the webhook is no URL: it has no valid host or port")
+            raise UsageError(f"{location}: the webhook is no URL: it has no valid host or port")
         if alert.subject is not None and not is_literal(alert.subject):
             raise UsageError(
-                f"{where}: {clean_line(alert.subject)!r} is not a valid subject to publish to: "
+                f"{location}: {clean_line(alert.subject)!r} is not a valid subject to publish to: "
                 "it has a space, a wildcard or an empty token"
             )
-        if alert.subject is not None and read_only:
-            raise UsageError(f"{where}: the connection is read-only, so nothing can be published")
+        if alert.subject is not None and _is_of_server(alert.subject, connection):
+            raise UsageError(
+                f"{location}: {clean_line(alert.subject)!r} belongs to the server: messages there "
+                "are requests to the server, or become keys and files of buckets"
+            )
+        if alert.subject is not None and connection is not None and connection.read_only:
+            raise UsageError(
+                f"{location}: the connection is read-only, so nothing can be published"
+            )
+
+
+def subjects_of(alerts: Mapping[str, Alert]) -> list[str]:
+    """Return the subjects that rules publish to, each once, in order."""
+    return sorted({alert.subject for alert in alerts.values() if alert.subject is not None})
+
+
+def _is_of_server(subject: str, connection: Connection | None) -> bool:
+    """Return whether a message to a subject is no mere message, also by an own API prefix."""
+    is_request = connection is not None and overlap(subject, f"{connection.js_api_prefix}.>")
+    return subject.startswith("$") or is_request
 
 
 def _is_url(text: str) -> bool:
@@ -65,105 +89,117 @@ def _is_url(text: str) -> bool:
         return False
 
 
-def _program(command: str) -> str | None:
+def _find_program(command: str) -> str | None:
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError:
         return None
-    return shutil.which(words[0]) if words else None
+    return shutil.which(arguments[0]) if arguments else None
 
 
 def notice_json(notice: Notice) -> dict[str, Any]:
-    """Return a notice as it is sent, and printed with --json."""
-    about = {"schema": 1, "alert": notice.alert, "status": notice.status}
-    return {**about, **finding_json(notice.finding)}
+    """Return a notice as the JSON object that is sent, and printed with --json.
+
+    It has `schema`, `alert` (name of the rule) and `status`, then the fields of `finding_json`.
+    """
+    envelope = {"schema": 1, "alert": notice.alert, "status": notice.status}
+    return {**envelope, **finding_json(notice.finding)}
 
 
 _Send = Callable[[bytes], Awaitable[None]]
 
 
 class Sender:
-    """Sends notices: a queue for each way of each rule, so that none waits for another."""
+    """Sends notices: a queue for each channel of each rule, so that none waits for another."""
 
     def __init__(
         self,
         alerts: Mapping[str, Alert],
         report: Callable[[str], None],
         *,
-        webhook_s: float = WEBHOOK_S,
+        webhook_s: float = WEBHOOK_TIMEOUT_S,
         retry_after_s: Sequence[float] = RETRY_AFTER_S,
     ) -> None:
-        """`report` gets a sentence for each failure; a webhook has `webhook_s` for each try."""
+        """Create the queues; `report` gets a sentence for each failure, an attempt takes
+        `webhook_s` at most.
+        """
         self._alerts = alerts
         self._report = report
         self._webhook_s = webhook_s
         self._retry_after_s = retry_after_s
         self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = {}
         self._workers: list[asyncio.Task[None]] = []
-        self._left_out_count = 0
-        self._failed: dict[str, Finding] = {}
+        self._dropped_count = 0
+        self._failures: dict[str, Finding] = {}
         self.client: Client | None = None
-        """The connection, once there is one."""
+        """The connection; None before it exists."""
 
     def send(self, notice: Notice) -> None:
-        """Queue a notice for everything that its rule names."""
+        """Ring the bell at once, and queue the notice for the other channels of its rule.
+
+        Returns without waiting; drops the notice if `MOST_QUEUED_NOTICES` are queued already.
+        """
         alert = self._alerts[notice.alert]
         body = json.dumps(notice_json(notice)).encode()
         if alert.bell:
             sys.stderr.write("\a")
             sys.stderr.flush()
         if alert.command is not None:
-            self._queue(notice.alert, "command", partial(run_command, alert.command), body)
+            self._enqueue(notice.alert, "command", partial(run_command, alert.command), body)
         if alert.webhook is not None:
-            post_it = partial(post, alert.webhook, deadline_s=self._webhook_s)
-            self._queue(notice.alert, "webhook", post_it, body)
+            send_webhook = partial(post, alert.webhook, deadline_s=self._webhook_s)
+            self._enqueue(notice.alert, "webhook", send_webhook, body)
         if alert.subject is not None:
-            self._queue(notice.alert, "subject", partial(self._publish, alert.subject), body)
+            self._enqueue(notice.alert, "subject", partial(self._publish, alert.subject), body)
 
     def failed(self) -> list[Finding]:
-        """Return a finding for each way of a rule that does not deliver now."""
-        return list(self._failed.values())
+        """Return an open finding for each channel of a rule whose last attempt failed."""
+        return list(self._failures.values())
 
-    def _queue(self, alert: str, way: str, send: _Send, body: bytes) -> None:
-        queue = self._queues.get((alert, way))
+    def _enqueue(self, alert: str, channel: str, send: _Send, body: bytes) -> None:
+        queue = self._queues.get((alert, channel))
         if queue is None:
-            queue = self._queues[alert, way] = asyncio.Queue(MOST_WAITING)
-            self._workers.append(asyncio.create_task(self._work(alert, way, send, queue)))
+            queue = self._queues[alert, channel] = asyncio.Queue(MOST_QUEUED_NOTICES)
+            self._workers.append(
+                asyncio.create_task(self._send_queued(alert, channel, send, queue))
+            )
         try:
             queue.put_nowait(body)
         except asyncio.QueueFull:
-            self._left_out_count += 1
-            if self._left_out_count == 1 or self._left_out_count % 100 == 0:
+            self._dropped_count += 1
+            if self._dropped_count == 1 or self._dropped_count % 100 == 0:
                 self._report(
-                    f"{self._left_out_count} notifications dropped: {MOST_WAITING} are waiting "
-                    "already"
+                    f"{self._dropped_count} notifications dropped: "
+                    f"{MOST_QUEUED_NOTICES} are waiting already"
                 )
 
-    async def _work(self, alert: str, way: str, send: _Send, queue: asyncio.Queue[bytes]) -> None:
+    async def _send_queued(
+        self, alert: str, channel: str, send: _Send, queue: asyncio.Queue[bytes]
+    ) -> None:
         while True:
             body = await queue.get()
             # What a command did before it failed must not be done twice.
-            retry_after_s = self._retry_after_s if way == "webhook" else ()
+            retry_after_s = self._retry_after_s if channel == "webhook" else ()
             for wait_s in (*retry_after_s, None):
                 try:
                     await send(body)
                 except NatstuiError as error:
-                    again = "not sent" if wait_s is None else f"trying again in {wait_s:g} s"
-                    self._report(f"alert {alert}: {error}; {again}")
-                    self._fail(alert, way, str(error))
+                    retry_text = "not sent" if wait_s is None else f"trying again in {wait_s:g} s"
+                    self._report(f"alert {alert}: {error}; {retry_text}")
+                    self._add_failure(alert, channel, str(error))
                 else:
-                    self._failed.pop(f"{alert} {way}", None)
+                    self._failures.pop(f"{alert} {channel}", None)
                     break
                 if wait_s is not None:
                     await asyncio.sleep(wait_s)
             queue.task_done()
 
-    def _fail(self, alert: str, way: str, reason: str) -> None:
-        name = f"{alert} {way}"
-        if name not in self._failed:
+    def _add_failure(self, alert: str, channel: str, reason: str) -> None:
+        name = f"{alert} {channel}"
+        if name not in self._failures:
             now_us = time.time_ns() // 1000
             entity = Entity(part=f"alert {alert}")
-            self._failed[name] = Finding(M_NOT_DELIVERED, entity, now_us, clean_line(reason))
+            self._failures[name] = Finding(M_NOT_DELIVERED, entity, now_us, clean_line(reason))
 
     async def _publish(self, subject: str, body: bytes) -> None:
         if self.client is None:
@@ -174,21 +210,30 @@ class Sender:
             raise RequestFailed(f"not published to {subject}: {error}") from error
 
     async def finish(self, limit_s: float) -> None:
-        """Send what waits, for `limit_s` at most, and report how much was not sent."""
-        waiting = [asyncio.ensure_future(queue.join()) for queue in self._queues.values()]
-        late = (await asyncio.wait(waiting, timeout=limit_s))[1] if waiting else set()
-        for task in (*late, *self._workers):
+        """Wait until queued notices are sent, for `limit_s` at most, then stop.
+
+        Reports how many channels still had notices to send.
+        """
+        join_tasks = [asyncio.ensure_future(queue.join()) for queue in self._queues.values()]
+        unfinished_tasks = (
+            (await asyncio.wait(join_tasks, timeout=limit_s))[1] if join_tasks else set()
+        )
+        for task in (*unfinished_tasks, *self._workers):
             task.cancel()
-        await asyncio.gather(*late, *self._workers, return_exceptions=True)
-        if late:
+        await asyncio.gather(*unfinished_tasks, *self._workers, return_exceptions=True)
+        if unfinished_tasks:
             self._report(
-                f"{len(late)} of {len(waiting)} receivers of alerts still had unsent "
-                "notifications at the end"
+                f"{len(unfinished_tasks)} of {len(join_tasks)} receivers of alerts still had "
+                "unsent notifications at the end"
             )
 
 
-async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_S) -> None:
-    """Give a command the text on its standard input; raises RequestFailed when it fails."""
+async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TIMEOUT_S) -> None:
+    """Run a command line without a shell; it gets `body` on stdin, and its output is discarded.
+
+    Raises RequestFailed if it does not start, runs longer than `limit_s`, or ends with another
+    exit code than 0.
+    """
     try:
         process = await asyncio.create_subprocess_exec(
             *shlex.split(command),
@@ -213,7 +258,10 @@ async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_S)
 
 
 async def post(address: str, body: bytes, *, deadline_s: float) -> None:
-    """Post JSON to an address; raises RequestFailed when the reply is no 2xx in time."""
+    """Post a JSON body to a URL, by the proxy of the environment if it names one.
+
+    Raises RequestFailed unless a reply with a status of 2xx comes within `deadline_s`.
+    """
     try:
         await http_request(
             "POST",

@@ -1,4 +1,4 @@
-"""`natstui bench`: scenarios, the short forms that `nats bench` has, and the saved runs."""
+"""`natstui bench`: scenarios, the short forms of `nats bench`, and saved runs."""
 
 from __future__ import annotations
 
@@ -35,22 +35,24 @@ def js_pub() -> None:
     """
 
 
-def _own_or_existing(subject: str, options: RunOptions, *, create: bool, keep: bool) -> StreamPlan:
-    """Return the stream of a run: --stream without --create must exist."""
+def _created_or_existing_stream(
+    subject: str, options: RunOptions, *, create: bool, keep: bool
+) -> StreamPlan:
+    """Return the stream of a run: that of --stream must exist without --create."""
     from natstui.model.bench.plan import StreamPlan
 
     name = options.changes.get("stream")
-    made = name is None or create
+    is_created = name is None or create
     return StreamPlan(
         name=name or "NATSTUI_BENCH",
-        create=made,
+        create=is_created,
         keep=keep,
         subjects=(subject,),
         allow_batches=True,
     )
 
 
-def _existing(options: RunOptions) -> StreamPlan:
+def _existing_stream(options: RunOptions) -> StreamPlan:
     from natstui.model.bench.plan import StreamPlan
 
     name = options.changes.get("stream")
@@ -59,7 +61,7 @@ def _existing(options: RunOptions) -> StreamPlan:
     return StreamPlan(name=name, create=False)
 
 
-def _publisher(mode: str, text: str, name: str | None = None) -> None:
+def _add_publish_command(mode: str, text: str, name: str | None = None) -> None:
     @js_pub.command(name or mode, help=text, hidden=name is not None)
     @click.argument("subject")
     @click.option("--create", is_flag=True, help="Create the stream that --stream names.")
@@ -76,34 +78,38 @@ def _publisher(mode: str, text: str, name: str | None = None) -> None:
         from natstui.bench.plan.flags import publish_plan
         from natstui.cli.bench.run import run_benchmark
 
-        stream = _own_or_existing(subject, options, create=create, keep=keep)
+        stream = _created_or_existing_stream(subject, options, create=create, keep=keep)
         plan = publish_plan(f"js-publish-{mode}", subject, 1, stream)  # type: ignore[arg-type]
         run_benchmark(plan, connection, options)
 
 
-def _reader(name: str, pattern: Pattern, text: str) -> None:
+def _add_read_command(name: str, pattern: Pattern, text: str) -> None:
     @js.command(name, help=text)
     @run_options
     def read(*, options: RunOptions, connection: Any) -> None:
-        from natstui.bench.plan import flags as short
+        from natstui.bench.plan import flags
         from natstui.cli.bench.run import run_benchmark
         from natstui.model.bench.patterns import traits
 
-        gets = traits(pattern).reads_stored
-        make: Callable[..., BenchmarkPlan] = short.read_plan if gets else short.consume_plan
-        run_benchmark(make(pattern, 1, _existing(options)), connection, options)
+        is_read_stored = traits(pattern).reads_stored
+        create_plan: Callable[..., BenchmarkPlan] = (
+            flags.read_plan if is_read_stored else flags.consume_plan
+        )
+        run_benchmark(create_plan(pattern, 1, _existing_stream(options)), connection, options)
 
 
-_publisher("sync", "Publish and wait for each acknowledgement.")
-_publisher("async", "Publish with many messages in flight.")
-_publisher("atomic", "Publish in atomic batches. A batch is stored completely or not at all.")
-_publisher("atomic", "The same as atomic.", name="batch")
-_publisher("fast", "Publish in one flow-controlled batch.")
-_reader("consume", "js-consume", "Consume a stream by pulling continuously.")
-_reader("fetch", "js-fetch", "Consume a stream fetch by fetch.")
-_reader("ordered", "js-ordered", "Read a stream with ordered consumers.")
-_reader("push", "js-push", "Consume a stream through a push consumer.")
-_reader("get-batch", "js-get-batch", "Get stored messages in batches.")
+_add_publish_command("sync", "Publish and wait for each acknowledgement.")
+_add_publish_command("async", "Publish with many messages in flight.")
+_add_publish_command(
+    "atomic", "Publish in atomic batches. A batch is stored completely or not at all."
+)
+_add_publish_command("atomic", "The same as atomic.", name="batch")
+_add_publish_command("fast", "Publish in one flow-controlled batch.")
+_add_read_command("consume", "js-consume", "Consume a stream by pulling continuously.")
+_add_read_command("fetch", "js-fetch", "Consume a stream fetch by fetch.")
+_add_read_command("ordered", "js-ordered", "Read a stream with ordered consumers.")
+_add_read_command("push", "js-push", "Consume a stream through a push consumer.")
+_add_read_command("get-batch", "js-get-batch", "Get stored messages in batches.")
 
 
 @js.command("get")
@@ -115,7 +121,7 @@ def get(*, mode: str, options: RunOptions, connection: Any) -> None:
     from natstui.cli.bench.run import run_benchmark
 
     pattern: Pattern = "js-get-batch" if mode == "batch" else "js-get"
-    run_benchmark(read_plan(pattern, 1, _existing(options)), connection, options)
+    run_benchmark(read_plan(pattern, 1, _existing_stream(options)), connection, options)
 
 
 @js.command("pubsub")
@@ -135,35 +141,35 @@ def js_pubsub(
     from natstui.bench.plan.flags import stream_plan
     from natstui.cli.bench.run import run_benchmark
 
-    stream = _own_or_existing(subject, options, create=create, keep=keep)
+    stream = _created_or_existing_stream(subject, options, create=create, keep=keep)
     run_benchmark(stream_plan(subject, pubs=1, subs=1, stream=stream), connection, options)
 
 
-def _library(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `folder: Path`, the run library."""
+def _with_library(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `folder: Path`, the run library, to a command."""
 
     @click.option("--config", "--settings", "config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
-    def with_library(*, config: str | None, **others: Any) -> Any:
+    def with_library(*, config: str | None, **options: Any) -> Any:
         from natstui.bench.result.library import library_folder
         from natstui.config.load import load
 
         settings = load(Path(config) if config else None).settings
-        return command(folder=library_folder(settings.benchmark.folder), **others)
+        return command(folder=library_folder(settings.benchmark.folder), **options)
 
     return with_library
 
 
 @command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
-@_library
+@_with_library
 def runs(*, as_json: bool, folder: Path) -> None:
     """List saved runs, oldest first."""
     from natstui.bench.result import library
 
     if as_json:
-        for one in library.listed(folder):
-            print_json(asdict(one))
+        for run in library.listed(folder):
+            print_json(asdict(run))
         return
     for name in library.runs(folder):
         click.echo(name)
@@ -172,22 +178,22 @@ def runs(*, as_json: bool, folder: Path) -> None:
 @command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="The complete object.")
-@_library
+@_with_library
 def show(*, run: str, as_json: bool, folder: Path) -> None:
     """Show a saved run. RUN is its name, a part of its name, a file, or -1 for the newest."""
     from natstui.bench.result import library
     from natstui.bench.result.text import LABEL_CELLS, summary_text
     from natstui.cli.text_table import hanging, stdout_width
 
-    found = library.load(run, folder)
-    text = hanging(summary_text(found), stdout_width(), LABEL_CELLS)
-    click.echo(clean_json(library.encode(found).decode()) if as_json else text)
+    saved_run = library.load(run, folder)
+    text = hanging(summary_text(saved_run), stdout_width(), LABEL_CELLS)
+    click.echo(clean_json(library.encode(saved_run).decode()) if as_json else text)
 
 
 @command("compare", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per comparison.")
-@_library
+@_with_library
 def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     """Compare saved runs with the first of them."""
     from natstui.bench.result import library
@@ -197,20 +203,20 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
 
     if len(names) < 2:
         raise UsageError("compare needs at least two runs: natstui bench runs lists them")
-    first, *others = (library.load(name, folder) for name in names)
-    for other in others:
-        found = compare(first, other)
+    first_run, *other_runs = (library.load(name, folder) for name in names)
+    for other_run in other_runs:
+        differences = compare(first_run, other_run)
         if as_json:
-            rows = [{**asdict(one), "unit": one.unit} for one in found]
-            print_json({"before": first.name, "after": other.name, "differences": rows})
+            rows = [{**asdict(difference), "unit": difference.unit} for difference in differences]
+            print_json({"before": first_run.name, "after": other_run.name, "differences": rows})
         else:
-            click.echo(comparison_text(first, other, found))
+            click.echo(comparison_text(first_run, other_run, differences))
 
 
 @command("merge", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True, metavar="RUN...")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@_library
+@_with_library
 def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     """Add up saved runs of several hosts.
 
@@ -224,13 +230,13 @@ def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     from natstui.cli.text_table import hanging, stdout_width
 
     stems = [Path(name).stem if name.endswith(".json") else name for name in names]
-    shown = stems if len(set(stems)) == len(stems) else names
-    loaded = [library.load(name, folder) for name in names]
-    merged = merge_runs(list(zip(shown, loaded, strict=True)))
+    names_shown = stems if len(set(stems)) == len(stems) else names
+    saved_runs = [library.load(name, folder) for name in names]
+    merged_run = merge_runs(list(zip(names_shown, saved_runs, strict=True)))
     if as_json:
-        print_json(asdict(merged))
+        print_json(asdict(merged_run))
     else:
-        click.echo(hanging(merged_text(merged), stdout_width(), LABEL_CELLS))
+        click.echo(hanging(merged_text(merged_run), stdout_width(), LABEL_CELLS))
 
 
 @command()
@@ -238,24 +244,26 @@ def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
 def scenarios(*, name: str | None, as_json: bool) -> None:
     """List the built-in scenarios, or print one. Edit a printed one to make your own."""
-    from natstui.bench.plan.scenario import read_scenario, ready_scenarios
+    from natstui.bench.plan.scenario import built_in_scenarios, read_scenario
     from natstui.errors import NotFound
 
-    ready = ready_scenarios()
+    texts = built_in_scenarios()
     if name is None:
-        for one, text in ready.items():
-            plan = read_scenario(text, one)
+        for scenario, text in texts.items():
+            plan = read_scenario(text, scenario)
             if as_json:
-                print_json({"name": one, "title": plan.title, "description": plan.description})
+                print_json(
+                    {"name": scenario, "title": plan.title, "description": plan.description}
+                )
             else:
-                click.echo(f"{one:<20}{plan.title}")
-    elif name not in ready:
-        raise NotFound(f"no built-in scenario {name!r}: there are {', '.join(ready)}")
+                click.echo(f"{scenario:<20}{plan.title}")
+    elif name not in texts:
+        raise NotFound(f"no built-in scenario {name!r}: there are {', '.join(texts)}")
     elif as_json:
-        plan = read_scenario(ready[name], name)
-        print_json({"name": name, "text": ready[name], "plan": asdict(plan)})
+        plan = read_scenario(texts[name], name)
+        print_json({"name": name, "text": texts[name], "plan": asdict(plan)})
     else:
-        click.echo(ready[name], nl=False)
+        click.echo(texts[name], nl=False)
 
 
 class ScenarioGroup(Group):
@@ -264,31 +272,36 @@ class ScenarioGroup(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Take a word that is no command for the name or the file of a scenario."""
+        """Return the command of the first argument; `run` if that is the name or file of a
+        scenario.
+
+        Raises UsageError for the flags of older `nats bench` versions, with the command of today.
+        """
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            _refuse_old_form(args[0], args[1:])
+            _refuse_old_flags(args[0], args[1:])
             return "run", self.commands["run"], args
         return super().resolve_command(ctx, args)
 
 
-_OLD_FORM = {
+_OLD_FLAGS = {
     "--pub": "pub", "--sub": "sub", "--request": "service request", "--reply": "service serve",
 }  # fmt: skip
-"""Flags that `nats bench` had before its patterns became commands, and the command of each."""
+"""Flags of older `nats bench` versions → the command that replaced each."""
 
 
-def _refuse_old_form(subject: str, flags: list[str]) -> None:
-    """Raise UsageError with the new form where flags name a pattern."""
-    commands = dict(_OLD_FORM)
+def _refuse_old_flags(subject: str, flags: list[str]) -> None:
+    """Raise UsageError with the new command if flags name a pattern."""
+    commands = dict(_OLD_FLAGS)
     if "--js" in flags:
         commands |= {"--pub": "js pub async", "--sub": "js ordered"}
-    forms = [
-        f"natstui bench {commands[flag]} {subject} --clients {''.join(flags[at + 1 : at + 2])}"
-        for at, flag in enumerate(flags)
+    replacements = [
+        f"natstui bench {commands[flag]} {subject} --clients "
+        f"{''.join(flags[index + 1 : index + 2])}"
+        for index, flag in enumerate(flags)
         if flag in commands
     ]
-    if forms:
-        raise UsageError(f"this pattern is a command of its own: {' and '.join(forms)}")
+    if replacements:
+        raise UsageError(f"this pattern is a command of its own: {' and '.join(replacements)}")
 
 
 @click.group(
@@ -380,7 +393,7 @@ def kv() -> None:
     """Put values into a bucket, or get them."""
 
 
-def _bucket(name: str, pattern: Pattern, text: str) -> None:
+def _add_bucket_command(name: str, pattern: Pattern, text: str) -> None:
     @kv.command(name, help=text)
     @click.option(
         "--bucket", metavar="NAME", help="Bucket to use; without it the run creates one."
@@ -397,8 +410,10 @@ def _bucket(name: str, pattern: Pattern, text: str) -> None:
         run_benchmark(plan, connection, options)
 
 
-_bucket("put", "kv-put", "Put values. Every message has a key of its own unless --randomize.")
-_bucket("get", "kv-get", "Get values that `kv put` left in a bucket.")
+_add_bucket_command(
+    "put", "kv-put", "Put values. Every message has a key of its own unless --randomize."
+)
+_add_bucket_command("get", "kv-get", "Get values that `kv put` left in a bucket.")
 
 
 @click.group(cls=Group)
@@ -409,7 +424,7 @@ def service() -> None:
 @service.command("request")
 @click.argument("subject")
 @run_options
-def ask(*, subject: str, options: RunOptions, connection: Any) -> None:
+def request_service(*, subject: str, options: RunOptions, connection: Any) -> None:
     """Send requests that others reply to."""
     from natstui.bench.plan.flags import service_plan
     from natstui.cli.bench.run import run_benchmark
@@ -420,7 +435,7 @@ def ask(*, subject: str, options: RunOptions, connection: Any) -> None:
 @service.command("serve")
 @click.argument("subject")
 @run_options
-def answer(*, subject: str, options: RunOptions, connection: Any) -> None:
+def serve_service(*, subject: str, options: RunOptions, connection: Any) -> None:
     """Reply to requests of others. Runs until --duration or Ctrl-C."""
     from natstui.bench.plan.flags import service_plan
     from natstui.cli.bench.run import run_benchmark
@@ -428,7 +443,7 @@ def answer(*, subject: str, options: RunOptions, connection: Any) -> None:
     run_benchmark(service_plan(subject, servers=1), connection, options)
 
 
-_SAME = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
+_OLDJS_REPLACEMENTS = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
 
 
 @command(
@@ -436,17 +451,24 @@ _SAME = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
     hidden=True,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def oldjs(*, words: tuple[str, ...]) -> None:
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def oldjs(*, arguments: tuple[str, ...]) -> None:
     """Name the command that does the same. natstui has only one JetStream API."""
-    same = next((_SAME[word] for word in words if word in _SAME), "js consume")
+    replacement = next(
+        (
+            _OLDJS_REPLACEMENTS[argument]
+            for argument in arguments
+            if argument in _OLDJS_REPLACEMENTS
+        ),
+        "js consume",
+    )
     raise UsageError(
         "oldjs is the older API of the Go client; the server sees the same requests: use natstui "
-        f"bench {same} --stream NAME"
+        f"bench {replacement} --stream NAME"
     )
 
 
-def _removed(name: str, sentence: str) -> click.Command:
+def _removed_command(name: str, sentence: str) -> click.Command:
     """Return a hidden command that raises UsageError with a sentence."""
 
     @command(
@@ -454,15 +476,15 @@ def _removed(name: str, sentence: str) -> click.Command:
         hidden=True,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
-    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-    def removed(*, words: tuple[str, ...]) -> None:
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def removed(*, arguments: tuple[str, ...]) -> None:
         raise UsageError(sentence)
 
     return removed
 
 
-vs = _removed("vs", ONE_CLIENT)
-worker = _removed("worker", NO_MACHINES)
+vs = _removed_command("vs", ONE_CLIENT)
+worker = _removed_command("worker", NO_MACHINES)
 
 
 for _command in (

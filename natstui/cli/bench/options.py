@@ -1,4 +1,4 @@
-"""The flags every benchmark run has, and how they change a plan."""
+"""The flags of every benchmark run, and how they change a plan."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from natstui.units import duration_text
 
 if TYPE_CHECKING:
     from natstui.config.settings import Settings
-    from natstui.model.records.managing import Confirmation
+    from natstui.model.records.confirmation import Confirmation
 
 
-_CHANGING = ("msgs", "duration", "rate", "size", "workers", "pubs", "subs", "stream", "storage")
-_CHANGING_TOO = ("acks", "batch", "window")
-_CLOCK = re.compile(r"\d{1,2}:\d{2}")
-_SPREAD = "100000"
-"""Subjects of --multisubject where --multisubjectmax does not say how many."""
+_PLAN_FLAGS = ("msgs", "duration", "rate", "size", "workers", "pubs", "subs", "stream", "storage")
+_MORE_PLAN_FLAGS = ("acks", "batch", "window")
+_CLOCK_TIME = re.compile(r"\d{1,2}:\d{2}")
+_SUBJECTS_COUNT_TEXT = "100000"
+"""Subjects of --multisubject without --multisubjectmax."""
 
 _load, _stored, _result = map(option_in, ("Load", "Stream or bucket", "Result"))
 
@@ -70,7 +70,7 @@ _OF_NATS_BENCH = (
     ),
     _result("--progress/--no-progress", default=True, help="Show a progress line during the run."),
 )
-"""What `nats bench` has besides, by its words."""
+"""Additional flags of `nats bench`."""
 
 _FLAGS = (
     _load("--msgs", metavar="N", help="Total messages, as 1M."),
@@ -134,8 +134,8 @@ _FLAGS = (
 )
 
 
-_NAMES = (
-    *_CHANGING, *_CHANGING_TOO, "clients", "throughput", "sleep", "header", "payload",
+_FLAG_NAMES = (
+    *_PLAN_FLAGS, *_MORE_PLAN_FLAGS, "clients", "throughput", "sleep", "header", "payload",
     "multisubject", "multisubjectmax", "multisubjectrandomize", "randomize", "dedup",
     "dedupwindow", "replicas", "maxbytes", "history", "consumer", "doubleack", "filter", "purge",
     "persistasync", "max_outstanding_acks", "csv_file", "progress",
@@ -148,86 +148,90 @@ class RunOptions:
     """How to run a plan, and what to do with its result."""
 
     changes: dict[str, str]
-    """Overrides of the plan, as given."""
+    """Overrides of the plan, as typed."""
     repeat_count: int
     checks: tuple[str, ...]
-    json: bool
-    library: Path | None
+    as_json: bool
+    library_folder: Path | None
     """Folder to save the result in; None: it is not saved."""
-    record: str | None
+    recording_name: str | None
     """Name of the session, may be empty; None: nothing is recorded."""
     settings: Settings
     csv_file: Path | None = None
-    """Where a row for each worker goes."""
-    progress: bool = True
-    """Show a line on stderr while it runs."""
+    """File for a row per worker."""
+    shows_progress: bool = True
+    """Whether to show a progress line on stderr."""
     start_at_us: int | None = None
-    """When the load begins; None: as soon as it can."""
+    """When the load starts; None: as soon as possible."""
     yes: bool = False
-    """Do not ask, where a run takes messages of others."""
+    """Whether to skip the prompt before a run consumes messages of others."""
     confirm: str | None = None
-    """The name of what it takes them from, as it was typed."""
+    """The typed name of the stream or consumer whose messages are consumed."""
     decided_on: Confirmation | None = None
-    """What was shown when it was typed: of anything else nothing is taken."""
+    """The confirmation that was shown when the name was typed: nothing else is consumed."""
 
 
 def _start_at_us(text: str) -> int:
-    """Return the moment that --at names. Raises UsageError for one in the past."""
+    """Return the start time of --at, in UTC µs; raises UsageError for a time in the past."""
     now = datetime.now(UTC)
     try:
-        moment = parse_start(text, now)
+        start_time = parse_start(text, now)
     except ValueError as error:
         raise UsageError(f"--at: {error}") from error
-    if moment <= now:
-        past = duration_text((now - moment).total_seconds())
-        raise UsageError(f"--at: {text} was {past} ago")
-    return round(moment.timestamp() * 1e6)
+    if start_time <= now:
+        age_text = duration_text((now - start_time).total_seconds())
+        raise UsageError(f"--at: {text} was {age_text} ago")
+    return round(start_time.timestamp() * 1e6)
 
 
 def parse_start(text: str, now: datetime) -> datetime:
-    """Return the moment of `14:30:00Z`, or of a date and time with its zone.
+    """Return the start time of `14:30:00Z`, or of a date and time with a time zone.
 
-    A time without a date is today's, and tomorrow's where today's was over 12 hours ago. Raises
-    ValueError.
+    A time without a date is today's, or tomorrow's if today's is more than 12 hours before `now`.
+    Raises ValueError for an invalid text, and for one without a time zone.
     """
     text = text.strip()
     try:
-        if _CLOCK.match(text):
-            clock = dt.time.fromisoformat(text)
-            moment = datetime.combine(now.astimezone(clock.tzinfo).date(), clock)
+        if _CLOCK_TIME.match(text):
+            clock_time = dt.time.fromisoformat(text)
+            start_time = datetime.combine(now.astimezone(clock_time.tzinfo).date(), clock_time)
         else:
-            moment = datetime.fromisoformat(text)
+            start_time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
             f"{text!r} is not a time: write it as 14:30:00Z or 2026-01-31T14:30:00+01:00"
         ) from None
-    if moment.tzinfo is None:
+    if start_time.tzinfo is None:
         raise ValueError(
             f"{text!r} has no zone, and hosts may be in several: write {text}Z for UTC"
         )
-    is_clock = _CLOCK.match(text) is not None
-    if is_clock and now - moment > timedelta(hours=12):
-        moment += timedelta(days=1)
-    return moment
+    is_clock = _CLOCK_TIME.match(text) is not None
+    if is_clock and now - start_time > timedelta(hours=12):
+        start_time += timedelta(days=1)
+    return start_time
 
 
-def _more(flags: dict[str, Any]) -> dict[str, str]:
+def _nats_bench_changes(flags: dict[str, Any]) -> dict[str, str]:
     """Return the flags of `nats bench` as changes of the plan, in the order of their table."""
     from natstui.bench.plan.flags import NATS_BENCH_FLAGS
 
     if flags.pop("multisubject") or flags["multisubjectrandomize"]:
-        flags["multisubjectmax"] = flags["multisubjectmax"] or _SPREAD
+        flags["multisubjectmax"] = flags["multisubjectmax"] or _SUBJECTS_COUNT_TEXT
     flags["header"] = "\n".join(flags["header"])
-    given = {name: flags.pop(name.replace("-", "_")) for name in NATS_BENCH_FLAGS}
+    flag_values = {name: flags.pop(name.replace("-", "_")) for name in NATS_BENCH_FLAGS}
     return {
         name: "" if value is True else str(value)
-        for name, value in given.items()
+        for name, value in flag_values.items()
         if value is True or value not in (None, "", False)
     }
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `options: RunOptions` and `connection: Connection`, all looked up."""
+    """Add the flags of a benchmark run and of the connection to a command.
+
+    The command gets `options: RunOptions` and `connection: Connection`, resolved; an invalid flag
+    raises UsageError.
+    """
 
     @connection_options
     @functools.wraps(command)
@@ -243,21 +247,21 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         record: str | None,
         yes: bool,
         confirm: str | None,
-        **others: Any,
+        **other_options: Any,
     ) -> Any:
         if client:
             raise UsageError(ONE_CLIENT)
         if machines is not None:
             raise UsageError(NO_MACHINES)
-        flags = {name: others.pop(name) for name in _NAMES}
+        flags = {name: other_options.pop(name) for name in _FLAG_NAMES}
         flags["rate"] = flags["rate"] or flags.pop("throughput")
-        given = {name: flags.pop(name) for name in (*_CHANGING, *_CHANGING_TOO)}
+        flag_values = {name: flags.pop(name) for name in (*_PLAN_FLAGS, *_MORE_PLAN_FLAGS)}
         csv_file, progress = flags.pop("csv_file"), flags.pop("progress")
         repeat_count = flags.pop("repeat_count")
         if at is not None and repeat_count > 1:
             raise UsageError("--at starts one run: give each repetition a moment of its own")
-        changes = {name: value for name, value in given.items() if value is not None}
-        changes |= _more(flags)
+        changes = {name: value for name, value in flag_values.items() if value is not None}
+        changes |= _nats_bench_changes(flags)
         from natstui.bench.result.library import library_folder
 
         folder = library_folder(settings.benchmark.folder) if save else None
@@ -266,9 +270,9 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             Path(csv_file) if csv_file else None, progress,
             None if at is None else _start_at_us(at), yes, confirm,
         )  # fmt: skip
-        return command(options=options, **others)
+        return command(options=options, **other_options)
 
-    decorated = with_options
+    decorated_command = with_options
     for flag in reversed((*_FLAGS, *_OF_NATS_BENCH)):
-        decorated = flag(decorated)
-    return decorated
+        decorated_command = flag(decorated_command)
+    return decorated_command

@@ -1,4 +1,4 @@
-"""Runs a plan as often as asked, shows its progress, saves its results and checks them."""
+"""Runs a plan as often as requested, shows progress, saves and checks the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from natstui.bench.plan.flags import overridden
+from natstui.bench.plan.flags import with_changes
 from natstui.bench.result import library
 from natstui.bench.result.assertions import Check, parse_checks
 from natstui.bench.result.environment import environment
@@ -25,7 +25,7 @@ from natstui.bench.result.text import LABEL_CELLS, summary_text
 from natstui.bench.run.controller import Benchmark, refuse_read_only
 from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
-from natstui.cli.manage.writing import confirmed_name
+from natstui.cli.manage.writing import confirm_preview
 from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
 from natstui.errors import (
@@ -47,8 +47,8 @@ from natstui.model.records.benchmark import (
     BenchmarkProgress,
     BenchmarkSummed,
 )
+from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.link import LinkChanged
-from natstui.model.records.managing import Confirmation
 from natstui.model.records.record import Record
 from natstui.units import count_text, duration_text
 
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from natstui.engine.headless import RecordedRuns
 
 
-_LEAD_S, _LEAD_OF_EACH_S = 10.0, 0.5
-"""So long before the moment of --at workers are started."""
+_LEAD_S, _LEAD_PER_WORKER_S = 10.0, 0.5
+"""Time from the start of the workers to the start time of --at."""
 
 
 class _Run(NamedTuple):
@@ -66,145 +66,163 @@ class _Run(NamedTuple):
     result: BenchmarkResult
     timeline: Timeline
     decided_on: Confirmation | None
-    """What it worked on."""
+    """The confirmation of the messages that it consumed."""
 
 
 class ProgressLine:
-    """A sink that shows the progress on stderr."""
+    """A sink of records that shows the progress of a benchmark on stderr.
+
+    On a terminal, one line is rewritten; elsewhere only titles, phases and logs are printed.
+    """
 
     def __init__(self, *, shows: bool = True) -> None:
-        """`shows`: rewrite a line on a terminal while it runs."""
+        """Create; with `shows`, a line on a terminal is rewritten during the run."""
         self.link: LinkChanged | None = None
         """The server that the benchmark used."""
-        self._rewrites = shows and sys.stderr.isatty()
-        self._open = False
+        self._is_rewriting = shows and sys.stderr.isatty()
+        self._is_open = False
 
     def add(self, record: Record) -> None:
-        """Take one record."""
+        """Print titles, logs and phases, and on a terminal progress; ignore other records."""
         match record:
             case BenchmarkPlanned():
-                self._say(record.plan.title)
+                self._print_line(record.plan.title)
             case BenchmarkLog():
-                who = f"{record.worker}: " if record.worker else ""
-                self._say(clean_line(f"{who}{record.text}"))
+                worker_text = f"{record.worker}: " if record.worker else ""
+                self._print_line(clean_line(f"{worker_text}{record.text}"))
             case BenchmarkPhase() if record.phase in ("ramp", "warmup", "steady", "drain"):
-                self._say(f"phase {record.phase}")
-            case BenchmarkProgress() if self._rewrites:
+                self._print_line(f"phase {record.phase}")
+            case BenchmarkProgress() if self._is_rewriting:
                 self._rewrite(_progress_text(record))
             case _:
                 pass
 
     async def count_down(self, start_at_us: int) -> None:
-        """Show how long it takes until a moment: on a terminal each second, else each minute."""
-        moment = f"{datetime.fromtimestamp(start_at_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"
-        every_s = 1 if self._rewrites else 60
+        """Show the time left until `start_at_us` (UTC µs), and return then.
+
+        On a terminal it is rewritten each second, elsewhere printed each minute.
+        """
+        start_text = f"{datetime.fromtimestamp(start_at_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        interval_s = 1 if self._is_rewriting else 60
         while (left_s := start_at_us / 1e6 - time.time()) > 0:
-            text = f"starts at {moment}, in {duration_text(math.ceil(left_s))}"
-            if self._rewrites:
+            text = f"starts at {start_text}, in {duration_text(math.ceil(left_s))}"
+            if self._is_rewriting:
                 self._rewrite(text)
             else:
-                self._say(text)
-            await asyncio.sleep(left_s % every_s or every_s)
+                self._print_line(text)
+            await asyncio.sleep(left_s % interval_s or interval_s)
 
     def end(self) -> None:
-        """Leave the line, so that what follows begins on its own."""
-        if self._open:
+        """End the line, so that further output starts on its own line."""
+        if self._is_open:
             click.echo("", err=True)
-            self._open = False
+            self._is_open = False
 
-    def _say(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         self.end()
         click.echo(text, err=True)
 
     def _rewrite(self, text: str) -> None:
         click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
-        self._open = True
+        self._is_open = True
 
 
 def _progress_text(progress: BenchmarkProgress) -> str:
-    done = "" if progress.done_ratio is None else f"{progress.done_ratio:4.0%}  "
-    left = "" if progress.left_s is None else f"  {duration_text(progress.left_s)} left"
+    percent_text = "" if progress.done_ratio is None else f"{progress.done_ratio:4.0%}  "
+    left_text = "" if progress.left_s is None else f"  {duration_text(progress.left_s)} left"
     counts = progress.counts
     return (
-        f"{done}{progress.phase}  sent {count_text(counts.sent_msgs)}"
+        f"{percent_text}{progress.phase}  sent {count_text(counts.sent_msgs)}"
         f"  acked {count_text(counts.acked_msgs)}"
-        f"  received {count_text(counts.received_msgs)}{left}"
+        f"  received {count_text(counts.received_msgs)}{left_text}"
     )
 
 
 def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
-    """Run, print, save and check. Raises what ended a run, after its partial result is saved."""
+    """Run a plan, save and print its result, and check the assertions of plan and flags.
+
+    Ctrl-C or SIGTERM ends it early with a partial result. Raises Refused in read-only mode,
+    UsageError for invalid flags, AssertionFailed for a failed check or messages that are not
+    accounted for, and the error of a run after its partial result was saved and printed.
+    """
     refuse_read_only(connection)
     checks = parse_checks((*plan.assertions, *options.checks))
     # Checked before a long run, not behind it.
     if options.csv_file is not None:
         _check_csv(options.csv_file)
-    plan = overridden(plan, options.changes)
-    line = ProgressLine(shows=options.progress)
-    recording = _recording(connection, options, line)
+    plan = with_changes(plan, options.changes)
+    line = ProgressLine(shows=options.shows_progress)
+    recording = _begin_recording(connection, options, line)
     try:
-        runs, failure = _repeat(plan, connection, line, options, recording)
-        saved = _saved(plan, runs, line, cut_short=failure is not None)
-        failure = _keep(saved, options) or failure
+        runs, failure = _run_repetitions(plan, connection, line, options, recording)
+        saved_run = _create_saved_run(plan, runs, line, cut_short=failure is not None)
+        failure = _save(saved_run, options) or failure
         if recording is not None:
-            recording.feed.add(_summed(saved, failure, options.library))
+            recording.feed.add(_summary_record(saved_run, failure, options.library_folder))
     finally:
         if recording is not None:
             recording.close()
-    if saved is not None:
-        _print_result(saved, options)
+    if saved_run is not None:
+        _print_result(saved_run, options)
     if failure is not None:
         raise failure
-    if saved is not None:
-        _check_result(saved, checks)
+    if saved_run is not None:
+        _check_result(saved_run, checks)
 
 
-def _recording(
+def _begin_recording(
     connection: Connection, options: RunOptions, line: ProgressLine
 ) -> RecordedRuns | None:
-    """Begin the session, if one is wanted, and print its folder."""
-    if options.record is None:
+    """Begin the session, if requested, and print its folder."""
+    if options.recording_name is None:
         return None
     # Imported here, because a benchmark alone needs neither poller nor recorder.
     from natstui.engine.headless import RecordedRuns
 
-    def tell(text: str) -> None:
+    def print_line(text: str) -> None:
         click.echo(clean_line(text), err=True)
 
-    recording = RecordedRuns(options.settings, connection, options.record, tell, line)
-    tell(f"recording into {recording.folder}")
+    recording = RecordedRuns(
+        options.settings, connection, options.recording_name, print_line, line
+    )
+    print_line(f"recording into {recording.folder}")
     return recording
 
 
-def _summed(
-    saved: library.SavedRun | None, failure: NatstuiError | None, folder: Path | None
+def _summary_record(
+    saved_run: library.SavedRun | None, failure: NatstuiError | None, folder: Path | None
 ) -> BenchmarkSummed:
-    """Return what a replay shows at the end."""
+    """Return the summary that a replay shows at the end."""
     parts = [] if failure is None else [str(failure)]
-    if saved is not None:
-        parts.append(summary_text(saved))
-    previous = library.previous_run(saved, folder) if saved is not None and folder else None
+    if saved_run is not None:
+        parts.append(summary_text(saved_run))
+    previous = (
+        library.previous_run(saved_run, folder) if saved_run is not None and folder else None
+    )
     now_us = time.time_ns() // 1000
     return BenchmarkSummed(now_us, "\n".join(parts), failure is not None, previous)
 
 
-def _repeat(
+def _run_repetitions(
     plan: BenchmarkPlan,
     connection: Connection,
     line: ProgressLine,
     options: RunOptions,
     recording: RecordedRuns | None,
 ) -> tuple[list[_Run], NatstuiError | None]:
-    """Run as often as asked for, until one ends before its time."""
+    """Run as often as requested, until one ends early."""
     runs: list[_Run] = []
     failure = None
     while len(runs) < options.repeat_count and failure is None:
-        run, failure = _once(plan, connection, line, options, recording)
+        run, failure = _run_once(plan, connection, line, options, recording)
         if isinstance(failure, NotConfirmed) and options.confirm is None:
             flags = {"yes": options.yes, "confirm": None}
-            shown = failure.confirmation
-            typed = confirmed_name(connection, shown, flags)
-            options, failure = replace(options, confirm=typed, decided_on=shown), None
+            confirmation_shown = failure.confirmation
+            typed_name = confirm_preview(connection, confirmation_shown, flags)
+            options, failure = (
+                replace(options, confirm=typed_name, decided_on=confirmation_shown),
+                None,
+            )
         if run is not None:
             runs.append(run)
             # Each repetition works on what the first one did.
@@ -212,7 +230,7 @@ def _repeat(
     return runs, failure
 
 
-def _once(
+def _run_once(
     plan: BenchmarkPlan,
     connection: Connection,
     line: ProgressLine,
@@ -221,43 +239,47 @@ def _once(
 ) -> tuple[_Run | None, NatstuiError | None]:
     """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result.
 
-    Returns no result where nothing could be measured: what was measured before is kept.
+    Returns no result if nothing was measured: earlier repetitions are kept.
     """
 
     async def run() -> tuple[_Run | None, NatstuiError | None]:
         sink = recording.feed if recording else line
         benchmark = Benchmark(plan, connection, sink, options.confirm, options.decided_on)
-        loop, came, stopping = asyncio.get_running_loop(), list[int](), asyncio.Event()
+        loop, signal_numbers, stopping = asyncio.get_running_loop(), list[int](), asyncio.Event()
 
-        def stop(number: int) -> None:
-            came.append(number)
+        def stop(signal_number: int) -> None:
+            signal_numbers.append(signal_number)
             stopping.set()
             benchmark.stop()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop, number)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signal_number, stop, signal_number)
         countdown = None
         try:
             if options.start_at_us is not None:
                 # A wrong address, or what has to be confirmed, is no matter of the last moment.
                 await benchmark.check()
                 countdown = asyncio.create_task(line.count_down(options.start_at_us))
-                await _wait(options.start_at_us, plan, stopping)
-            if came:
-                raise _stopped_early(came[0])
+                await _wait_for_start(options.start_at_us, plan, stopping)
+            if signal_numbers:
+                raise _stopped_early(signal_numbers[0])
             async with recording.watching() if recording else nullcontext():
                 result = await benchmark.run(options.start_at_us)
         except NatstuiError as error:
             # Stopped while it waited for its moment, nothing went wrong.
-            return None, _stopped_early(came[0]) if came else error
+            return None, _stopped_early(signal_numbers[0]) if signal_numbers else error
         finally:
             if countdown is not None:
                 countdown.cancel()
         line.link = benchmark.link
-        stopped = Interrupted("the run was stopped before its end", came[0]) if came else None
+        interruption = (
+            Interrupted("the run was stopped before its end", signal_numbers[0])
+            if signal_numbers
+            else None
+        )
         assert benchmark.timeline is not None
         run = _Run(result, benchmark.timeline, benchmark.decided_on)
-        return run, benchmark.failure or stopped
+        return run, benchmark.failure or interruption
 
     try:
         return asyncio.run(run())
@@ -265,13 +287,13 @@ def _once(
         line.end()
 
 
-def _stopped_early(number: int) -> Interrupted:
-    return Interrupted("the run was stopped before its start: nothing was sent", number)
+def _stopped_early(signal_number: int) -> Interrupted:
+    return Interrupted("the run was stopped before its start: nothing was sent", signal_number)
 
 
-async def _wait(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) -> None:
-    """Return when the workers should be started, or when the run is stopped."""
-    lead_s = _LEAD_S + _LEAD_OF_EACH_S * sum(role.workers_count for role in plan.roles)
+async def _wait_for_start(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) -> None:
+    """Return when it is time to start the workers, or when the run is stopped."""
+    lead_s = _LEAD_S + _LEAD_PER_WORKER_S * sum(role.workers_count for role in plan.roles)
     while (left_s := start_at_us / 1e6 - lead_s - time.time()) > 0 and not stopping.is_set():
         # Not all of it at once: the clock may be set meanwhile.
         try:
@@ -281,10 +303,10 @@ async def _wait(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) 
             continue
 
 
-def _saved(
+def _create_saved_run(
     plan: BenchmarkPlan, runs: list[_Run], line: ProgressLine, *, cut_short: bool
 ) -> library.SavedRun | None:
-    """Return what there is to save; `cut_short` marks it partial: repetitions are missing."""
+    """Return the run to save; `cut_short` marks it partial, as repetitions are missing."""
     if not runs:
         return None
     results = tuple(run.result for run in runs)
@@ -293,23 +315,23 @@ def _saved(
     return replace(run, partial=True) if cut_short else run
 
 
-def _keep(run: library.SavedRun | None, options: RunOptions) -> SessionError | None:
-    """Save a run; return why it is not saved: its result is printed all the same."""
-    if run is None or options.library is None:
+def _save(run: library.SavedRun | None, options: RunOptions) -> SessionError | None:
+    """Save a run; return the error if it is not saved: its result is printed all the same."""
+    if run is None or options.library_folder is None:
         return None
     try:
-        path = library.save(run, options.library)
+        path = library.save(run, options.library_folder)
     except SessionError as error:
         return error
     click.echo(f"saved as {path.stem}", err=True)
     return None
 
 
-_COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "ended")
+_CSV_COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "ended")
 
 
 def _check_csv(path: Path) -> None:
-    """Raise UsageError for a file that can not be written at the end."""
+    """Raise UsageError for a file that could not be written at the end."""
     with writing(path):
         check_replaceable(path, replaces=False)
     if not path.absolute().parent.is_dir():
@@ -318,28 +340,30 @@ def _check_csv(path: Path) -> None:
 
 def _write_csv(run: library.SavedRun, path: Path) -> None:
     """Write a row for each worker of each repetition. Raises UsageError and WriteFailed."""
-    text = io.StringIO()
-    table = csv.writer(text)
-    table.writerow(("run", "repetition", *_COLUMNS))
-    for number, result in enumerate(run.results, 1):
-        table.writerows((run.name, number, *_cells(worker)) for worker in result.workers)
+    csv_text = io.StringIO()
+    csv_writer = csv.writer(csv_text)
+    csv_writer.writerow(("run", "repetition", *_CSV_COLUMNS))
+    for repetition, result in enumerate(run.results, 1):
+        csv_writer.writerows(
+            (run.name, repetition, *_csv_cells(worker)) for worker in result.workers
+        )
     with writing(path), complete_file(path, replaces=False) as file:
-        file.write(text.getvalue().encode())
+        file.write(csv_text.getvalue().encode())
 
 
-def _cells(worker: WorkerResult) -> tuple[object, ...]:
+def _csv_cells(worker: WorkerResult) -> tuple[object, ...]:
     counts = worker.counts
-    sends = counts.sent_msgs >= counts.received_msgs
-    msgs = counts.sent_msgs if sends else counts.received_msgs
-    size_bytes = counts.sent_bytes if sends else counts.received_bytes
+    is_sender = counts.sent_msgs >= counts.received_msgs
+    msgs = counts.sent_msgs if is_sender else counts.received_msgs
+    payload_bytes = counts.sent_bytes if is_sender else counts.received_bytes
     return (
-        worker.role, worker.worker_id, worker.pattern, msgs, size_bytes,
+        worker.role, worker.worker_id, worker.pattern, msgs, payload_bytes,
         worker.rate_per_s, worker.cpu_ratio, worker.ended,
     )  # fmt: skip
 
 
 def _print_result(run: library.SavedRun, options: RunOptions) -> None:
-    if options.json:
+    if options.as_json:
         click.echo(clean_json(library.encode(run).decode()))
     else:
         click.echo(hanging(summary_text(run), stdout_width(), LABEL_CELLS))
@@ -349,9 +373,11 @@ def _print_result(run: library.SavedRun, options: RunOptions) -> None:
 
 def _check_result(run: library.SavedRun, checks: list[Check]) -> None:
     """Raise AssertionFailed for the checks that fail, or when messages are not accounted for."""
-    failed = [sentence for check in checks if (sentence := check.failure(run.metrics)) is not None]
-    if failed:
-        raise AssertionFailed("; ".join(failed))
+    failures = [
+        sentence for check in checks if (sentence := check.failure(run.metrics)) is not None
+    ]
+    if failures:
+        raise AssertionFailed("; ".join(failures))
     for result in run.results:
         if result.verdict == "incomplete":
             complaints = "; ".join(result.accounting.complaints)

@@ -1,4 +1,4 @@
-"""Who is connected, who holds a consumer, who publishes to a stream: questions without a screen.
+"""Connections, clients of a consumer, publishers of a stream, on the command line.
 
-`root` names `connections`; `cli.manage` hangs the others below `consumer` and `stream`.
+`root` names `connections`; `cli.manage` adds the others to `consumer` and `stream`.
 """

@@ -1,4 +1,4 @@
-"""`natstui connections` and `kick`: the connections of the account, and how one is closed."""
+"""`natstui connections` and `kick`: list the connections of the account, and close one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.clients.rows import Rates, connection_lines, connections_json
-from natstui.cli.connected import waited_for
-from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
+from natstui.cli.connected import await_with_progress
+from natstui.cli.manage.writing import change_flags, confirm_name, refuse_read_only
 from natstui.cli.options import SEQUENCE, connection_options, reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import stdout_width
@@ -53,26 +53,30 @@ def connections(
     connection. No system account is needed.
     """
     for_s = None if for_text is None else reading_seconds(for_text, "--for")
-    seen, rates = asyncio.run(waited_for(_look(connection, for_s, closed=closed)))
+    connections_read, rates = asyncio.run(
+        await_with_progress(_read_connections(connection, for_s, closed=closed))
+    )
     if as_json:
-        click.echo(connections_json(seen, rates))
+        click.echo(connections_json(connections_read, rates))
         return
-    for line in connection_lines(seen, rates, closed=closed, width_cells=stdout_width()):
+    for line in connection_lines(
+        connections_read, rates, closed=closed, width_cells=stdout_width()
+    ):
         click.echo(line)
 
 
-async def _look(
+async def _read_connections(
     connection: Connection, for_s: float | None, *, closed: bool
 ) -> tuple[Connections, Rates | None]:
     client = await connect(connection)
     try:
         servers = Servers(client)
-        first = await read_connections(client, servers, closed=closed)
+        first_reading = await read_connections(client, servers, closed=closed)
         if for_s is None:
-            return first, None
+            return first_reading, None
         await asyncio.sleep(for_s)
-        then = await read_connections(client, servers, closed=closed)
-        return then, traffic_between(first, then)
+        second_reading = await read_connections(client, servers, closed=closed)
+        return second_reading, traffic_between(first_reading, second_reading)
     finally:
         await client.close()
 
@@ -82,43 +86,47 @@ async def _look(
 @click.argument("number", type=SEQUENCE)
 @change_flags
 @connection_options
-def kick(connection: Connection, node: str, number: int, **words: Any) -> None:
+def kick(connection: Connection, node: str, number: int, **flags: Any) -> None:
     """Close one client connection.
 
     NUMBER is the connection on SERVER (a name or id); `natstui connections --json` prints both.
     Needs the system account. The client may reconnect by itself.
     """
-    refuse_read_only(connection, words["read_only"])
-    click.echo(clean_line(asyncio.run(_kick(connection, node, number, words))))
+    refuse_read_only(connection, flags["read_only"])
+    click.echo(clean_line(asyncio.run(_kick(connection, node, number, flags))))
 
 
-async def _kick(connection: Connection, server: str, number: int, words: dict[str, Any]) -> str:
+async def _kick(connection: Connection, server: str, number: int, flags: dict[str, Any]) -> str:
     system = System(connection)
     try:
         client = await system.client()
-        one = await _found(client, server, number)
-        question = clean_line(kick_question(one))
-        confirmed = await asyncio.to_thread(
-            confirmation, connection, one.called, question,
-            yes=words["yes"], confirm=words["confirm"],
+        client_connection = await _find_connection(client, server, number)
+        question = clean_line(kick_question(client_connection))
+        confirmed_name = await asyncio.to_thread(
+            confirm_name, connection, client_connection.called, question,
+            yes=flags["yes"], confirm=flags["confirm"],
         )  # fmt: skip
-        asked = KickConnection(0, one.server_id, number, one.started_at_us, confirmed)
-        return await kick_seen(Writer(client, Journal()), None, asked)
+        kick_command = KickConnection(
+            0, client_connection.server_id, number, client_connection.started_at_us, confirmed_name
+        )
+        return await kick_seen(Writer(client, Journal()), None, kick_command)
     finally:
         await system.close()
 
 
-async def _found(client: Client, server: str, number: int) -> ClientConnection:
-    """Return the connection that is meant; raises UsageError for an unknown server."""
-    answers = await Servers(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
-    named = [answer for answer in answers if server in (answer.name, answer.server_id)]
-    if len(named) != 1:
-        known = ", ".join(sorted(answer.name for answer in answers))
-        why = (
-            "is the name of several servers: use the server id" if named else f"is none of {known}"
+async def _find_connection(client: Client, server: str, number: int) -> ClientConnection:
+    """Return the connection with a number on a server; raises UsageError for an unknown server."""
+    replies = await Servers(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
+    matching = [reply for reply in replies if server in (reply.name, reply.server_id)]
+    if len(matching) != 1:
+        known_names = ", ".join(sorted(reply.name for reply in replies))
+        reason = (
+            "is the name of several servers: use the server id"
+            if matching
+            else f"is none of {known_names}"
         )
-        raise UsageError(f"{server} {why}")
-    one = await read_connection_there(Servers(client), named[0].server_id, number)
-    if one is None or one.stopped_at_us is not None:
+        raise UsageError(f"{server} {reason}")
+    client_connection = await read_connection_there(Servers(client), matching[0].server_id, number)
+    if client_connection is None or client_connection.stopped_at_us is not None:
         raise NotFound(f"{server} has no connection {number}")
-    return one
+    return client_connection

@@ -1,4 +1,4 @@
-"""`natstui consumer clients`: who holds a consumer."""
+"""`natstui consumer clients`: lists the clients of a consumer."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.clients.rows import (
-    COST,
-    asker_json,
-    asker_lines,
+    TAP_COST_FIELDS,
+    client_cells,
+    client_columns,
     connection_json,
-    place_cells,
-    place_columns,
+    requester_json,
+    requester_lines,
 )
-from natstui.cli.complete import consumer_name, on_stream
-from natstui.cli.connected import waited_for
-from natstui.cli.manage.names import given_name
+from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
+from natstui.cli.connected import await_with_progress
+from natstui.cli.manage.names import parse_name
 from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import StopEvent, stopped_by_signal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.clients import pull_clients, push_clients, read_consumer
@@ -36,12 +36,14 @@ from natstui.units import count_text, counted, duration_text
 if TYPE_CHECKING:
     from natstui.config import Connection
 
-_ONLY_ASKING = "only their pulls show the clients of a pull consumer: --for 30s reads pulls"
+_PULLS_NOT_READ_TEXT = (
+    "only their pulls show the clients of a pull consumer: --for 30s reads pulls"
+)
 
 
 @command()
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @click.option(
     "--for", "for_text", metavar="TIME",
     help="For a pull consumer: read its pulls for this time. natstui receives a copy of each "
@@ -51,7 +53,7 @@ _ONLY_ASKING = "only their pulls show the clients of a pull consumer: --for 30s 
 @connection_options
 def clients(
     connection: Connection, stream: str, name: str, for_text: str | None, as_json: bool,
-    **_words: Any,
+    **_flags: Any,
 ) -> None:  # fmt: skip
     """List the clients that use a consumer.
 
@@ -61,88 +63,99 @@ def clients(
     found it.
     """
     for_s = None if for_text is None else reading_seconds(for_text, "--for")
-    names = given_name(stream), given_name(name)
-    consumer, found = asyncio.run(waited_for(_look(connection, names, for_s)))
+    names = parse_name(stream), parse_name(name)
+    consumer, consumer_clients, stop = asyncio.run(
+        await_with_progress(_read_clients(connection, names, for_s))
+    )
     if as_json:
-        click.echo(_json(names, consumer, found))
-        return
-    for line in _lines(consumer, found):
-        click.echo(line)
+        click.echo(_json(names, consumer, consumer_clients))
+    else:
+        click.echo("\n".join(_lines(consumer, consumer_clients)))
+    if stop is not None:
+        stop.check("reading")
 
 
-Found = list[Listener] | TappedRequests | None
-"""Of a push consumer, of a pull consumer that was read, and of one that was not."""
+ConsumerClients = list[Listener] | TappedRequests | None
+"""Subscribers of a push consumer; requests of a pull consumer; None if those were not read."""
 
 
-async def _look(
+async def _read_clients(
     connection: Connection, names: tuple[str, str], for_s: float | None
-) -> tuple[ConsumerToHold, Found]:
+) -> tuple[ConsumerToHold, ConsumerClients, StopEvent | None]:
     client = await connect(connection)
     try:
         consumer = await read_consumer(client, *names)
         servers = Servers(client)
         if consumer.deliver_subject is not None:
             subject, group = consumer.deliver_subject, consumer.deliver_group
-            return consumer, await push_clients(servers, subject, group)
+            return consumer, await push_clients(servers, subject, group), None
         if for_s is None:
-            return consumer, None
-        heard = await pull_clients(client, servers, *names, for_s, stopped_by_signal())
+            return consumer, None, None
+        stop = stopped_by_signal()
+        requests = await pull_clients(client, servers, *names, for_s, stop)
         # Who is pinned may have changed meanwhile.
-        return await read_consumer(client, *names), heard
+        return await read_consumer(client, *names), requests, stop
     finally:
         await client.close()
 
 
-def _lines(consumer: ConsumerToHold, found: Found) -> list[str]:
-    if isinstance(found, list):
-        return _push_lines(consumer, found)
-    waiting = f"{counted(consumer.waiting_count, 'pull')} open"
-    pinned = [clean_line(f"pinned: {pin}") for pin in consumer.pins]
-    if found is None:
-        return ["; ".join([waiting, *pinned, _ONLY_ASKING])]
-    lines = ["; ".join([waiting, idle_text(found)])]
-    lines += asker_lines(found, "PULLS", "BATCH", pins=consumer.pins)
-    seen = {pin for asker in found.askers for pin in asker.pins}
+def _lines(consumer: ConsumerToHold, consumer_clients: ConsumerClients) -> list[str]:
+    if isinstance(consumer_clients, list):
+        return _push_lines(consumer, consumer_clients)
+    open_pulls_text = f"{counted(consumer.waiting_count, 'pull')} open"
+    pinned_lines = [clean_line(f"pinned: {pin}") for pin in consumer.pins]
+    if consumer_clients is None:
+        return ["; ".join([open_pulls_text, *pinned_lines, _PULLS_NOT_READ_TEXT])]
+    lines = ["; ".join([open_pulls_text, idle_text(consumer_clients)])]
+    lines += requester_lines(consumer_clients, "PULLS", "BATCH", pins=consumer.pins)
+    seen_pins = {pin for requester in consumer_clients.requesters for pin in requester.pins}
     lines += [
         f"{text}: sent no pull during this time"
-        for pin, text in zip(consumer.pins, pinned, strict=True)
-        if pin not in seen
+        for pin, text in zip(consumer.pins, pinned_lines, strict=True)
+        if pin not in seen_pins
     ]
-    return [*lines, cost_text(found, "pull")]
+    return [*lines, cost_text(consumer_clients, "pull")]
 
 
-def _push_lines(consumer: ConsumerToHold, found: list[Listener]) -> list[str]:
-    group = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
-    where = clean_line(f'"{consumer.deliver_subject}"{group}')
-    if not found:
-        return [f"no client of this account subscribes to {where}"]
-    columns = (*place_columns(), Column("DELIVERED"), Column("IDLE"))
+def _push_lines(consumer: ConsumerToHold, consumer_clients: list[Listener]) -> list[str]:
+    group_text = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
+    subject_text = clean_line(f'"{consumer.deliver_subject}"{group_text}')
+    if not consumer_clients:
+        return [f"no client of this account subscribes to {subject_text}"]
+    columns = (*client_columns(), Column("DELIVERED"), Column("IDLE"))
     rows = [
         (
-            *place_cells(one.connection),
-            count_text(one.by.delivered_msgs),
-            duration_text(one.connection.idle_s),
+            *client_cells(subscriber.connection),
+            count_text(subscriber.by.delivered_msgs),
+            duration_text(subscriber.connection.idle_s),
         )
-        for one in found
+        for subscriber in consumer_clients
     ]
-    head = f"{counted(len(found), 'client')} of {where}"
-    return [head, *table(columns, rows, stdout_width())]
+    heading = f"{counted(len(consumer_clients), 'client')} of {subject_text}"
+    return [heading, *table(columns, rows, stdout_width())]
 
 
-def _json(names: tuple[str, str], consumer: ConsumerToHold, found: Found) -> str:
-    whole: dict[str, object] = {"schema": 1, "stream": names[0], "consumer": names[1]}
-    whole |= asdict(consumer)
-    if isinstance(found, list):
-        whole["clients"] = [
+def _json(
+    names: tuple[str, str], consumer: ConsumerToHold, consumer_clients: ConsumerClients
+) -> str:
+    values: dict[str, object] = {"schema": 1, "stream": names[0], "consumer": names[1]}
+    values |= asdict(consumer)
+    if isinstance(consumer_clients, list):
+        values["clients"] = [
             {
-                "connection": connection_json(one.connection),
-                "delivered_msgs": one.by.delivered_msgs,
+                "connection": connection_json(subscriber.connection),
+                "delivered_msgs": subscriber.by.delivered_msgs,
             }
-            for one in found
+            for subscriber in consumer_clients
         ]
-    elif found is None:
-        whole |= {"clients": None, "note": _ONLY_ASKING}
+    elif consumer_clients is None:
+        values |= {"clients": None, "note": _PULLS_NOT_READ_TEXT}
     else:
-        whole["clients"] = [asker_json(asker, "pulls_count", "batches") for asker in found.askers]
-        whole |= {name: getattr(found, name) for name in COST} | {"note": IDLE}
-    return json.dumps(whole).replace("\x7f", "\\u007f")
+        values["clients"] = [
+            requester_json(requester, "pulls_count", "batches")
+            for requester in consumer_clients.requesters
+        ]
+        values |= {name: getattr(consumer_clients, name) for name in TAP_COST_FIELDS} | {
+            "note": IDLE
+        }
+    return json.dumps(values).replace("\x7f", "\\u007f")

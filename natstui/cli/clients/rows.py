@@ -10,7 +10,7 @@ from dataclasses import asdict
 from natstui.clean import clean_line
 from natstui.cli.text_table import Column, stdout_width, table, text_column
 from natstui.model.clients.connection import ClientConnection, Connections
-from natstui.model.clients.requests import Asker, TappedRequests
+from natstui.model.clients.requests import Requester, TappedRequests
 from natstui.model.clients.words import summary
 from natstui.model.columns.connections import CONNECTION_COLUMNS, ConnectionRow
 from natstui.model.traffic import Traffic
@@ -24,129 +24,169 @@ from natstui.units import (
 Rates = Mapping[tuple[str, int], Traffic]
 
 _COLUMNS = {column.key: column for column in CONNECTION_COLUMNS}
-_PLACE = {"name": 0, "user": 2, "address": 0, "client": 3, "server": 1}
-"""Column → its place among those that are left out where space is short; 0: it never is."""
-_FIRST = {
+_CLIENT_COLUMNS = {"name": 0, "user": 2, "address": 0, "client": 3, "server": 1}
+"""Column → drop order where space is short; 0: never dropped."""
+_FIRST_COLUMNS = {
     "name": 0, "user": 2, "address": 0, "client": 3, "rtt": 8, "subs": 7, "pending": 6,
     "in": 4, "in_total": 10, "out": 4, "out_total": 10,
 }  # fmt: skip
-_RATES = {"in_s": 1, "in_b": 9, "out_s": 1, "out_b": 9}
-_LAST = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
-_ENDED = {"ended": 0, "reason": 0}
-_SHRINKS = {"name", "user", "client", "reason"}
-COST = ("elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
-        "gone_msgs")  # fmt: skip
-_SHOWN_COUNT = 3
+_RATE_COLUMNS = {"in_s": 1, "in_b": 9, "out_s": 1, "out_b": 9}
+_LAST_COLUMNS = {"uptime": 5, "idle": 5, "server": 2, "slow": 1}
+_CLOSED_COLUMNS = {"ended": 0, "reason": 0}
+_SHRINKING_COLUMNS = {"name", "user", "client", "reason"}
+TAP_COST_FIELDS = (
+    "elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
+    "gone_msgs",
+)  # fmt: skip
+_MOST_SUBJECTS_SHOWN = 3
 
 
 def connection_lines(
-    seen: Connections, rates: Rates | None, *, closed: bool, width_cells: int | None
+    connections_read: Connections, rates: Rates | None, *, closed: bool, width_cells: int | None
 ) -> list[str]:
-    """Return what was seen as lines: a sentence, then a table, ordered by server and number."""
-    shown = _FIRST | (_RATES if rates is not None else {}) | _LAST | (_ENDED if closed else {})
-    connections = [ConnectionRow(at, (rates or {}).get(at.key)) for at in ordered(seen.rows)]
-    rows = [[_COLUMNS[key].text(row) for key in shown] for row in connections]
-    lines = table(_text_columns(shown), rows, width_cells)
-    return [clean_line(summary(seen, closed=closed)), *lines]
+    """Return connections as lines: a sentence, then a table, ordered by server and number.
+
+    `rates` add columns of messages and bytes per second, `closed` the end and its reason.
+    `width_cells` is the width of the terminal; None: of a pipe, without a limit.
+    """
+    drop_orders = (
+        _FIRST_COLUMNS
+        | (_RATE_COLUMNS if rates is not None else {})
+        | _LAST_COLUMNS
+        | (_CLOSED_COLUMNS if closed else {})
+    )
+    connections = [
+        ConnectionRow(client_connection, (rates or {}).get(client_connection.key))
+        for client_connection in sort_connections(connections_read.rows)
+    ]
+    rows = [[_COLUMNS[key].text(row) for key in drop_orders] for row in connections]
+    lines = table(_text_columns(drop_orders), rows, width_cells)
+    return [clean_line(summary(connections_read, closed=closed)), *lines]
 
 
-def _text_columns(shown: Mapping[str, int]) -> list[Column]:
+def _text_columns(drop_orders: Mapping[str, int]) -> list[Column]:
     return [
-        text_column(_COLUMNS[key], order, shrinks=key in _SHRINKS) for key, order in shown.items()
+        text_column(_COLUMNS[key], order, shrinks=key in _SHRINKING_COLUMNS)
+        for key, order in drop_orders.items()
     ]
 
 
-def ordered(rows: Iterable[ClientConnection]) -> list[ClientConnection]:
-    """Return connections by server and the order in which they came."""
+def sort_connections(rows: Iterable[ClientConnection]) -> list[ClientConnection]:
+    """Return connections ordered by the name of their server, then by number: the oldest first."""
     return sorted(rows, key=lambda row: (row.server_name, row.server_id, row.connection_id))
 
 
-def place_columns() -> list[Column]:
-    """Return the columns that say who and where a client is."""
-    return _text_columns(_PLACE)
+def client_columns() -> list[Column]:
+    """Return the table columns of a client: name, user, address, client library, server."""
+    return _text_columns(_CLIENT_COLUMNS)
 
 
-def place_cells(connection: ClientConnection) -> list[str]:
-    """Return the cells that say who and where a client is."""
-    return [_COLUMNS[key].text(ConnectionRow(connection)) for key in _PLACE]
+def client_cells(connection: ClientConnection) -> list[str]:
+    """Return the cells of a client that match `place_columns`."""
+    return [_COLUMNS[key].text(ConnectionRow(connection)) for key in _CLIENT_COLUMNS]
 
 
-def connections_json(seen: Connections, rates: Rates | None) -> str:
-    """Return one JSON object, of printable ASCII only; times are UTC microseconds."""
-    whole = {
+def connections_json(connections_read: Connections, rates: Rates | None) -> str:
+    """Return the connections as one JSON object of printable ASCII.
+
+    It has `schema`, `servers`, `silent` (servers without a reply) and `connections`, whose fields
+    have their units in their names; times are UTC µs.
+    """
+    values = {
         "schema": 1,
-        "servers": [asdict(server) for server in seen.servers],
-        "silent": list(seen.silent),
-        "connections": [connection_json(one, rates) for one in ordered(seen.rows)],
+        "servers": [asdict(server) for server in connections_read.servers],
+        "silent": list(connections_read.silent),
+        "connections": [
+            connection_json(client_connection, rates)
+            for client_connection in sort_connections(connections_read.rows)
+        ],
     }
-    return json.dumps(whole).replace("\x7f", "\\u007f")
+    return json.dumps(values).replace("\x7f", "\\u007f")
 
 
-def connection_json(one: ClientConnection, rates: Rates | None = None) -> dict[str, object]:
-    """Return a connection as an object of JSON."""
-    fields = asdict(one)
+def connection_json(
+    client_connection: ClientConnection, rates: Rates | None = None
+) -> dict[str, object]:
+    """Return the fields of a connection for JSON; times are UTC µs.
+
+    `rates` add its traffic per second, null where it is unknown; None adds nothing.
+    """
+    fields = asdict(client_connection)
     # Nobody asked for the subscriptions, and an empty list would say that there are none.
     del fields["listening"]
-    fields["was_slow"] = one.was_slow
+    fields["was_slow"] = client_connection.was_slow
     if rates is not None:
-        known = rates.get(one.key)
+        traffic = rates.get(client_connection.key)
         names = Traffic.__dataclass_fields__
-        fields |= asdict(known) if known is not None else dict.fromkeys(names)
+        fields |= asdict(traffic) if traffic is not None else dict.fromkeys(names)
     return fields
 
 
-def asker_lines(
-    heard: TappedRequests,
-    count: str,
-    about: str,
+def requester_lines(
+    requests: TappedRequests,
+    count_title: str,
+    about_title: str,
     *,
-    published: bool = False,
+    is_publish: bool = False,
     pins: Sequence[str] = (),
 ) -> list[str]:
-    """Return the clients as a table; `count` and `about` are the titles of what they asked.
+    """Return the clients whose requests a tap read, as a table; a sentence if there are none.
 
-    What was `published` has a size; others got messages, and may have sent one of the `pins`.
+    `count_title` is the title of the number of their requests, `about_title` of the subjects or
+    batches in them. With `is_publish` there are sizes in bytes, else deliveries; `pins` add a
+    column with those that a client has.
     """
-    if not heard.askers:
+    if not requests.requesters:
         return ["no client was found"]
     columns = (
-        *place_columns(),
-        Column(count),
-        Column("SIZE" if published else "DELIVERED", drop_order=2),
-        Column(about, numeric=False, shrinks=True),
+        *client_columns(),
+        Column(count_title),
+        Column("SIZE" if is_publish else "DELIVERED", drop_order=2),
+        Column(about_title, numeric=False, shrinks=True),
         Column("LAST SEEN"),
         *([Column("PINNED", numeric=False)] if pins else ()),
     )
-    rows = [_asker_cells(asker, published, pins) for asker in heard.askers]
+    rows = [_requester_cells(requester, is_publish, pins) for requester in requests.requesters]
     return table(columns, rows, stdout_width())
 
 
-def _asker_cells(one: Asker, published: bool, pins: Sequence[str]) -> list[str]:
-    ago_s = max(0.0, time.time() - one.last_at_us / 1e6)
-    if one.connection is not None:
-        cells = place_cells(one.connection)
+def _requester_cells(requester: Requester, is_publish: bool, pins: Sequence[str]) -> list[str]:
+    ago_s = max(0.0, time.time() - requester.last_at_us / 1e6)
+    if requester.connection is not None:
+        cells = client_cells(requester.connection)
     else:
-        unknown = [UNKNOWN] * (len(place_columns()) - 1)
-        cells = [f"account {one.account}" if one.account else "another account", *unknown]
-    more = len(one.about) - _SHOWN_COUNT
-    about = ", ".join(one.about[:_SHOWN_COUNT]) + (f" +{more}" if more > 0 else "")
-    cells.append(count_text(one.requests_count))
-    got = count_text(one.delivered_msgs)
-    cells.append(bytes_text(one.request_bytes) if published else got)
-    cells += [about, f"{duration_text(ago_s)} ago"]
-    return [*cells, ", ".join(pin for pin in pins if pin in one.pins)] if pins else cells
+        unknown_cells = [UNKNOWN] * (len(client_columns()) - 1)
+        cells = [
+            f"account {requester.account}" if requester.account else "another account",
+            *unknown_cells,
+        ]
+    more_count = len(requester.about) - _MOST_SUBJECTS_SHOWN
+    about_text = ", ".join(requester.about[:_MOST_SUBJECTS_SHOWN]) + (
+        f" +{more_count}" if more_count > 0 else ""
+    )
+    cells.append(count_text(requester.requests_count))
+    delivered_text = count_text(requester.delivered_msgs)
+    cells.append(bytes_text(requester.request_bytes) if is_publish else delivered_text)
+    cells += [about_text, f"{duration_text(ago_s)} ago"]
+    return [*cells, ", ".join(pin for pin in pins if pin in requester.pins)] if pins else cells
 
 
-def asker_json(one: Asker, count: str, about: str) -> dict[str, object]:
-    """Return a client as an object of JSON; `count` and `about` name what it asked."""
+def requester_json(requester: Requester, count_field: str, about_field: str) -> dict[str, object]:
+    """Return a client whose requests a tap read, for JSON; times are UTC µs.
+
+    `count_field` and `about_field` are the names of the fields with the number of its requests,
+    and with the subjects or batches in them.
+    """
     return {
-        "connection": None if one.connection is None else connection_json(one.connection),
-        "account": one.account,
-        count: one.requests_count,
-        "request_bytes": one.request_bytes,
-        about: list(one.about),
-        "last_at_us": one.last_at_us,
-        "delivered_msgs": one.delivered_msgs,
-        "longest_wait_s": one.longest_wait_s,
-        "pins": list(one.pins),
+        "connection": None
+        if requester.connection is None
+        else connection_json(requester.connection),
+        "account": requester.account,
+        count_field: requester.requests_count,
+        "request_bytes": requester.request_bytes,
+        about_field: list(requester.about),
+        "last_at_us": requester.last_at_us,
+        "delivered_msgs": requester.delivered_msgs,
+        "longest_wait_s": requester.longest_wait_s,
+        "pins": list(requester.pins),
     }

@@ -1,4 +1,4 @@
-"""`natstui stream publishers`: who publishes to a stream."""
+"""`natstui stream publishers`: lists the publishers of a stream."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.cli.clients.rows import COST, asker_json, asker_lines
-from natstui.cli.complete import stream_name
-from natstui.cli.connected import waited_for
-from natstui.cli.manage.names import given_name
+from natstui.cli.clients.rows import TAP_COST_FIELDS, requester_json, requester_lines
+from natstui.cli.complete import stream_argument
+from natstui.cli.connected import await_with_progress
+from natstui.cli.manage.names import parse_name
 from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import StopEvent, stopped_by_signal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.clients import publishers as read_publishers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @command()
-@stream_name
+@stream_argument
 @click.option(
     "--for", "for_text", metavar="TIME", default="10s", show_default=True,
     help="How long to read published messages; natstui receives a copy of each one.",
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @connection_options
 def publishers(
     connection: Connection, name: str, for_text: str, most_msgs: int, as_json: bool,
-    **_words: Any,
+    **_flags: Any,
 ) -> None:  # fmt: skip
     """List the clients that publish to NAME.
 
@@ -49,36 +49,42 @@ def publishers(
     stream's ack, as JetStream publishers do. Messages without a reply subject are anonymous, so
     they are only counted.
     """
-    stream, for_s = given_name(name), reading_seconds(for_text, "--for")
-    subjects, heard = asyncio.run(waited_for(_look(connection, stream, for_s, most_msgs)))
+    stream, for_s = parse_name(name), reading_seconds(for_text, "--for")
+    subjects, requests, stop = asyncio.run(
+        await_with_progress(_read_publishers(connection, stream, for_s, most_msgs))
+    )
     if as_json:
-        click.echo(_json(stream, subjects, heard))
+        click.echo(_json(stream, subjects, requests))
+        stop.check("reading")
         return
-    for line in asker_lines(heard, "MESSAGES", "SUBJECTS", published=True):
+    for line in requester_lines(requests, "MESSAGES", "SUBJECTS", is_publish=True):
         click.echo(line)
-    if heard.anonymous_msgs:
-        click.echo(anonymous_text(heard))
-    click.echo(cost_text(heard, "message"))
+    if requests.anonymous_msgs:
+        click.echo(anonymous_text(requests))
+    click.echo(cost_text(requests, "message"))
+    stop.check("reading")
 
 
-async def _look(
+async def _read_publishers(
     connection: Connection, stream: str, for_s: float, most_msgs: int
-) -> tuple[list[str], TappedRequests]:
+) -> tuple[list[str], TappedRequests, StopEvent]:
     client = await connect(connection)
     try:
         subjects = await read_subjects(client, stream)
-        heard = await read_publishers(
-            client, Servers(client), stream, subjects, for_s, most_msgs, stopped_by_signal()
+        stop = stopped_by_signal()
+        requests = await read_publishers(
+            client, Servers(client), stream, subjects, for_s, most_msgs, stop
         )
-        return subjects, heard
+        return subjects, requests, stop
     finally:
         await client.close()
 
 
-def _json(stream: str, subjects: list[str], heard: TappedRequests) -> str:
-    whole: dict[str, object] = {"schema": 1, "stream": stream, "subjects": subjects}
-    whole["publishers"] = [
-        asker_json(asker, "published_msgs", "subjects") for asker in heard.askers
+def _json(stream: str, subjects: list[str], requests: TappedRequests) -> str:
+    values: dict[str, object] = {"schema": 1, "stream": stream, "subjects": subjects}
+    values["publishers"] = [
+        requester_json(requester, "published_msgs", "subjects")
+        for requester in requests.requesters
     ]
-    whole |= {name: getattr(heard, name) for name in COST}
-    return json.dumps(whole).replace("\x7f", "\\u007f")
+    values |= {name: getattr(requests, name) for name in TAP_COST_FIELDS}
+    return json.dumps(values).replace("\x7f", "\\u007f")

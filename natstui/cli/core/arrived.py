@@ -1,4 +1,4 @@
-"""A message that arrived, for people, for programs, or as it is."""
+"""Prints received messages: for people, as JSON, or raw."""
 
 from __future__ import annotations
 
@@ -18,58 +18,64 @@ from natstui.units import bytes_text, local_text
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-Form = Literal["text", "json", "raw", "headers", "subjects"]
+OutputFormat = Literal["text", "json", "raw", "headers", "subjects"]
 
 
-_FORMS: dict[str, Form] = {
+_FORMAT_OF_FLAG: dict[str, OutputFormat] = {
     "as_json": "json", "raw": "raw", "subjects_only": "subjects", "headers_only": "headers",
 }  # fmt: skip
 
 
-def form_of(words: Mapping[str, Any]) -> Form:
-    """Return how messages are written, by the flags of a command; of several the first."""
-    return next((form for word, form in _FORMS.items() if words.get(word)), "text")
+def output_format(flags: Mapping[str, Any]) -> OutputFormat:
+    """Return the output format that the flags select, `text` without any; of several the first."""
+    return next((form for flag, form in _FORMAT_OF_FLAG.items() if flags.get(flag)), "text")
 
 
 @dataclass
 class Printer:
-    """Writes messages to standard output, each at once."""
+    """Writes messages to stdout in one format, each at once, and counts them."""
 
-    form: Form
+    output_format: OutputFormat
     printed_count: int = 0
 
     def write(self, msg: Msg) -> None:
-        """Write one message; raises BrokenPipeError when nobody reads any more."""
+        """Write a message of nats-py; raises BrokenPipeError if stdout has no reader."""
         self.show(arrived(msg, None), {"reply": msg.reply})
 
-    def show(self, message: StoredMessage, more: Mapping[str, Any]) -> None:
-        """Write one message and what else is known of it."""
+    def show(self, message: StoredMessage, details: Mapping[str, Any]) -> None:
+        """Write a stored message, with the `details` by name behind its own fields.
+
+        `raw` writes the payload and a line feed only. Raises BrokenPipeError if stdout has no
+        reader.
+        """
         self.printed_count += 1
-        if self.form == "raw":
+        if self.output_format == "raw":
             sys.stdout.buffer.write(base64.b64decode(message.payload_base64) + b"\n")
             sys.stdout.buffer.flush()
             return
-        sys.stdout.write(self._text(message, more) + "\n")
+        sys.stdout.write(self._text(message, details) + "\n")
         sys.stdout.flush()
 
-    def _text(self, message: StoredMessage, more: Mapping[str, Any]) -> str:
-        if self.form == "json":
-            return clean_json(json.dumps({**dataclasses.asdict(message), **more}))
-        if self.form == "subjects":
+    def _text(self, message: StoredMessage, details: Mapping[str, Any]) -> str:
+        if self.output_format == "json":
+            return clean_json(json.dumps({**dataclasses.asdict(message), **details}))
+        if self.output_format == "subjects":
             return clean_line(message.subject)
-        at = local_text(message.stored_at_us, digits=3)
+        time_text = local_text(message.stored_at_us, digits=3)
         seq = message.stream_seq
         number = f"#{self.printed_count}" if seq is None else f"seq {seq}"
-        parts = [number, at, message.subject, bytes_text(message.payload_bytes)]
-        words = ((name.removesuffix("_count").replace("_", " "), more[name]) for name in more)
-        parts += [f"{name} {value}" for name, value in words if value != ""]
+        parts = [number, time_text, message.subject, bytes_text(message.payload_bytes)]
+        details_text = (
+            (name.removesuffix("_count").replace("_", " "), details[name]) for name in details
+        )
+        parts += [f"{name} {value}" for name, value in details_text if value != ""]
         lines = [clean_line("  ".join(parts))]
         lines += [clean_line(f"  {name}: {value}") for name, value in message.headers]
-        if self.form != "headers" and message.payload_bytes:
+        if self.output_format != "headers" and message.payload_bytes:
             lines.append(payload_text(base64.b64decode(message.payload_base64)))
         return "\n".join([*lines, ""])
 
 
 def payload_text(payload: bytes) -> str:
-    r"""Return a payload as harmless text; what is not UTF-8 as `\xff`."""
+    r"""Return a payload as text without control characters; bytes that are not UTF-8 as `\xff`."""
     return clean_text(payload.decode("utf-8", "backslashreplace"))

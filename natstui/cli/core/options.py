@@ -1,4 +1,4 @@
-"""Flags that commands about messages share, and how what they send is confirmed."""
+"""Flags that message commands share, and how sending is confirmed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from natstui.cli.core.payload import filled, given_headers, given_payload
+from natstui.cli.core.payload import fill_templates, parse_headers, read_payload
 from natstui.cli.options import parse_seconds
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns, parse_moment
@@ -21,21 +21,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """The message of a command line."""
+    """The payload and headers of a command line; `has_templates`: templates are filled in."""
 
     payload: bytes
     headers: tuple[tuple[str, str], ...]
     has_templates: bool
 
     def payloads(self, count: int) -> Iterator[bytes]:
-        """Return the payload so many times, filled in; raises UsageError."""
+        """Yield the payload `count` times, each time with its templates filled in.
+
+        Raises UsageError for an unknown template when it is called, before the first payload.
+        """
         if self.has_templates:
-            return filled(self.payload, count)
+            return fill_templates(self.payload, count)
         return itertools.repeat(self.payload, count)
 
 
 def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command a payload, `--file`, `--header` and `--templates` as `given: Given`."""
+    """Add PAYLOAD, `--file`, `--header` and `--templates` to a command.
+
+    The command gets them as `message: MessageOptions`; an invalid one raises UsageError.
+    """
 
     @click.argument("payload", required=False)
     @click.option("--file", metavar="FILE", help="Read the payload from a file; - is stdin.")
@@ -54,19 +60,23 @@ def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "{{Random 10 20}}: random letters, minimum and maximum length.",
     )
     @functools.wraps(command)
-    def with_given(
+    def with_message(
         *, payload: str | None, file: str | None, headers: tuple[str, ...], templates: bool,
-        **others: Any,
+        **options: Any,
     ) -> Any:  # fmt: skip
-        pairs = given_headers(headers)
-        given = MessageOptions(given_payload(payload, file), pairs, templates)
-        return command(given=given, **others)
+        header_pairs = parse_headers(headers)
+        message = MessageOptions(read_payload(payload, file), header_pairs, templates)
+        return command(message=message, **options)
 
-    return with_given
+    return with_message
 
 
-def moment_of(text: str | None, option: str) -> datetime | None:
-    """Return a time; a duration alone is so long ago, as in the NATS CLI. Raises UsageError."""
+def parse_optional_time(text: str | None, option: str) -> datetime | None:
+    """Return the time of a text: a time with or without a date, or a duration, meaning so long
+    ago.
+
+    None for None. Raises UsageError that names `option`.
+    """
     if text is None:
         return None
     try:
@@ -80,6 +90,6 @@ def moment_of(text: str | None, option: str) -> datetime | None:
         raise UsageError(f"{option}: {error}") from error
 
 
-def seconds_of(text: str | None, option: str) -> float | None:
-    """Return seconds of `500ms`, `2s`; raises UsageError."""
+def parse_optional_seconds(text: str | None, option: str) -> float | None:
+    """Return the seconds of `500ms` or `2s`, None for None; raises UsageError with `option`."""
     return None if text is None else parse_seconds(text, option)

@@ -1,4 +1,4 @@
-"""What a message holds, as the command line says it: text, a file, stdin, or a template."""
+"""The payload of a message on the command line: text, file, stdin, or template."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from natstui.errors import UsageError
 from natstui.files import MOST_PAYLOAD_BYTES, read_given, read_stdin
 from natstui.jetstream.connection.nats_client import is_header
 
-_PLACE = re.compile(r"\{\{\s*(?P<name>[A-Za-z]*)(?P<numbers>[\s\d,()]*)\s*\}\}")
-_PLACES = "Count, Time, TimeStamp, Unix, UnixNano, ID and Random LEAST MOST"
-LONGEST_RANDOM = 1 << 20
+_TEMPLATE = re.compile(r"\{\{\s*(?P<name>[A-Za-z]*)(?P<numbers>[\s\d,()]*)\s*\}\}")
+_KNOWN_TEMPLATES = "Count, Time, TimeStamp, Unix, UnixNano, ID and Random LEAST MOST"
+LONGEST_RANDOM_LETTERS = 1 << 20
 LETTERS = string.ascii_letters + string.digits
 
 
-def given_payload(text: str | None, file: str | None) -> bytes:
-    """Return the payload: the text, a file, or stdin where there is neither and it is a pipe.
+def read_payload(text: str | None, file: str | None) -> bytes:
+    """Return the payload: `text`, the content of `file` (`-`: of stdin), or of a stdin that is a
+    pipe.
 
-    Raises UsageError.
+    Empty without any of them. Raises UsageError for both, for one that cannot be read, and for one
+    that is too long for any server.
     """
     if text is not None and file is not None:
         raise UsageError("both a payload and --file are given: use only one")
@@ -45,8 +47,8 @@ def given_payload(text: str | None, file: str | None) -> bytes:
     return b""
 
 
-def given_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of `NAME:VALUE`; raises UsageError for a text that is none."""
+def parse_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return name and value of each `NAME:VALUE`; raises UsageError for an invalid one."""
     pairs = []
     for text in texts:
         name, colon, value = text.partition(":")
@@ -58,43 +60,43 @@ def given_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def filled(payload: bytes, count: int) -> Iterator[bytes]:
-    """Yield the payload so many times, its `{{Count}}`, `{{Random 10 20}}` … filled in.
+def fill_templates(payload: bytes, count: int) -> Iterator[bytes]:
+    """Return an iterator of the payload, `count` times, each with its templates filled in.
 
-    Raises UsageError for a place that has no meaning, before the first one.
+    `{{Count}}` starts at 1. Raises UsageError for an unknown template when it is called.
     """
     text = payload.decode("utf-8", "surrogateescape")
-    made = [(match.group(), _filler(match)) for match in _PLACE.finditer(text)]
-    if text.count("{{") != len(made):
-        at = text.index("{{")
+    fillers = [(match.group(), _filler(match)) for match in _TEMPLATE.finditer(text)]
+    if text.count("{{") != len(fillers):
+        position = text.index("{{")
         raise UsageError(
-            f"{text[at : at + 20]!r} is not a known template; known are {_PLACES}; "
-            "--no-templates sends it as it is")  # fmt: skip
-    if not made:
+            f"{text[position : position + 20]!r} is not a known template; "
+            f"known are {_KNOWN_TEMPLATES}; --no-templates sends it as it is")  # fmt: skip
+    if not fillers:
         return itertools.repeat(payload, count)
-    return (_one(text, made, number) for number in range(1, count + 1))
+    return (_fill(text, fillers, number) for number in range(1, count + 1))
 
 
 Filler = Callable[[int], str]
 
 
-def _one(text: str, made: list[tuple[str, Filler]], number: int) -> bytes:
-    parts, at = [], 0
-    for place, fill in made:
-        found = text.index(place, at)
-        parts += [text[at:found], fill(number)]
-        at = found + len(place)
-    return "".join([*parts, text[at:]]).encode("utf-8", "surrogateescape")
+def _fill(text: str, fillers: list[tuple[str, Filler]], number: int) -> bytes:
+    parts, position = [], 0
+    for template, fill in fillers:
+        start = text.index(template, position)
+        parts += [text[position:start], fill(number)]
+        position = start + len(template)
+    return "".join([*parts, text[position:]]).encode("utf-8", "surrogateescape")
 
 
 def _filler(match: re.Match[str]) -> Filler:
     name, numbers = match["name"], [int(text) for text in re.findall(r"\d+", match["numbers"])]
     if name == "Random":
-        if len(numbers) != 2 or not 0 <= numbers[0] <= numbers[1] <= LONGEST_RANDOM:
+        if len(numbers) != 2 or not 0 <= numbers[0] <= numbers[1] <= LONGEST_RANDOM_LETTERS:
             raise UsageError(f"{match.group()}: write it as {{{{Random 10 20}}}}, minimum first")
         return lambda _number: "".join(random.choices(LETTERS, k=random.randint(*numbers)))
     if name not in _FILLERS or numbers:
-        raise UsageError(f"{match.group()} is not a known template; known are {_PLACES}")
+        raise UsageError(f"{match.group()} is not a known template; known are {_KNOWN_TEMPLATES}")
     return _FILLERS[name]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import MessageOptions, message_options, seconds_of
+from natstui.cli.core.arrived import Printer, output_format
+from natstui.cli.core.options import MessageOptions, message_options, parse_optional_seconds
 from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
@@ -17,7 +17,8 @@ from natstui.cli.manage.writing import (
 from natstui.cli.options import COUNT, COUNT_OR_ZERO, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
-from natstui.errors import NatstuiError, RequestFailed, UsageError
+from natstui.engine.stopping import cancelled_by_signal
+from natstui.errors import Interrupted, NatstuiError, RequestFailed, UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.publish import Batch, publish_batch, request_replies
 from natstui.units import bytes_text, counted
@@ -41,12 +42,12 @@ from natstui.units import bytes_text, counted
 def pub(
     connection: Connection,
     subject: str,
-    given: MessageOptions,
+    message: MessageOptions,
     count: int,
     sleep: str | None,
     reply: str,
     stored: bool,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Publish PAYLOAD to SUBJECT.
 
@@ -55,69 +56,79 @@ def pub(
     """
     if stored and reply:
         raise UsageError("--reply and --jetstream: the stream's acknowledgement is the reply")
-    sleep_s = seconds_of(sleep, "--sleep") or 0.0
+    sleep_s = parse_optional_seconds(sleep, "--sleep") or 0.0
 
-    def batch(confirmed: str | None) -> Batch:
+    def batch(confirmed_name: str | None) -> Batch:
         return Batch(
-            subject, given.payloads(count), count, len(given.payload), given.headers,
-            reply, sleep_s, stored, confirmed,
+            subject, message.payloads(count), count, len(message.payload), message.headers,
+            reply, sleep_s, stored, confirmed_name,
         )  # fmt: skip
 
     batch(None)  # what is wrong with it is said before there is a connection
-    sent: list[Batch] = []
+    batches: list[Batch] = []
 
-    async def send(writer: Writer, confirmed: str | None) -> None:
-        sent[:] = [batch(confirmed)]
-        await publish_batch(writer, sent[0])
+    async def send(writer: Writer, confirmed_name: str | None) -> None:
+        batches[:] = [batch(confirmed_name)]
+        with cancelled_by_signal("publishing"):
+            await publish_batch(writer, batches[0])
 
     try:
-        write_confirmed(connection, words, send)
-    except NatstuiError:
-        if sent and sent[0].sent_count:
-            click.echo(f"natstui: {_sent_text(sent[0])} before this:", err=True)
+        write_confirmed(connection, flags, send)
+    except NatstuiError as error:
+        is_stopped = isinstance(error, Interrupted)
+        if batches and (batches[0].sent_count or is_stopped):
+            text = _sent_text(batches[0])
+            if stored:
+                text += ", all acknowledged,"
+            elif batches[0].sent_count:
+                # Without acknowledgements, what arrived is known only at the end.
+                text = f"at most {text}, arrived"
+            if is_stopped and batches[0].unanswered is not None:
+                text += " and 1 more without an acknowledgement"
+            click.echo(clean_line(f"natstui: {text} before this:"), err=True)
         raise
-    _print(sent[0], as_json=words["as_json"])
-    if sent[0].is_lost and (text := _not_kept_text(sent[0])):
+    _print_batch(batches[0], as_json=flags["as_json"])
+    if batches[0].is_lost and (text := _not_kept_text(batches[0])):
         raise RequestFailed(text)
 
 
-def _print(batch: Batch, *, as_json: bool) -> None:
-    last = batch.acks[-1] if batch.acks else None
+def _print_batch(batch: Batch, *, as_json: bool) -> None:
+    last_ack = batch.acks[-1] if batch.acks else None
     if as_json:
-        told: dict[str, Any] = {
+        result: dict[str, Any] = {
             "subject": batch.subject,
             "sent_msgs": batch.sent_count,
             "payload_bytes": batch.payload_bytes,
         }
-        if last is not None:
-            told |= {
-                "stream": last.stream,
+        if last_ack is not None:
+            result |= {
+                "stream": last_ack.stream,
                 "first_seq": batch.acks[0].stored_seq,
-                "last_seq": last.stored_seq,
+                "last_seq": last_ack.stored_seq,
                 "duplicate_msgs": batch.duplicates_count,
                 "not_kept_msgs": batch.not_kept[0] if batch.not_kept else 0,
             }
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(result))
         return
     text = _sent_text(batch)
-    if last is not None:
+    if last_ack is not None:
         stored_count = batch.sent_count - batch.duplicates_count
-        how_many = f"{stored_count:,} of them " if batch.duplicates_count else ""
+        stored_text = f"{stored_count:,} of them " if batch.duplicates_count else ""
         verb = "acknowledged by" if batch.is_lost or not batch.is_checked else "stored in"
-        text += f", {how_many}{verb} {last.stream}"
-        text += f" up to sequence {last.stored_seq}" if stored_count else ""
+        text += f", {stored_text}{verb} {last_ack.stream}"
+        text += f" up to sequence {last_ack.stored_seq}" if stored_count else ""
         if batch.duplicates_count:
             text += (
                 f"; {batch.duplicates_count:,} not stored: within the duplicate window the stream "
                 "had a message with the same Nats-Msg-Id, which may be removed by now"
             )
-        if (not_kept := _not_kept_text(batch)) and not batch.is_lost:
-            text += f"; {not_kept}"
+        if (not_stored_text := _not_kept_text(batch)) and not batch.is_lost:
+            text += f"; {not_stored_text}"
     click.echo(clean_line(f"{text}."))
 
 
 def _not_kept_text(batch: Batch) -> str:
-    """Return how many messages did not stay, and why; empty when all did."""
+    """Return how many messages were not stored, and why; empty if all were."""
     if batch.not_kept is None:
         return ""
     count, reason = batch.not_kept
@@ -125,8 +136,8 @@ def _not_kept_text(batch: Batch) -> str:
 
 
 def _sent_text(batch: Batch) -> str:
-    what = counted(batch.sent_count, "message")
-    return f"{what}, {bytes_text(batch.payload_bytes)}, sent to {batch.subject}"
+    messages_text = counted(batch.sent_count, "message")
+    return f"{messages_text}, {bytes_text(batch.payload_bytes)}, sent to {batch.subject}"
 
 
 @command()
@@ -143,20 +154,22 @@ def _sent_text(batch: Batch) -> str:
 def request(
     connection: Connection,
     subject: str,
-    given: MessageOptions,
+    message: MessageOptions,
     timeout: str,
     replies: int,
     raw: bool,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Send PAYLOAD to SUBJECT and print the reply."""
-    timeout_s = seconds_of(timeout, "--timeout") or 0.0
-    payloads = tuple(given.payloads(1))
-    printer = Printer(form_of({**words, "raw": raw}))
+    timeout_s = parse_optional_seconds(timeout, "--timeout") or 0.0
+    payloads = tuple(message.payloads(1))
+    printer = Printer(output_format({**flags, "raw": raw}))
 
-    async def ask(writer: Writer, confirmed: str | None) -> None:
-        length_bytes = len(given.payload)
-        asked = Batch(subject, payloads, 1, length_bytes, given.headers, confirmed=confirmed)
-        await request_replies(writer, asked, replies, timeout_s, printer.write)
+    async def send_request(writer: Writer, confirmed_name: str | None) -> None:
+        payload_bytes = len(message.payload)
+        batch = Batch(
+            subject, payloads, 1, payload_bytes, message.headers, confirmed=confirmed_name
+        )
+        await request_replies(writer, batch, replies, timeout_s, printer.write)
 
-    write_confirmed(connection, words, ask)
+    write_confirmed(connection, flags, send_request)

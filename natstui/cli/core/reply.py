@@ -1,4 +1,4 @@
-"""`natstui reply`: answer requests, with a text, an echo or what a command prints."""
+"""`natstui reply`: replies to requests, with a text, an echo or the output of a command."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import click
 
 from natstui.children import end_session
-from natstui.clean import clean_line
-from natstui.cli.core.options import seconds_of
-from natstui.cli.core.payload import filled, given_headers
+from natstui.cli.core.options import parse_optional_seconds
+from natstui.cli.core.payload import fill_templates, parse_headers
 from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
 )
 from natstui.cli.options import COUNT, connection_options
 from natstui.cli.sections import command
+from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import NatstuiError, UsageError
@@ -28,7 +28,7 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
 from natstui.units import counted
 
-_ENDLESS = 2**62
+_ENDLESS_COUNT = 2**62
 _MOST_IN_ENVIRONMENT_BYTES = 100_000
 _READ_BYTES = 1 << 16
 
@@ -58,7 +58,7 @@ _READ_BYTES = 1 << 16
 @connection_options
 def reply(
     connection: Connection, subject: str, body: str | None, command: str | None, queue: str,
-    count: int | None, **words: Any,
+    count: int | None, **flags: Any,
 ) -> None:  # fmt: skip
     """Reply to requests on SUBJECT with BODY.
 
@@ -66,110 +66,108 @@ def reply(
     `natstui pub` are replaced. A command runs without a shell; NATS_REQUEST_SUBJECT and
     NATS_REQUEST_BODY contain the request.
     """
-    if sum((body is not None, words["echo"], command is not None)) != 1:
+    if sum((body is not None, flags["echo"], command is not None)) != 1:
         raise UsageError("use exactly one of BODY, --echo and --command")
-    answering = _answering(body, command, words)
-    served: list[Responder] = []
+    create_reply = _reply_function(body, command, flags)
+    responders: list[Responder] = []
 
-    async def serve(writer: Writer, confirmed: str | None) -> None:
+    async def serve(writer: Writer, confirmed_name: str | None) -> None:
         responder = Responder(
-            subject, queue, count, answering, _tell,
-            lambda: _tell(f"replying on {subject}{f' in the group {queue}' if queue else ''}"),
-            confirmed,
+            subject, queue, count, create_reply, print_stderr,
+            lambda: print_stderr(
+                f"replying on {subject}{f' in the group {queue}' if queue else ''}"
+            ),
+            confirmed_name,
         )  # fmt: skip
         responder.stopped = stopped_by_signal()
-        served[:] = [responder]
+        responders[:] = [responder]
         await responder.serve(writer)
 
     try:
-        write_confirmed(connection, words, serve)
+        write_confirmed(connection, flags, serve)
     finally:
-        if served:
-            _tell(counted(served[0].replies_count, "reply"))
+        if responders:
+            print_stderr(counted(responders[0].replies_count, "reply"))
 
 
-def _tell(text: str) -> None:
-    click.echo(clean_line(f"natstui: {text}"), err=True)
+def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]) -> Answering:
+    """Return the function that creates replies; raises UsageError for an invalid template."""
+    headers = parse_headers(flags["headers"])
+    sleep_s = parse_optional_seconds(flags["sleep"], "--sleep") or 0.0
+    timeout_s = parse_optional_seconds(flags["timeout"], "--timeout") or 0.0
+    bodies = fill_templates((body or "").encode(errors="surrogateescape"), _ENDLESS_COUNT)
+    program = None if command is None else _split_command(command)
 
-
-def _answering(body: str | None, command: str | None, words: dict[str, Any]) -> Answering:
-    """Return what makes an answer; raises UsageError for what cannot."""
-    headers = given_headers(words["headers"])
-    sleep_s = seconds_of(words["sleep"], "--sleep") or 0.0
-    timeout_s = seconds_of(words["timeout"], "--timeout") or 0.0
-    bodies = filled((body or "").encode(errors="surrogateescape"), _ENDLESS)
-    program = None if command is None else _words(command)
-
-    async def answer(asked: ReceivedRequest) -> Reply:
+    async def create_reply(request: ReceivedRequest) -> Reply:
         await asyncio.sleep(sleep_s)
         if program is not None:
-            return Reply(await _printed(program, asked, timeout_s), headers)
-        if words["echo"]:
-            return Reply(asked.payload, (*asked.headers, *headers))
+            return Reply(await _run_program(program, request, timeout_s), headers)
+        if flags["echo"]:
+            return Reply(request.payload, (*request.headers, *headers))
         return Reply(next(bodies), headers)
 
-    return answer
+    return create_reply
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError as error:
         raise UsageError(f"--command {command!r}: {str(error).lower()}") from error
-    if not words:
+    if not arguments:
         raise UsageError("--command needs a command")
-    return words
+    return arguments
 
 
-async def _printed(program: list[str], asked: ReceivedRequest, timeout_s: float) -> bytes:
-    """Return what a command prints; raises NatstuiError when it fails or takes too long."""
-    body = asked.payload if len(asked.payload) <= _MOST_IN_ENVIRONMENT_BYTES else b""
-    told = {b"NATS_REQUEST_SUBJECT": asked.subject.encode(), b"NATS_REQUEST_BODY": body}
-    told = {name: text for name, text in told.items() if b"\0" not in text}
+async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: float) -> bytes:
+    """Return the output of a command; raises NatstuiError when it fails or takes too long."""
+    body = request.payload if len(request.payload) <= _MOST_IN_ENVIRONMENT_BYTES else b""
+    variables = {b"NATS_REQUEST_SUBJECT": request.subject.encode(), b"NATS_REQUEST_BODY": body}
+    variables = {name: text for name, text in variables.items() if b"\0" not in text}
     try:
         process = await asyncio.create_subprocess_exec(
             *program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            env={**os.environb, **told}, start_new_session=True,
+            env={**os.environb, **variables}, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise NatstuiError(f"{program[0]} cannot be run: {error.strerror}") from error
     try:
         async with asyncio.timeout(timeout_s):
-            printed = await _communicated(process, asked.payload)
-            if printed is not None:
+            output = await _communicate(process, request.payload)
+            if output is not None:
                 await process.wait()
     except TimeoutError as error:
         raise NatstuiError(f"{program[0]} took longer than {timeout_s:g} s") from error
     finally:
         if process.returncode is None:
             await end_session(process)
-    if printed is None:
-        most = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server accepts"
-        raise NatstuiError(f"{program[0]} printed more than {most}")
+    if output is None:
+        limit_text = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server accepts"
+        raise NatstuiError(f"{program[0]} printed more than {limit_text}")
     if process.returncode:
         raise NatstuiError(f"{program[0]} ended with {process.returncode}")
-    return printed
+    return output
 
 
-async def _communicated(process: asyncio.subprocess.Process, body: bytes) -> bytes | None:
-    """Give a command its input; return what it prints, None for more than can be sent."""
+async def _communicate(process: asyncio.subprocess.Process, body: bytes) -> bytes | None:
+    """Pass input to a process; return its output, None if it is too long to send."""
     assert process.stdin is not None
     assert process.stdout is not None
 
-    async def give(stdin: asyncio.StreamWriter) -> None:
+    async def write_body(stdin: asyncio.StreamWriter) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # it need not read it
             stdin.write(body)
             await stdin.drain()
         stdin.close()
 
-    giving = asyncio.ensure_future(give(process.stdin))
+    write_task = asyncio.ensure_future(write_body(process.stdin))
     try:
-        printed = bytearray()
+        output = bytearray()
         while chunk := await process.stdout.read(_READ_BYTES):
-            printed += chunk
-            if len(printed) > MOST_PAYLOAD_BYTES:
+            output += chunk
+            if len(output) > MOST_PAYLOAD_BYTES:
                 return None
-        await giving
+        await write_task
     finally:
-        giving.cancel()
-    return bytes(printed)
+        write_task.cancel()
+    return bytes(output)

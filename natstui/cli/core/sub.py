@@ -1,4 +1,4 @@
-"""`natstui sub`: print what is published, as it comes."""
+"""`natstui sub`: prints published messages as they arrive."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.complete import streams
-from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import moment_of, seconds_of
-from natstui.cli.manage.names import given_name
-from natstui.cli.manage.writing import confirmation
+from natstui.cli.core.arrived import Printer, output_format
+from natstui.cli.core.options import parse_optional_seconds, parse_optional_time
+from natstui.cli.manage.names import parse_name
+from natstui.cli.manage.writing import confirm_name
 from natstui.cli.options import COUNT, SEQUENCE, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal, stopped_by_signal
 from natstui.errors import Interrupted, NotFound, Refused, RequestTimedOut, UsageError
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import READ_ONLY
 from natstui.jetstream.messages.reading import Policy, Reader
 from natstui.model.assets.subjects import overlap
@@ -40,9 +41,9 @@ _POLICIES: dict[str, tuple[Policy, str]] = {
     "from_new": ("new", "from now on"),
     "last_per_subject": ("last_per_subject", "from the last message of each subject"),
 }
-"""Flag → where the server begins, and in words."""
-_BEGINNINGS = (*_POLICIES, "since", "start_sequence")
-_OPTIONS = (
+"""Flag → deliver policy, and its text."""
+_START_FLAGS = (*_POLICIES, "since", "start_sequence")
+_STREAM_OPTIONS = (
     click.option("--stream", metavar="NAME", shell_complete=streams,
                  help="Read from this stream; only new messages, unless another flag sets the "
                      "start."),
@@ -56,10 +57,10 @@ _OPTIONS = (
                  help="Begin with the last stored message of each subject."),
     click.option("--new", "from_new", is_flag=True, help="Read only messages stored from now on."),
 )  # fmt: skip
-_OF_CONSUMERS = "natstui consumer sub STREAM NAME --ack reads a consumer and acknowledges"
-_ELSEWHERE = {
-    "--durable": (True, _OF_CONSUMERS),
-    "--ack": (False, _OF_CONSUMERS),
+_CONSUMER_HINT = "natstui consumer sub STREAM NAME --ack reads a consumer and acknowledges"
+_NATS_CLI_HINTS = {
+    "--durable": (True, _CONSUMER_HINT),
+    "--ack": (False, _CONSUMER_HINT),
     "--direct": (False, "natstui stream view STREAM reads without a consumer"),
     "--dump": (True, "--json > FILE keeps every message with its payload"),
     "--translate": (True, "--raw | COMMAND hands the payloads on"),
@@ -67,11 +68,11 @@ _ELSEWHERE = {
     "--report-subjects": (False, ":sub SUBJECT in the app counts by subject"),
     "--graph": (False, ":sub SUBJECT in the app shows the rates"),
 }
-"""Flags of the NATS CLI that are said in another way here: whether they take a value, and how."""
+"""Flags of the NATS CLI with another equivalent here: whether they take a value, and the hint."""
 
 
 class LossCounter:
-    """Counts how often the connection is lost, and prints each time what that means."""
+    """Counts lost connections, and prints each to stderr with its `meaning` for the messages."""
 
     def __init__(self, meaning: str) -> None:
         self.count = 0
@@ -79,35 +80,40 @@ class LossCounter:
         self._is_connected = False
 
     def add(self, change: LinkChanged) -> None:
-        """Take a change of the link."""
+        """Count and print a change from connected to reconnecting; ignore any other change."""
         was_connected, self._is_connected = self._is_connected, change.state == "connected"
         if was_connected and change.state == "reconnecting":
             self.count += 1
-            why = f": {change.reason}" if change.reason else ""
-            text = f"natstui: the connection is lost; {self._meaning}{why}"
+            reason_text = f": {change.reason}" if change.reason else ""
+            text = f"natstui: the connection is lost; {self._meaning}{reason_text}"
             click.echo(clean_line(text), err=True)
 
 
 @dataclass
 class Listening:
-    """What is listened to, until enough came or it is stopped."""
+    """A subscription to subjects, printed until enough messages came or it is stopped."""
 
     subjects: tuple[str, ...]
     queue: str
-    ignored: tuple[str, ...]
-    most_count: int | None
+    ignored_subjects: tuple[str, ...]
+    most_msgs: int | None
     quiet_s: float | None
-    """It ends when nothing came for so long."""
+    """It ends after this time without a message."""
     printer: Printer
     losses: LossCounter = field(
         default_factory=lambda: LossCounter("messages published in the meantime are missed")
     )
-    failed: BaseException | None = None
+    failure: BaseException | None = None
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
-    came: asyncio.Event = field(default_factory=asyncio.Event)
+    message_came: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def until_stopped(self, connection: Connection) -> None:
-        """Listen; raises what ended it, and NatstuiError when it cannot begin."""
+    async def run_until_stopped(self, connection: Connection) -> None:
+        """Connect, subscribe and print until `most_count` messages, `quiet_s` without one, or a
+        signal.
+
+        Raises ConnectionFailed and RequestFailed if it cannot start, and the error that ended it,
+        such as BrokenPipeError.
+        """
         self.stopped = stopped_by_signal()
         client = await connect(connection, on_link=self.losses.add)
         try:
@@ -115,12 +121,12 @@ class Listening:
             await self._wait()
         finally:
             await client.close()
-        if self.failed is not None:
-            raise self.failed
+        if self.failure is not None:
+            raise self.failure
 
     async def _subscribe(self, client: Client) -> None:
         for subject in self.subjects:
-            await client.subscribe(subject, self._take, self._end, queue=self.queue)
+            await client.subscribe(subject, self._receive, self._fail, queue=self.queue)
         group = f" in the queue group {self.queue}" if self.queue else ""
         # After this line nothing is missed: the server knows of the subscriptions.
         limit_s = client.connection.request_timeout_s
@@ -134,142 +140,168 @@ class Listening:
 
     async def _wait(self) -> None:
         while not self.stopped.is_set():
-            self.came.clear()
-            waits = [asyncio.ensure_future(one.wait()) for one in (self.stopped, self.came)]
-            done, left = await asyncio.wait(
-                waits, timeout=self.quiet_s, return_when=asyncio.FIRST_COMPLETED
+            self.message_came.clear()
+            wait_tasks = [
+                asyncio.ensure_future(event.wait()) for event in (self.stopped, self.message_came)
+            ]
+            finished, unfinished = await asyncio.wait(
+                wait_tasks, timeout=self.quiet_s, return_when=asyncio.FIRST_COMPLETED
             )
-            for one in left:
-                one.cancel()
-            if not done:
+            for task in unfinished:
+                task.cancel()
+            if not finished:
                 return
 
-    async def _take(self, msg: Msg) -> None:
-        if self.stopped.is_set() or any(overlap(one, msg.subject) for one in self.ignored):
+    async def _receive(self, msg: Msg) -> None:
+        if self.stopped.is_set() or any(
+            overlap(pattern, msg.subject) for pattern in self.ignored_subjects
+        ):
             return
-        self.came.set()
+        self.message_came.set()
         try:
             self.printer.write(msg)
         except BrokenPipeError as error:
-            self._end(error)
-        if self.printer.printed_count == self.most_count:
+            self._fail(error)
+        if self.printer.printed_count == self.most_msgs:
             self.stopped.set()
 
-    def _end(self, error: BaseException) -> None:
-        self.failed = error
+    def _fail(self, error: BaseException) -> None:
+        self.failure = error
         self.stopped.set()
 
 
-def _refuse(_context: click.Context, parameter: click.Parameter, value: object) -> None:
+def _refuse_nats_cli_flag(
+    _context: click.Context, parameter: click.Parameter, value: object
+) -> None:
     if value:
         flag = parameter.opts[0]
-        raise UsageError(f"{flag} is not supported here: {_ELSEWHERE[flag][1]}")
+        raise UsageError(f"{flag} is not supported here: {_NATS_CLI_HINTS[flag][1]}")
 
 
 def stored_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the flags that say from where of a stream it reads."""
-    for option in reversed(_OPTIONS):
+    """Add the flags that select a stream and the start in it to a command.
+
+    Flags of the NATS CLI without an equivalent here are hidden; they raise UsageError with a hint.
+    """
+    for option in reversed(_STREAM_OPTIONS):
         command = option(command)
-    for flag, (takes_value, _) in _ELSEWHERE.items():
-        hidden = click.option(
-            flag, is_flag=not takes_value, hidden=True, expose_value=False, callback=_refuse
+    for flag, (takes_value, _) in _NATS_CLI_HINTS.items():
+        hidden_option = click.option(
+            flag,
+            is_flag=not takes_value,
+            hidden=True,
+            expose_value=False,
+            callback=_refuse_nats_cli_flag,
         )
-        command = hidden(command)
+        command = hidden_option(command)
     return command
 
 
-def is_stored(words: dict[str, Any]) -> bool:
-    """Tell whether a stream is to be read, and not only what is published."""
-    return bool(words["stream"]) or any(words[name] for name in _BEGINNINGS)
+def is_stored(flags: dict[str, Any]) -> bool:
+    """Return whether a flag selects a stream or a start in it: stored messages are read then."""
+    return bool(flags["stream"]) or any(flags[name] for name in _START_FLAGS)
 
 
 @dataclass
 class StoredListening:
-    """What is read of a stream, until enough came or it is stopped.
+    """The stored messages of a stream, printed until enough came or it is stopped.
 
-    After a lost connection it goes on with the message after the last one.
+    After a lost connection it continues behind the last printed message.
     """
 
     subjects: tuple[str, ...]
-    ignored: tuple[str, ...]
-    most_count: int | None
+    ignored_subjects: tuple[str, ...]
+    most_msgs: int | None
     quiet_s: float | None
-    """It ends when nothing came for so long."""
+    """It ends after this time without a message."""
     printer: Printer
-    words: dict[str, Any]
-    """Flags as they were typed: `--stream` and where to begin."""
+    flags: dict[str, Any]
+    """Flags as typed: `--stream` and the start."""
     losses: LossCounter = field(
         default_factory=lambda: LossCounter("messages stored in the meantime are printed later")
     )
 
-    async def until_stopped(self, connection: Connection) -> None:
-        """Read and print; raises NatstuiError when it cannot begin or go on."""
-        given = [name for name in _BEGINNINGS if self.words[name]]
-        if len(given) > 1:
+    async def run_until_stopped(self, connection: Connection) -> None:
+        """Connect and print until `most_count` messages, `quiet_s` without one, or a signal.
+
+        Raises UsageError for several starts, or if not exactly one stream stores the subjects,
+        Refused for a stream whose retention removes acked messages, and other NatstuiErrors if it
+        cannot start or continue.
+        """
+        start_flags = [name for name in _START_FLAGS if self.flags[name]]
+        if len(start_flags) > 1:
             raise UsageError("use only one start: --since, --all, --last …")
-        named = given_name(self.words["stream"]) if self.words["stream"] else None
-        since = moment_of(self.words["since"], "--since")
-        from_time = None if since is None else since.astimezone(UTC).isoformat()
+        stream_name = parse_name(self.flags["stream"]) if self.flags["stream"] else None
+        since_time = parse_optional_time(self.flags["since"], "--since")
+        from_time = None if since_time is None else since_time.astimezone(UTC).isoformat()
         client = await connect(connection, on_link=self.losses.add)
         try:
             with cancelled_by_signal("reading"):
-                stream = named or await _stream_of(client, self.subjects)
-                await _check_harmless(client, stream)
-                policy, where = _POLICIES.get(given[0] if given else "from_new", ("all", ""))
+                stream = stream_name or await _find_stream(client, self.subjects)
+                created_at_us = await _check_limits_retention(client, stream)
+                policy, start_text = _POLICIES.get(
+                    start_flags[0] if start_flags else "from_new", ("all", "")
+                )
                 reader = Reader(
-                    client, stream, self.subjects, policy, self.words["start_sequence"],
-                    from_time=from_time,
+                    client, stream, self.subjects, policy, self.flags["start_sequence"],
+                    from_time=from_time, created_at_us=created_at_us,
                 )  # fmt: skip
-                await self._read(reader, where or f"from {self._place()} on")
+                await self._read(reader, start_text or f"from {self._start_position_text()} on")
         except Interrupted:
             return
         finally:
             await client.close()
 
-    def _place(self) -> str:
-        seq = self.words["start_sequence"]
-        return f"sequence {seq}" if seq else str(self.words["since"])
+    def _start_position_text(self) -> str:
+        seq = self.flags["start_sequence"]
+        return f"sequence {seq}" if seq else str(self.flags["since"])
 
-    async def _read(self, reader: Reader, where: str) -> None:
+    async def _read(self, reader: Reader, start_text: str) -> None:
         async with reader:
-            what = ", ".join(self.subjects) or "all"
-            text = f"natstui: listening to {what} in the stream {reader.stream}, {where}"
+            subjects_text = ", ".join(self.subjects) or "all"
+            text = (
+                f"natstui: listening to {subjects_text} in the stream {reader.stream}, "
+                f"{start_text}"
+            )
             click.echo(clean_line(text), err=True)
-            while self.most_count is None or self.printer.printed_count < self.most_count:
+            while self.most_msgs is None or self.printer.printed_count < self.most_msgs:
                 try:
                     async with asyncio.timeout(self.quiet_s):
-                        one = await anext(reader)
+                        message = await anext(reader)
                 except TimeoutError:
                     return
-                if not any(overlap(ignored, one.subject) for ignored in self.ignored):
-                    self.printer.show(one.as_stored(), {})
+                if not any(overlap(pattern, message.subject) for pattern in self.ignored_subjects):
+                    self.printer.show(message.as_stored(), {})
 
 
-async def _stream_of(client: Client, subjects: tuple[str, ...]) -> str:
+async def _find_stream(client: Client, subjects: tuple[str, ...]) -> str:
     """Return the only stream that stores all of the subjects; raises NotFound, UsageError."""
     stream = ""
     for subject in subjects:
         reply = json.loads(await client.request("STREAM.NAMES", {"subject": subject}))
-        found = list(reply.get("streams") or ())
-        if not found:
+        streams = list(reply.get("streams") or ())
+        if not streams:
             raise NotFound(
                 f"no stream stores {subject}: omit --stream and flags that set the start"
             )
-        if len(found) > 1 or (stream and stream != found[0]):
-            names = ", ".join(sorted({*found, *([stream] if stream else [])}))
+        if len(streams) > 1 or (stream and stream != streams[0]):
+            names = ", ".join(sorted({*streams, *([stream] if stream else [])}))
             raise UsageError(f"several streams store these subjects: {names}; add --stream NAME")
-        stream = found[0]
+        stream = streams[0]
     return stream
 
 
-async def _check_harmless(client: Client, stream: str) -> None:
-    """Refuse a stream that removes what consumers had: another consumer could remove more."""
-    config = json.loads(await client.request(f"STREAM.INFO.{stream}"))["config"]
-    if (kept := config.get("retention", "limits")) != "limits":
+async def _check_limits_retention(client: Client, stream: str) -> int:
+    """Return when a stream was created; refuse one whose retention removes acked messages: another
+    consumer could remove more.
+    """
+    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+    if (retention := info["config"].get("retention", "limits")) != "limits":
         raise Refused(
-            f"{stream} has {kept} retention, so reading here could remove messages: natstui "
+            f"{stream} has {retention} retention, so reading here could remove messages: natstui "
             f"stream view {stream} reads without a consumer"
         )
+    return time_us(info["created"])
 
 
 @command()
@@ -303,7 +335,7 @@ def sub(
     wait: str | None,
     ignored: tuple[str, ...],
     confirm: str | None,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Print what is published to SUBJECT.
 
@@ -311,44 +343,45 @@ def sub(
     their group. With --since, --all or another start, reads the stream that stores SUBJECT from
     there: without acks, and without a gap if the connection is lost.
     """
-    from_stream = is_stored(words)
-    if not subjects and not words["stream"]:
+    from_stream = is_stored(flags)
+    if not subjects and not flags["stream"]:
         raise UsageError("name a SUBJECT to subscribe to")
-    quiet_s, printer = seconds_of(wait, "--wait"), Printer(form_of(words))
+    quiet_s, printer = parse_optional_seconds(wait, "--wait"), Printer(output_format(flags))
     if queue:
         if from_stream:
             raise UsageError("--queue shares what is published; a stream is read by everybody")
-        _allow_share(connection, queue, confirm)
+        _confirm_queue_group(connection, queue, confirm)
     listening: Listening | StoredListening
     if from_stream:
-        listening = StoredListening(subjects, ignored, count, quiet_s, printer, words)
+        listening = StoredListening(subjects, ignored, count, quiet_s, printer, flags)
     else:
         listening = Listening(subjects, queue, ignored, count, quiet_s, printer)
     try:
-        asyncio.run(listening.until_stopped(connection))
+        asyncio.run(listening.run_until_stopped(connection))
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
-        _tell_end(listening)
+        _print_end(listening)
 
 
-def _allow_share(connection: Connection, queue: str, confirm: str | None) -> None:
-    """Refuse to take messages from others where nothing may be changed; raises Refused."""
+def _confirm_queue_group(connection: Connection, queue: str, confirm: str | None) -> None:
+    """Refuse to consume messages of a queue group in read-only mode; raises Refused."""
     if connection.read_only:
         raise Refused(
             f"{READ_ONLY}: {queue} would receive messages that others in the queue group need"
         )
     if connection.production:
         question = f"This is production: others in {queue} get fewer messages"
-        confirmation(connection, queue, question, yes=False, confirm=confirm)
+        confirm_name(connection, queue, question, yes=False, confirm=confirm)
 
 
-def _tell_end(listening: Listening | StoredListening) -> None:
+def _print_end(listening: Listening | StoredListening) -> None:
     text = f"natstui: {counted(listening.printer.printed_count, 'message')}"
     if listening.losses.count:
-        are = "none is" if isinstance(listening, StoredListening) else "some are"
+        loss_text = "none is" if isinstance(listening, StoredListening) else "some are"
         text += (
-            f"; the connection was lost {counted(listening.losses.count, 'time')}: {are} missing"
+            f"; the connection was lost {counted(listening.losses.count, 'time')}: "
+            f"{loss_text} missing"
         )
     click.echo(text, err=True)

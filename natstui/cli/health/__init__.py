@@ -1,5 +1,5 @@
 """`natstui health` and `natstui stuck`: findings for pagers, pipelines and people.
 
-`look` watches a server for a while, `report` chooses what is told, `formats` writes it, `command`
-joins them. `root` names the commands.
+`look` watches a server for a while, `report` selects the findings, `formats` formats them,
+`command` joins them. `root` names the commands.
 """

@@ -1,4 +1,4 @@
-"""`natstui health`: what is wrong, with an exit code; `natstui stuck`: one consumer in full."""
+"""`natstui health`: findings with an exit code; `natstui stuck`: a consumer in full."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_text
-from natstui.cli.complete import consumers, on_stream
+from natstui.cli.complete import consumers, stream_of_consumer_argument
 from natstui.cli.options import (
     ConnectionFlags,
     interval_seconds,
@@ -21,20 +21,20 @@ from natstui.cli.options import (
 )
 from natstui.cli.sections import command
 from natstui.cli.text_table import severities_coloured
-from natstui.errors import NatstuiError, UsageError
+from natstui.errors import Interrupted, NatstuiError, UsageError
 
 if TYPE_CHECKING:
     from natstui.cli.health.look import ServerReading
-    from natstui.cli.health.report import Chosen, Report
+    from natstui.cli.health.report import FindingSelection, Report
     from natstui.model.records.tap import StartTap
 
-_UNKNOWN = 3
-_COLOURS = {0: "green", 1: "yellow", 2: "red"}
+_UNKNOWN_EXIT_CODE = 3
+_VERDICT_COLOURS = {0: "green", 1: "yellow", 2: "red"}
 """Exit code → the colour of the verdict on a terminal."""
 
 
-def _catalogue(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _print_catalogue(context: click.Context, _option: click.Parameter, is_requested: bool) -> None:
+    if is_requested:
         from natstui.cli.health.formats import catalogue_json, catalogue_text
 
         as_json = context.params.get("as_json")
@@ -43,27 +43,31 @@ def _catalogue(context: click.Context, _option: click.Parameter, wanted: bool) -
 
 
 def _unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
-    """End with 3 and one sentence: 1 and 2 say something about the server."""
+    """Let a command exit with 3 and a sentence on failure: 1 and 2 are verdicts about the
+    server.
+    """
 
     @functools.wraps(command)
-    def told(**words: Any) -> Any:
+    def with_unknown_exit_code(**options: Any) -> Any:
         try:
-            return command(**words)
+            return command(**options)
+        except Interrupted:
+            raise
         except NatstuiError as error:
             click.echo(f"natstui: {clean_text(str(error))}", err=True)
-            sys.exit(_UNKNOWN)
+            sys.exit(_UNKNOWN_EXIT_CODE)
 
-    return told
+    return with_unknown_exit_code
 
 
-_HOW_LONG = click.option(
+_for_option = click.option(
     "--for", "for_text", metavar="TIME",
     help="How long to watch (trends need time). Default: until everything was read three times, "
         "at most 15s.",
 )  # fmt: skip
 
 
-_AUDIT = click.option(
+_audit_option = click.option(
     "--audit", "audit_text", metavar="TIME",
     help="After the check, read JetStream API requests for this long: which client requests "
          "what, and which fail. Costs one message per request. Off by default.",
@@ -73,12 +77,12 @@ _AUDIT = click.option(
 @command()
 @click.option("--json", "as_json", is_flag=True, is_eager=True, help="The same as --format json.")
 @click.option(
-    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_catalogue,
+    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_catalogue,
     help="Print every kind of finding, then exit.",
 )  # fmt: skip
 @click.option("--stream", metavar="S", help="Only this stream and its consumers.")
 @click.option("--consumer", metavar="S/C", help="Only this consumer.")
-@_HOW_LONG
+@_for_option
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "nagios", "openmetrics"]),
     default="text", show_default=True, help="Output format.",
@@ -93,13 +97,13 @@ _AUDIT = click.option(
     is_flag=True,
     help="Report also findings that were silenced on the findings screen.",
 )
-@_AUDIT
+@_audit_option
 @click.option("--session", metavar="NAME", help="Check a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @one_account_flags
 @_unknown_on_failure
 def health(
-    flags: ConnectionFlags, as_json: bool, form: str, session: str | None, **words: Any
+    flags: ConnectionFlags, as_json: bool, form: str, session: str | None, **options: Any
 ) -> None:
     """Report what is wrong, and what to do.
 
@@ -108,18 +112,20 @@ def health(
     end.
     """
     from natstui.cli.health.formats import FORMATS
-    from natstui.cli.health.report import Chosen
+    from natstui.cli.health.report import FindingSelection
 
-    chosen = Chosen(words["stream"], _consumer(words["consumer"]), words["least"])
-    audit_s = _audit_s(flags, words["audit_text"])
+    selection = FindingSelection(
+        options["stream"], _parse_consumer(options["consumer"]), options["least"]
+    )
+    audit_s = _parse_audit_s(flags, options["audit_text"])
     if audit_s is not None and (session is not None or form not in ("text", "json")):
         raise UsageError("--audit reads a server, and is written as text or JSON")
     if session is not None:
-        report = _recorded(flags, chosen, session, words["sessions"])
+        report = _recorded_report(flags, selection, session, options["sessions"])
     else:
-        silenced = words["ignore_silences"]
-        report, _ = _look(
-            flags, chosen, words["for_text"], with_silenced=silenced, audit_s=audit_s
+        with_silenced = options["ignore_silences"]
+        report, _ = _read_report(
+            flags, selection, options["for_text"], with_silenced=with_silenced, audit_s=audit_s
         )
     text = FORMATS["json" if as_json else form](report)
     click.echo(severities_coloured(text) if form == "text" else text, nl=False)
@@ -127,15 +133,15 @@ def health(
 
 
 @command()
-@on_stream
+@stream_of_consumer_argument
 @click.argument("consumer", shell_complete=consumers)
-@_HOW_LONG
+@_for_option
 @click.option(
     "--tap", "tap_text", metavar="TIME",
     help="Read every ack, nak and term of the clients for this time: exact counts, but natstui "
         "receives as many messages. Default: off.",
 )  # fmt: skip
-@_AUDIT
+@_audit_option
 @click.option(
     "--facts", "with_facts", is_flag=True,
     help="Print every fact used to find the cause, with its value and period.",
@@ -152,39 +158,45 @@ def stuck(
     Prints which message is next, and what to do. Exit code: 0 nothing is wrong, 1 warning, 2
     critical, 3 not readable.
     """
-    from natstui.cli.health.report import Chosen
-    from natstui.cli.health.stuck import explained, explained_json, has_row
+    from natstui.cli.health.report import FindingSelection
+    from natstui.cli.health.stuck import consumer_json, consumer_lines, has_row
 
     if tap_text is not None and flags.account is not None:
         from natstui.model.live.permissions import only_watched
 
         raise UsageError(f"--tap: {only_watched(flags.account)}")
-    tapping = None if tap_text is None else _tap_of(stream, consumer, tap_text)
-    chosen = Chosen(consumer=(stream, consumer), least="info")
+    tap_command = None if tap_text is None else _parse_tap(stream, consumer, tap_text)
+    selection = FindingSelection(consumer=(stream, consumer), min_severity="info")
     # Who asks about one consumer wants to hear everything of it.
-    audit_s = _audit_s(flags, audit_text)
-    report, watched = _look(flags, chosen, for_text, tapping, with_silenced=True, audit_s=audit_s)
-    state, tapped = watched.state, watched.tapped
+    audit_s = _parse_audit_s(flags, audit_text)
+    report, reading = _read_report(
+        flags, selection, for_text, tap_command, with_silenced=True, audit_s=audit_s
+    )
+    state, tap_result = reading.state, reading.tap_result
     name = (stream, consumer)
-    away = stream in state.unreachable_streams or name in state.unreachable_consumers
-    if not has_row(state, stream, consumer) and (away or report.findings):
+    is_unreachable = stream in state.unreachable_streams or name in state.unreachable_consumers
+    if not has_row(state, stream, consumer) and (is_unreachable or report.findings):
         reasons = [
             f"{finding.entity.text}: {finding.kind.sentence}" for finding in report.findings
         ]
-        why = "; ".join(reasons) or report.unknown or "the leader of the consumer does not reply"
-        raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {why}")
+        reason = (
+            "; ".join(reasons) or report.unknown or "the leader of the consumer does not reply"
+        )
+        raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {reason}")
     if report.unknown:
         raise UsageError(report.unknown)
     if as_json:
-        click.echo(explained_json(state, stream, consumer, report, tapped))
+        click.echo(consumer_json(state, stream, consumer, report, tap_result))
     else:
-        lines = explained(state, stream, consumer, report, tapped, with_facts=with_facts)
-        title = click.style(lines[0], fg=_COLOURS.get(int(report.verdict)), bold=True)
+        lines = consumer_lines(state, stream, consumer, report, tap_result, with_facts=with_facts)
+        title = click.style(lines[0], fg=_VERDICT_COLOURS.get(int(report.verdict)), bold=True)
         click.echo("\n".join([title, severities_coloured("\n".join(lines[1:]))]))
+    if reading.stop is not None:
+        reading.stop.check("reading")
     sys.exit(int(report.verdict))
 
 
-def _tap_of(stream: str, consumer: str, text: str) -> StartTap:
+def _parse_tap(stream: str, consumer: str, text: str) -> StartTap:
     from natstui.model.records.tap import LONGEST_TAP_S, StartTap
 
     for_s = parse_seconds(text, "--tap")
@@ -195,8 +207,8 @@ def _tap_of(stream: str, consumer: str, text: str) -> StartTap:
     return StartTap(0, stream, consumer, for_s)
 
 
-def _audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
-    """Return for how long the API audit is read; None without one."""
+def _parse_audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
+    """Return the time to read the API audit; None without one."""
     if text is None:
         return None
     if flags.account is not None:
@@ -206,38 +218,40 @@ def _audit_s(flags: ConnectionFlags, text: str | None) -> float | None:
     return reading_seconds(text, "--audit")
 
 
-def _look(
+def _read_report(
     flags: ConnectionFlags,
-    chosen: Chosen,
+    selection: FindingSelection,
     for_text: str | None,
-    tapping: StartTap | None = None,
+    tap_command: StartTap | None = None,
     *,
     with_silenced: bool,
     audit_s: float | None = None,
 ) -> tuple[Report, ServerReading]:
     import asyncio
 
-    from natstui.cli.health.look import look_at
+    from natstui.cli.health.look import read_server_state
     from natstui.cli.health.report import report_on
 
     for_s = None if for_text is None else parse_seconds(for_text, "--for")
     settings, connection = flags.resolve()
     monitor = settings.monitor
     interval_s = min(monitor.interval_s, interval_seconds("1s"))
-    limit = monitor.max_requests_per_s
-    watched = asyncio.run(look_at(connection, interval_s, for_s, limit, tapping, audit_s))
-    state, problem = watched.state, watched.problem
-    report = report_on(
-        state, chosen, problem, with_silenced=with_silenced, watched_s=watched.watched_s
+    max_requests_per_s = monitor.max_requests_per_s
+    reading = asyncio.run(
+        read_server_state(connection, interval_s, for_s, max_requests_per_s, tap_command, audit_s)
     )
-    return replace(report, audit=watched.audit), watched
+    state, problem = reading.state, reading.problem
+    report = report_on(
+        state, selection, problem, with_silenced=with_silenced, watched_s=reading.watched_s
+    )
+    return replace(report, audit=reading.audit), reading
 
 
-def _recorded(
-    flags: ConnectionFlags, chosen: Chosen, session: str, sessions: str | None
+def _recorded_report(
+    flags: ConnectionFlags, selection: FindingSelection, session: str, sessions: str | None
 ) -> Report:
     from natstui.cli.health.report import report_on
-    from natstui.cli.sessions.options import library, progress
+    from natstui.cli.sessions.options import library_folder, progress
     from natstui.session.library import find
     from natstui.session.share.recorded_findings import recorded_findings
 
@@ -245,12 +259,12 @@ def _recorded(
         raise UsageError(
             "--session judges a recording: leave --server, --context, --profile, --account out"
         )
-    folder = find(library(sessions, flags.config), session)
-    state, over, damage = recorded_findings(folder, progress("judging"))
-    return report_on(state, chosen, "; ".join(damage) or None, over)
+    folder = find(library_folder(sessions, flags.config), session)
+    state, ended_findings, damage = recorded_findings(folder, progress("judging"))
+    return report_on(state, selection, "; ".join(damage) or None, ended_findings)
 
 
-def _consumer(text: str | None) -> tuple[str, str] | None:
+def _parse_consumer(text: str | None) -> tuple[str, str] | None:
     if text is None:
         return None
     stream, slash, consumer = text.partition("/")

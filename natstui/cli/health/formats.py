@@ -1,4 +1,4 @@
-"""A report as text, JSON, a monitoring plugin's line, or OpenMetrics."""
+"""Formats of a report: text, JSON, a monitoring plugin's line, or OpenMetrics."""
 
 from __future__ import annotations
 
@@ -20,40 +20,51 @@ from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.units import counted, duration_text, moment_text
 
-_WORDS = {Verdict.OK: "fine", Verdict.WARNING: "warning", Verdict.CRITICAL: "critical",
+_VERDICT_TEXTS = {Verdict.OK: "fine", Verdict.WARNING: "warning", Verdict.CRITICAL: "critical",
           Verdict.UNKNOWN: "unknown"}  # fmt: skip
-_CALM = "natstui found nothing wrong"
+_NO_FINDINGS_TEXT = "natstui found nothing wrong"
 _INDENT = " " * 10
-_AUDITED_COUNT = 20
-"""So many kinds of requests are written."""
-_OPEN_COUNT = 10
-"""So many conditions that do not hold for long enough yet are written one by one."""
+_MOST_REQUESTS = 20
+"""Limit of API requests that are printed."""
+_MOST_CONDITIONS = 10
+"""Limit of conditions that are printed one by one while they have not lasted long enough."""
 
 
 def headline(report: Report) -> str:
-    """Return the verdict in one sentence."""
-    of = f"{counted(report.streams_count, 'stream')} and "
-    of += counted(report.consumers_count, "consumer")
+    """Return verdict, number of findings by severity, streams and consumers, as one sentence."""
+    rows_text = f"{counted(report.streams_count, 'stream')} and "
+    rows_text += counted(report.consumers_count, "consumer")
     counts = [
         severity_text(severity, report.count(severity))
         for severity in WORST_FIRST
         if report.count(severity)
     ]
-    calm = "natstui found nothing wrong" if report.recorded else _CALM
-    told = ", ".join(counts) if counts else calm
-    text = f"{_WORDS[report.verdict]}: {told} in {of}"
+    no_findings_text = "natstui found nothing wrong" if report.recorded else _NO_FINDINGS_TEXT
+    findings_text = ", ".join(counts) if counts else no_findings_text
+    text = f"{_VERDICT_TEXTS[report.verdict]}: {findings_text} in {rows_text}"
     text += f", {report.silenced_count} silenced" if report.silenced_count else ""
     return f"{text}; {clean_line(report.unknown)}" if report.unknown else text
 
 
-def text_of(report: Report) -> str:
-    """Return a paragraph for each finding, for people."""
-    lines = [headline(report), *_paragraphs(report), *_left_open(report), *audit_lines(report)]
+def format_text(report: Report) -> str:
+    """Return a report as text for people, ending in a line feed.
+
+    The headline, a paragraph per finding, what was not judged, and the API audit.
+    """
+    lines = [
+        headline(report),
+        *_finding_paragraphs(report),
+        *_not_judged_lines(report),
+        *audit_lines(report),
+    ]
     return "\n".join(lines) + "\n"
 
 
 def audit_lines(report: Report) -> Iterator[str]:
-    """Yield what an audit of the API read: its cost, and the most frequent requests."""
+    """Yield an API audit as lines: its counts and cost, then the 20 most frequent requests.
+
+    Nothing without an audit.
+    """
     audit = report.audit
     if audit is None:
         return
@@ -74,34 +85,36 @@ def audit_lines(report: Report) -> Iterator[str]:
             clean_line(request.user or ""),
             clean_line(error_text(request)),
         ]
-        for request in audit.requests[:_AUDITED_COUNT]
+        for request in audit.requests[:_MOST_REQUESTS]
     ]
     yield from table(columns, rows, stdout_width()) if rows else ()
-    shown_count = sum(request.times_count for request in audit.requests[:_AUDITED_COUNT])
+    shown_count = sum(request.times_count for request in audit.requests[:_MOST_REQUESTS])
     if audit.requests_count > shown_count:
         yield f"and {counted(f'{audit.requests_count - shown_count:,}', 'other request')}"
 
 
 def audit_json(report: Report) -> dict[str, object] | None:
-    """Return what an audit of the API read; None without one."""
+    """Return the fields of an API audit for JSON; None without one."""
     return None if report.audit is None else msgspec.to_builtins(report.audit)
 
 
-def _left_open(report: Report) -> Iterator[str]:
-    """Yield what may be wrong and needs more time: what holds now, then whole kinds."""
+def _not_judged_lines(report: Report) -> Iterator[str]:
+    """Yield conditions that need more time to be judged: current ones, then entire kinds."""
     if not report.not_judged:
         return
     yield ""
-    holding = [doubt for doubt in report.not_judged if doubt.entity is not None]
-    for doubt in holding[:_OPEN_COUNT]:
-        text = clean_line(doubt.entity.text) if doubt.entity is not None else ""
+    current_conditions = [
+        condition for condition in report.not_judged if condition.entity is not None
+    ]
+    for condition in current_conditions[:_MOST_CONDITIONS]:
+        text = clean_line(condition.entity.text) if condition.entity is not None else ""
         yield (
-            f"not judged yet: {text}: {doubt.kind.word} ({doubt.kind.code}) began only a moment "
-            "ago"
+            f"not judged yet: {text}: {condition.kind.word} ({condition.kind.code}) began only "
+            "a moment ago"
         )
-    if len(holding) > _OPEN_COUNT:
-        yield f"and {len(holding) - _OPEN_COUNT} more of that kind"
-    kinds = [doubt.kind for doubt in report.not_judged if doubt.entity is None]
+    if len(current_conditions) > _MOST_CONDITIONS:
+        yield f"and {len(current_conditions) - _MOST_CONDITIONS} more of that kind"
+    kinds = [condition.kind for condition in report.not_judged if condition.entity is None]
     if kinds:
         longest_s = max(kind.needs_s for kind in kinds)
         names = ", ".join(f"{kind.word} ({kind.needs_s:g} s)" for kind in kinds)
@@ -111,39 +124,46 @@ def _left_open(report: Report) -> Iterator[str]:
         )
 
 
-def _paragraphs(report: Report) -> Iterator[str]:
-    for line in folded(report.findings):
+def _finding_paragraphs(report: Report) -> Iterator[str]:
+    for group in folded(report.findings):
         yield ""
-        yield from paragraph(line.first, report.at_us)
-        if line.others:
-            named = [clean_line(other.entity.text) for other in line.others[:_OPEN_COUNT]]
-            more = len(line.others) - len(named)
-            last = f" and {more} more" if more else ""
-            yield f"{_INDENT}{line.others_text} of the same kind: {', '.join(named)}{last}"
+        yield from paragraph(group.first, report.at_us)
+        if group.others:
+            names = [
+                clean_line(finding.entity.text) for finding in group.others[:_MOST_CONDITIONS]
+            ]
+            more_count = len(group.others) - len(names)
+            more_text = f" and {more_count} more" if more_count else ""
+            yield f"{_INDENT}{group.others_text} of the same kind: {', '.join(names)}{more_text}"
 
 
 def paragraph(finding: Finding, now_us: int) -> Iterator[str]:
-    """Yield the lines that tell of one finding."""
+    """Yield a finding as lines: severity, code, entity, age, meaning, evidence, and what to do.
+
+    `now_us` (UTC µs) is the end of its age while it is open.
+    """
     kind = finding.kind
     until_us = now_us if finding.until_us is None else finding.until_us
     age = duration_text(max(0, until_us - finding.since_us) / 1e6)
     entity = clean_line(finding.entity.text)
     yield f"{kind.severity.upper():<9} {kind.code}  {entity}: {kind.word}, for {age}"
     yield f"{_INDENT}{kind.sentence}"
-    over = "" if finding.until_us is None else f" until {moment_text(finding.until_us)}"
-    yield f"{_INDENT}since {moment_text(finding.since_us)}{over} UTC: {clean_line(finding.text)}"
+    end_text = "" if finding.until_us is None else f" until {moment_text(finding.until_us)}"
+    yield (
+        f"{_INDENT}since {moment_text(finding.since_us)}{end_text} UTC: {clean_line(finding.text)}"
+    )
     if finding.sequences:
         yield f"{_INDENT}messages: {', '.join(map(str, finding.sequences))}"
     yield f"{_INDENT}check: {kind.check}"
     yield f"{_INDENT}do: {clean_line(finding.act)}"
 
 
-def json_of(report: Report) -> str:
-    """Return one JSON object."""
+def format_json(report: Report) -> str:
+    """Return a report as one line of JSON, printable ASCII; times are UTC µs."""
     text = json.dumps(
         {
             "schema": 1,
-            "status": _WORDS[report.verdict],
+            "status": _VERDICT_TEXTS[report.verdict],
             "at_us": report.at_us,
             "streams_count": report.streams_count,
             "consumers_count": report.consumers_count,
@@ -161,8 +181,8 @@ def json_of(report: Report) -> str:
     return clean_json(text)
 
 
-def _not_judged_json(doubt: NotJudged) -> dict[str, object]:
-    kind, entity = doubt.kind, doubt.entity
+def _not_judged_json(condition: NotJudged) -> dict[str, object]:
+    kind, entity = condition.kind, condition.entity
     return {
         "code": kind.code,
         "word": kind.word,
@@ -174,7 +194,10 @@ def _not_judged_json(doubt: NotJudged) -> dict[str, object]:
 
 
 def finding_json(finding: Finding) -> dict[str, object]:
-    """Return one finding as JSON's object; times are UTC microseconds."""
+    """Return a finding for JSON: kind, entity, evidence, numbers, begin and end.
+
+    Times are UTC µs; null is unknown, or not applicable to the entity.
+    """
     kind, entity = finding.kind, finding.entity
     return {
         "code": kind.code,
@@ -197,48 +220,55 @@ def finding_json(finding: Finding) -> dict[str, object]:
     }
 
 
-def nagios_of(report: Report) -> str:
-    """Return the one line that Nagios, Icinga and their kind read, with performance data."""
+def format_nagios(report: Report) -> str:
+    """Return a report as the line that Nagios, Icinga and similar tools read.
+
+    Status, worst finding and `|`, then performance data: number of findings, streams and
+    consumers, and the seconds watched.
+    """
     first = report.findings[0] if report.findings else None
     if report.unknown and report.verdict is Verdict.UNKNOWN:
         text = report.unknown
     elif first is None:
         text = headline(report)
     else:
-        more = len(report.findings) - 1
+        more_count = len(report.findings) - 1
         text = f"{first.kind.code} {first.entity.text} {first.kind.word}: {first.text}"
-        text += f" (and {more} more)" if more else ""
+        text += f" (and {more_count} more)" if more_count else ""
         text += f", {report.silenced_count} silenced" if report.silenced_count else ""
     critical, warning = report.count("critical"), report.count("warning")
-    data = f"critical={critical};;1 warning={warning};1"
-    data += f" streams={report.streams_count} consumers={report.consumers_count}"
+    performance_data = f"critical={critical};;1 warning={warning};1"
+    performance_data += f" streams={report.streams_count} consumers={report.consumers_count}"
     if report.watched_s is not None:
-        data += f" watched={report.watched_s:.1f}s not_judged={len(report.not_judged)}"
-    told = clean_line(text).replace("|", "/")
-    return f"{report.verdict.name} natstui: {told} | {data}\n"
+        performance_data += f" watched={report.watched_s:.1f}s not_judged={len(report.not_judged)}"
+    safe_text = clean_line(text).replace("|", "/")
+    return f"{report.verdict.name} natstui: {safe_text} | {performance_data}\n"
 
 
-def openmetrics_of(report: Report) -> str:
-    """Return the verdict and every finding as gauges."""
+def format_openmetrics(report: Report) -> str:
+    """Return a report as OpenMetrics text.
+
+    Gauges of the verdict (0 fine to 3 unknown), each finding and the silenced ones.
+    """
     name = "natstui_health_status"
     head = f"# HELP {name} 0 fine, 1 warning, 2 critical, 3 unknown\n# TYPE {name} gauge\n"
     lines = "".join(finding_lines(report.findings))
-    silenced = "natstui_findings_silenced"
-    count = f"# HELP {silenced} Findings left out because they were silenced\n"
-    count += f"# TYPE {silenced} gauge\n{silenced} {report.silenced_count}\n"
+    metric = "natstui_findings_silenced"
+    count = f"# HELP {metric} Findings left out because they were silenced\n"
+    count += f"# TYPE {metric} gauge\n{metric} {report.silenced_count}\n"
     return f"{head}{name} {int(report.verdict)}\n{lines}{count}# EOF\n"
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {
-    "text": text_of,
-    "json": lambda report: json_of(report) + "\n",
-    "nagios": nagios_of,
-    "openmetrics": openmetrics_of,
+    "text": format_text,
+    "json": lambda report: format_json(report) + "\n",
+    "nagios": format_nagios,
+    "openmetrics": format_openmetrics,
 }
 
 
 def catalogue_text() -> str:
-    """Return the whole catalogue for people: a paragraph for each kind of finding."""
+    """Return all kinds of findings for people, a paragraph each: thresholds, meaning, advice."""
     return "\n\n".join("\n".join(_kind_lines(kind)) for kind in KINDS.values()) + "\n"
 
 
@@ -259,7 +289,7 @@ def _kind_lines(kind: Kind) -> Iterator[str]:
 
 
 def catalogue_json() -> str:
-    """Return the whole catalogue as one JSON array."""
+    """Return all kinds of findings as one JSON array: thresholds, meaning and advice."""
     return json.dumps(
         [
             {

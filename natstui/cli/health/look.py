@@ -1,4 +1,4 @@
-"""Watch a server for a while, as the viewer does, and return what is known then."""
+"""Watches a server for a while, as the viewer does, and returns the state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from natstui.cli.terminal_line import TerminalLine
-from natstui.cli.watch.run import Collector, beside, look_at_lags
+from natstui.cli.watch.run import Collector, request_lags, run_until_first_ends
 from natstui.config import Connection
 from natstui.engine.live import beside_polling, polling
-from natstui.engine.stopping import stopped_by_signal
+from natstui.engine.stopping import StopEvent, cancelled_by_signal, stopped_by_signal
 from natstui.errors import ServerGone
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap
@@ -24,65 +24,80 @@ from natstui.model.live.table import Key
 from natstui.model.records.tap import StartTap, Tapped
 
 FEWEST_POLLS = 3
-"""A rate needs two polls, and a trend one more."""
-LONGEST_S = 15.0
-"""How long to wait for them where no time is named: part of a cluster may answer late."""
-_PATIENCE_S = 30.0
-"""How much longer than a named time a first complete view may take."""
+"""Minimum number of polls: a rate needs two, and a trend one more."""
+LONGEST_WATCH_S = 15.0
+"""How long to wait for the minimum of polls without --for: part of a cluster may reply late."""
+_LISTING_GRACE_S = 30.0
+"""How much longer than --for the first complete poll may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerReading:
-    """What was seen of a server in a while."""
+    """The state of a server after watching it, with the results of a tap and an audit."""
 
     state: State
     watched_s: float
     problem: str | None
-    """Why not everything was seen, if it was not."""
-    tapped: Tapped | None = None
-    """What a tap read, if one was asked for."""
+    """Why not everything was read, if so."""
+    tap_result: Tapped | None = None
+    """Result of an ack tap, if requested."""
     audit: ApiAudit | None = None
-    """What an audit of the API read, if one was asked for."""
+    """Result of an API audit, if requested."""
+    stop: StopEvent | None = None
+    """Ends a tap early, if requested."""
 
 
-async def look_at(
+async def read_server_state(
     connection: Connection,
     interval_s: float,
     for_s: float | None,
     requests_per_s: float | None,
-    tapping: StartTap | None = None,
+    tap_command: StartTap | None = None,
     audit_s: float | None = None,
 ) -> ServerReading:
-    """Return the state after `for_s`; None: after three polls of everything that answers.
+    """Watch a server, and return its state after `for_s`.
 
-    Beside it the answers of one consumer's clients are read, if that is asked for, and after it
-    the API audit for `audit_s`. Raises
-    ConnectionFailed without a connection, and ServerGone when it is lost meanwhile.
+    None: after three polls of everything reachable, at most 15 s. It polls each `interval_s`, with
+    at most `requests_per_s` (None: no limit). `tap_command` also reads the acks of one consumer
+    meanwhile, and `audit_s` the requests of the JetStream API afterwards. Raises ConnectionFailed
+    without a connection, and ServerGone if it is lost.
     """
     collector = Collector()
     client = await connect(connection, on_link=collector.add)
-    read: list[Tapped] = []
-    begun_s = time.monotonic()
+    tap_results: list[Tapped] = []
+    start_mono_s = time.monotonic()
+    stop = None if tap_command is None else stopped_by_signal()
     try:
         control = PollControl(interval_s)
-        await beside(
+        await run_until_first_ends(
             polling(client, control, collector, requests_per_s),
             *beside_polling(client, collector, requests_per_s),
-            _until_read(client, tapping, read.append, _until_seen(collector, control, for_s)),
+            _wait_for_polls_and_tap(
+                client,
+                tap_command,
+                stop,
+                tap_results.append,
+                _wait_for_samples(collector, control, for_s),
+            ),
         )
         # Before our own end of the connection is news.
         state = collector.now
-        watched_s = time.monotonic() - begun_s
+        watched_s = time.monotonic() - start_mono_s
         # Nothing of ours polls any more: its requests would be most of those that it reads.
-        audit = None if audit_s is None else await read_api_audit(client, audit_s)
+        audit = None
+        if audit_s is not None and not (stop is not None and stop.is_set()):
+            with cancelled_by_signal("the audit"):
+                audit = await read_api_audit(client, audit_s)
     finally:
         await client.close()
-    tapped = read[-1] if read else None
-    return ServerReading(state, watched_s, _problem(collector, watched_s), tapped, audit)
+    tap_result = tap_results[-1] if tap_results else None
+    return ServerReading(
+        state, watched_s, _incomplete_reason(collector, watched_s), tap_result, audit, stop
+    )
 
 
-def _problem(collector: Collector, watched_s: float) -> str | None:
-    """Return why not everything was seen, if it was not."""
+def _incomplete_reason(collector: Collector, watched_s: float) -> str | None:
+    """Return why not everything was read, if so."""
     if collector.problem is not None:
         return f"{collector.problem.what}: {collector.problem.reason}"
     if not collector.is_complete:
@@ -90,62 +105,71 @@ def _problem(collector: Collector, watched_s: float) -> str | None:
     return None
 
 
-async def _until_read(
+async def _wait_for_polls_and_tap(
     client: Client,
-    tapping: StartTap | None,
-    on_tapped: Callable[[Tapped], None],
-    seen: Coroutine[None, None, None],
+    tap_command: StartTap | None,
+    stop: StopEvent | None,
+    on_tap_result: Callable[[Tapped], None],
+    polls_done: Coroutine[None, None, None],
 ) -> None:
-    """Wait until everything was `seen`, and beside it until a tap is over, if one is asked for.
+    """Wait until `polls_done`, and in parallel until a tap ends, if requested.
 
-    Ctrl-C ends a tap early, and what it read until then is told.
+    `stop` ends a tap early, with its results so far.
     """
-    if tapping is None:
-        await seen
+    if tap_command is None or stop is None:
+        await polls_done
         return
-    reading = AckTap(tapping, on_tapped)
+    ack_tap = AckTap(tap_command, on_tap_result)
     try:
-        await reading.begin(client)
+        await ack_tap.begin(client)
     except BaseException:
-        seen.close()
+        polls_done.close()
         raise
-    task = asyncio.create_task(reading.run())
-    stopped = asyncio.create_task(stopped_by_signal().wait())
+    tap_task = asyncio.create_task(ack_tap.run())
+    stop_task = asyncio.create_task(stop.wait())
     try:
-        await seen
-        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
+        await polls_done
+        await asyncio.wait({tap_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+        if tap_task.done():
+            tap_task.result()
     finally:
-        task.cancel()
-        stopped.cancel()
-        await asyncio.wait({task, stopped})
+        tap_task.cancel()
+        stop_task.cancel()
+        await asyncio.wait({tap_task, stop_task})
 
 
-class Samples:
-    """Counts how often each row was sampled: not every poll has every row."""
+class SampleCounts:
+    """Counts in how many polls each row was sampled: not every poll has every row."""
 
     def __init__(self) -> None:
-        self._seen: dict[Key, tuple[int, int]] = {}
-        """Row → when it was sampled last, and how many samples there were."""
+        self._samples: dict[Key, tuple[int, int]] = {}
+        """Row → time of its last sample, and number of samples."""
 
     def add(self, state: State) -> None:
-        """Count the rows that were sampled since the last time."""
-        seen: dict[Key, tuple[int, int]] = {}
+        """Count the rows of a state that were sampled since the last call; forget deleted rows."""
+        counted_rows: dict[Key, tuple[int, int]] = {}
         for table in (state.streams, state.consumers):
-            keys, sampled = table.roster.keys, table.columns.sampled_mono_us
-            for key, mono_us in zip(keys, sampled, strict=True):
-                known = self._seen.get(key, (0, 0))
-                seen[key] = known if known[0] == mono_us else (mono_us, known[1] + 1)
-        self._seen = seen
+            keys, sampled_us = table.roster.keys, table.columns.sampled_mono_us
+            for key, mono_us in zip(keys, sampled_us, strict=True):
+                last_and_count = self._samples.get(key, (0, 0))
+                counted_rows[key] = (
+                    last_and_count
+                    if last_and_count[0] == mono_us
+                    else (mono_us, last_and_count[1] + 1)
+                )
+        self._samples = counted_rows
 
     def fewest_count(self, state: State) -> int:
-        """Return how often the row was sampled that was sampled least, of those that answer."""
-        away, gone = state.unreachable_streams, state.unreachable_consumers
+        """Return the smallest number of samples of a reachable row, `FEWEST_POLLS` without any."""
+        unreachable_streams, unreachable_consumers = (
+            state.unreachable_streams,
+            state.unreachable_consumers,
+        )
         counts = (
             count
-            for key, (_, count) in self._seen.items()
-            if key[0] not in away and not (len(key) == 3 and key[:2] in gone)
+            for key, (_, count) in self._samples.items()
+            if key[0] not in unreachable_streams
+            and not (len(key) == 3 and key[:2] in unreachable_consumers)
         )
         return min(counts, default=FEWEST_POLLS)
 
@@ -155,58 +179,69 @@ def is_enough(
 ) -> bool:
     """Return whether a server was watched for long enough.
 
-    That is until three polls of every row that answers, for 15 s at most; or for `for_s`, and then
-    until all was listed once. `fewest_count` is how often the row was sampled that was sampled
-    least, 0 while not everything is listed; where lists are refused nobody waits for them.
+    That is after three polls of every reachable row, or 15 s; with `for_s`, after that time and
+    once everything was listed, for which 30 s more are allowed. `fewest_count` is the smallest
+    number of samples of a row, 0 while the lists are incomplete. `is_refused`: the lists cannot be
+    read, so they are not waited for.
     """
     is_polled = polls_count >= FEWEST_POLLS
     if for_s is None:
-        return fewest_count >= FEWEST_POLLS or waited_s >= LONGEST_S or (is_refused and is_polled)
+        return (
+            fewest_count >= FEWEST_POLLS
+            or waited_s >= LONGEST_WATCH_S
+            or (is_refused and is_polled)
+        )
     is_listed = fewest_count > 0 and is_polled
-    return waited_s >= for_s and (is_listed or is_refused or waited_s >= for_s + _PATIENCE_S)
+    return waited_s >= for_s and (is_listed or is_refused or waited_s >= for_s + _LISTING_GRACE_S)
 
 
-async def _until_seen(collector: Collector, control: PollControl, for_s: float | None) -> None:
-    """Wait for the time, and until everything was seen often enough."""
-    begun_s, polls_count, samples = time.monotonic(), 0, Samples()
+async def _wait_for_samples(
+    collector: Collector, control: PollControl, for_s: float | None
+) -> None:
+    """Wait for the time, and for the minimum of samples."""
+    start_mono_s, polls_count, samples = time.monotonic(), 0, SampleCounts()
     show = show_progress(for_s)
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(0.2):
                 await collector.changed.wait()
-        collector.take()
+        collector.take_events()
         state = collector.state
         if collector.polls_count > polls_count:
             polls_count = collector.polls_count
             samples.add(state)
-            look_at_lags(control, state)
+            request_lags(control, state)
         link = state.link
         if link is not None and link.state not in ("connected", "connecting"):
             raise ServerGone(link.reason or "the connection was lost")
-        waited_s = time.monotonic() - begun_s
+        waited_s = time.monotonic() - start_mono_s
         fewest_count = min(polls_count, samples.fewest_count(state))
-        is_over = is_enough(
+        is_done = is_enough(
             waited_s,
             for_s,
             polls_count,
             fewest_count if collector.is_complete else 0,
             is_refused=collector.problem is not None,
         )
-        show(waited_s, min(fewest_count, FEWEST_POLLS), is_over)
-        if is_over:
+        show(waited_s, min(fewest_count, FEWEST_POLLS), is_done)
+        if is_done:
             return
 
 
 def show_progress(for_s: float | None) -> Callable[[float, int, bool], None]:
-    """Return a callback that shows on stderr how far it is; nothing where that is no terminal."""
-    line = TerminalLine()
-    end = f"{LONGEST_S:.0f} s at most" if for_s is None else f"of {for_s:.0f} s"
+    """Return a callback that shows on a terminal at stderr how long a server has been watched.
 
-    def show(waited_s: float, fewest_count: int, is_over: bool) -> None:
-        if is_over:
+    It gets the seconds so far, the smallest number of samples of a row, and whether to clear the
+    line. `for_s` is the requested time; None: until everything was read.
+    """
+    line = TerminalLine()
+    limit_text = f"{LONGEST_WATCH_S:.0f} s at most" if for_s is None else f"of {for_s:.0f} s"
+
+    def show(waited_s: float, fewest_count: int, is_done: bool) -> None:
+        if is_done:
             line.clear()
             return
-        polls = f"{fewest_count} of {FEWEST_POLLS} polls"
-        line.show(f"watching for {waited_s:.0f} s, {end}; {polls}")
+        polls_text = f"{fewest_count} of {FEWEST_POLLS} polls"
+        line.show(f"watching for {waited_s:.0f} s, {limit_text}; {polls_text}")
 
     return show

@@ -1,4 +1,4 @@
-"""What is told of the findings of a server: chosen, counted, and judged."""
+"""The report of a server's findings: selected, counted, and judged."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from natstui.model.findings.finding import Entity, Finding, worst_first
 from natstui.model.findings.severities import is_at_least
 from natstui.model.findings.verdict import consumer_findings, stream_findings
 from natstui.model.live.state import State
-from natstui.model.servers.versions import too_old
+from natstui.model.servers.versions import version_problem
 
 
 class Verdict(IntEnum):
-    """The exit code: that of monitoring plugins."""
+    """The exit code, as in monitoring plugins."""
 
     OK = 0
     WARNING = 1
@@ -26,161 +26,179 @@ class Verdict(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Which findings are told."""
+class FindingSelection:
+    """The selection of findings: by stream or consumer, from a severity on."""
 
     stream: str | None = None
     consumer: tuple[str, str] | None = None
-    least: Severity = "warning"
+    min_severity: Severity = "warning"
 
-    def takes(self, finding: Finding) -> bool:
-        """Return whether a finding is told."""
+    def selects(self, finding: Finding) -> bool:
+        """Return whether a finding is selected.
+
+        A finding of a stream that cannot be read is selected for its consumers too.
+        """
         entity = finding.entity
-        if not is_at_least(finding.kind.severity, self.least):
+        if not is_at_least(finding.kind.severity, self.min_severity):
             return False
         if self.consumer is not None:
             # Of a stream that nobody saw, its consumers cannot be seen either.
             of_stream = not entity.consumer and not entity.has_row
-            named = (entity.stream, self.consumer[1] if of_stream else entity.consumer)
-            return named == self.consumer
+            names = (entity.stream, self.consumer[1] if of_stream else entity.consumer)
+            return names == self.consumer
         return self.stream is None or entity.stream == self.stream
 
 
 @dataclass(frozen=True, slots=True)
 class NotJudged:
-    """Something that can be told only after a longer time than was watched."""
+    """A condition that needs a longer time than was watched to be judged."""
 
     kind: Kind
     entity: Entity | None = None
-    """What it holds for now, though not for long enough yet; None: of anything."""
+    """The entity for which it is true now, though not long enough yet; None: any entity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of one moment."""
+    """The verdict and the findings of one moment, or of an entire recording."""
 
     verdict: Verdict
     findings: tuple[Finding, ...]
-    """The worst first."""
+    """The findings, the worst first."""
     streams_count: int
     consumers_count: int
     at_us: int
     unknown: str | None = None
-    """Why it could not be told."""
+    """Why the report is incomplete, if so."""
     recorded: bool = False
-    """It is about a whole recording: findings may be over."""
+    """Whether it is about an entire recording, so that findings may have ended."""
     silenced_count: int = 0
-    """So many findings are left out, because somebody silenced them."""
+    """Number of silenced findings that are left out."""
     watched_s: float | None = None
-    """For how long the server was watched; None where that is not known."""
+    """How long the server was watched; None if unknown."""
     not_judged: tuple[NotJudged, ...] = ()
     audit: ApiAudit | None = None
-    """What an audit of the API read, if one was asked for."""
+    """Result of an API audit, if requested."""
     unread: tuple[str, ...] = ()
-    """What could not be read of the servers and clients, and why: nothing is said of it."""
+    """What could not be read of servers and clients, and why: it is not judged."""
 
     def count(self, severity: Severity) -> int:
-        """Return how many findings are of a severity."""
+        """Return the number of findings of a severity."""
         return sum(finding.kind.severity == severity for finding in self.findings)
 
 
 def report_on(
     state: State,
-    chosen: Chosen,
+    selection: FindingSelection,
     problem: str | None = None,
-    over: Sequence[Finding] | None = None,
+    ended_findings: Sequence[Finding] | None = None,
     *,
     with_silenced: bool = False,
     watched_s: float | None = None,
 ) -> Report:
-    """Return what is wrong now; `problem` is why not everything could be looked at.
+    """Return the report of the selected findings of a state, the worst first.
 
-    `over`: what was wrong before, when it is about a whole recording. `with_silenced`: tell also
-    what somebody silenced. `watched_s`: for how long.
+    `problem` is why not everything could be read: without critical findings the verdict is unknown
+    then. `ended_findings` are those of an entire recording, None for a server. `with_silenced`
+    includes silenced findings. `watched_s` is how long the server was watched: shorter than a kind
+    of finding needs, that kind is not judged.
     """
     findings = state.findings
-    every = {id(one): one for one in (*findings.open(), *findings.silenced(), *(over or ()))}
+    candidates_by_id = {
+        id(finding): finding
+        for finding in (*findings.open(), *findings.silenced(), *(ended_findings or ()))
+    }
     streams, consumers = state.streams, state.consumers
     for row in range(len(streams)):
-        every |= {
+        candidates_by_id |= {
             id(stream_finding): stream_finding for stream_finding in stream_findings(state, row)
         }
     for row in range(len(consumers)):
-        every |= {
+        candidates_by_id |= {
             id(consumer_finding): consumer_finding
             for consumer_finding in consumer_findings(state, row)
         }
-    taken = sorted(filter(chosen.takes, every.values()), key=worst_first)
-    found = tuple(one for one in taken if with_silenced or findings.silence_of(one) is None)
-    problem = problem or (None if taken else _missing(state, chosen))
-    unsupported = too_old(state.link.server_version) if state.link else None
-    problem = "; ".join(filter(None, (unsupported, problem))) or None
-    verdict = _verdict(found)
+    selected = sorted(filter(selection.selects, candidates_by_id.values()), key=worst_first)
+    reported = tuple(
+        finding for finding in selected if with_silenced or findings.silence_of(finding) is None
+    )
+    problem = problem or (None if selected else _missing_reason(state, selection))
+    unsupported_text = version_problem(state.link.server_version) if state.link else None
+    problem = "; ".join(filter(None, (unsupported_text, problem))) or None
+    verdict = _worst_verdict(reported)
     if problem is not None and verdict is not Verdict.CRITICAL:
         verdict = Verdict.UNKNOWN
-    counts = names_count(state)
-    recorded, hidden_count = over is not None, len(taken) - len(found)
+    counts = count_assets(state)
+    is_recorded, silenced_count = ended_findings is not None, len(selected) - len(reported)
     return Report(
-        verdict, found, *counts, state.now_at_us, problem, recorded, hidden_count, watched_s,
-        tuple(_not_judged(state, chosen, watched_s)), unread=tuple(_unread(state)),
+        verdict, reported, *counts, state.now_at_us, problem, is_recorded, silenced_count,
+        watched_s, tuple(_find_not_judged(state, selection, watched_s)),
+        unread=tuple(_unread_texts(state)),
     )  # fmt: skip
 
 
-def _unread(state: State) -> Iterator[str]:
-    """Yield what is not known of servers and clients, and why."""
+def _unread_texts(state: State) -> Iterator[str]:
+    """Yield what is unknown about servers and clients, and why."""
     if state.servers.newest is not None:
-        yield from (f"{one.what}: {one.reason}" for one in state.servers.newest.missing)
+        yield from (
+            f"{missing.what}: {missing.reason}" for missing in state.servers.newest.missing
+        )
     if state.clients is not None and state.clients.missing is not None:
         yield f"closed connections: {state.clients.missing}"
 
 
-def names_count(state: State) -> tuple[int, int]:
-    """Return how many streams and consumers there are, those without a row as well."""
-    away = state.unreachable_streams - state.streams.roster.rows_of_stream.keys()
+def count_assets(state: State) -> tuple[int, int]:
+    """Return the number of streams, and of consumers, including unreachable ones without a row."""
+    rowless_streams = state.unreachable_streams - state.streams.roster.rows_of_stream.keys()
     consumers = state.consumers.roster
-    gone = [
+    rowless_consumers = [
         name
         for name in state.unreachable_consumers
         if not any(
             consumers.keys[row][1] == name[1] for row in consumers.rows_of_stream.get(name[0], ())
         )
     ]
-    return len(state.streams) + len(away), len(state.consumers) + len(gone)
+    return len(state.streams) + len(rowless_streams), len(state.consumers) + len(rowless_consumers)
 
 
-def _not_judged(state: State, chosen: Chosen, watched_s: float | None) -> Iterator[NotJudged]:
-    """Yield what may be wrong, and needs a longer time than was watched to be known."""
+def _find_not_judged(
+    state: State, selection: FindingSelection, watched_s: float | None
+) -> Iterator[NotJudged]:
+    """Yield conditions that need a longer time than was watched to be judged."""
     if watched_s is None:
         return
     for entity, conditions in state.findings.watched.items():
         for condition in conditions:
-            if not condition.raised and chosen.takes(condition.finding):
+            if not condition.raised and selection.selects(condition.finding):
                 yield NotJudged(condition.finding.kind, entity)
     for kind in KINDS.values():
-        if kind.needs_s > watched_s and is_at_least(kind.severity, chosen.least):
+        if kind.needs_s > watched_s and is_at_least(kind.severity, selection.min_severity):
             yield NotJudged(kind)
 
 
-def _verdict(found: Sequence[Finding]) -> Verdict:
-    severities = {one.kind.severity for one in found}
+def _worst_verdict(findings: Sequence[Finding]) -> Verdict:
+    severities = {finding.kind.severity for finding in findings}
     if "critical" in severities:
         return Verdict.CRITICAL
     return Verdict.WARNING if "warning" in severities else Verdict.OK
 
 
-def _missing(state: State, chosen: Chosen) -> str | None:
-    """Return why what was asked about cannot be judged: it is not there."""
-    if chosen.consumer is not None:
-        rows = state.consumers.roster.rows_of_stream.get(chosen.consumer[0], ())
+def _missing_reason(state: State, selection: FindingSelection) -> str | None:
+    """Return why the selection cannot be judged: it does not exist or is unreachable."""
+    if selection.consumer is not None:
+        rows = state.consumers.roster.rows_of_stream.get(selection.consumer[0], ())
         names = {state.consumers.columns.name[row] for row in rows}
-        if chosen.consumer[1] not in names:
-            text = "/".join(chosen.consumer)
-            away = chosen.consumer in state.unreachable_consumers
-            if away or chosen.consumer[0] in state.unreachable_streams:
+        if selection.consumer[1] not in names:
+            text = "/".join(selection.consumer)
+            is_unreachable = selection.consumer in state.unreachable_consumers
+            if is_unreachable or selection.consumer[0] in state.unreachable_streams:
                 return f"consumer {text} cannot be reached"
             return f"there is no consumer {text}"
-    elif chosen.stream is not None and chosen.stream not in state.streams.roster.rows_of_stream:
-        if chosen.stream in state.unreachable_streams:
-            return f"stream {chosen.stream} cannot be reached"
-        return f"there is no stream {chosen.stream}"
+    elif (
+        selection.stream is not None
+        and selection.stream not in state.streams.roster.rows_of_stream
+    ):
+        if selection.stream in state.unreachable_streams:
+            return f"stream {selection.stream} cannot be reached"
+        return f"there is no stream {selection.stream}"
     return None

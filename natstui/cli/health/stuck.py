@@ -1,4 +1,4 @@
-"""One consumer in full, for `natstui stuck`."""
+"""A consumer in full, for `natstui stuck`."""
 
 from __future__ import annotations
 
@@ -24,21 +24,27 @@ from natstui.model.records.tap import Tapped
 from natstui.units import UNKNOWN, counted, duration_text, rate_text
 
 
-def explained(
+def consumer_lines(
     state: State,
     stream: str,
     consumer: str,
     report: Report,
-    tapped: Tapped | None = None,
+    tap_result: Tapped | None = None,
     *,
     with_facts: bool = False,
 ) -> list[str]:
-    """Return what a consumer does, where it stands, and all that is wrong with it, as lines."""
+    """Return a consumer as lines: status and its evidence, counters and settings, findings,
+    advice.
+
+    It must have a row in `state` (see `has_row`). `with_facts` adds every fact that causes are
+    found with. `report` gives the findings and the API audit, `tap_result` the counts of an ack
+    tap.
+    """
     row = _row_of(state, stream, consumer)
     verdict = consumer_verdict(state, row)
     title = f"{clean_line(stream)} > {clean_line(consumer)}: {verdict.word}"
     lines = [title, f"  {clean_line(verdict.evidence)}", ""]
-    lines += [f"  {label:<16} {text}" for label, text in _facts(state, row)]
+    lines += [f"  {label:<16} {text}" for label, text in _counter_texts(state, row)]
     if not report.findings:
         lines += ["", "natstui found nothing wrong with the consumer"]
     for finding in report.findings:
@@ -46,11 +52,11 @@ def explained(
     if with_facts:
         lines += ["", "facts", *_fact_lines(state, row)]
     lines += audit_lines(report)
-    return lines if tapped is None else [*lines, "", *_tap_lines(tapped)]
+    return lines if tap_result is None else [*lines, "", *_tap_lines(tap_result)]
 
 
 def _fact_lines(state: State, row: int) -> Iterator[str]:
-    """Yield every fact about a consumer: its value, its window, what it means."""
+    """Yield every fact about a consumer: value, window, meaning."""
     values = fact_values(ConsumerFacts(state, row), tuple(CONSUMER_FACTS))
     for name, fact in CONSUMER_FACTS.items():
         text = fact_text(fact, values[name]) if name in values else f"unknown ({fact.needs})"
@@ -59,7 +65,7 @@ def _fact_lines(state: State, row: int) -> Iterator[str]:
 
 
 def _facts_json(state: State, row: int) -> dict[str, object]:
-    """Return every fact about a consumer by its name; null for what is not known."""
+    """Return every fact about a consumer by name; null if unknown."""
     values = fact_values(ConsumerFacts(state, row), tuple(CONSUMER_FACTS))
     return {
         name: {
@@ -72,10 +78,13 @@ def _facts_json(state: State, row: int) -> dict[str, object]:
     }
 
 
-def explained_json(
-    state: State, stream: str, consumer: str, report: Report, tapped: Tapped | None
+def consumer_json(
+    state: State, stream: str, consumer: str, report: Report, tap_result: Tapped | None
 ) -> str:
-    """Return the same as one JSON object; times are UTC microseconds."""
+    """Return a consumer as one JSON object: status, evidence, state, findings, facts, tap, audit.
+
+    It must have a row in `state` (see `has_row`). Times are UTC µs.
+    """
     row = _row_of(state, stream, consumer)
     verdict = consumer_verdict(state, row)
     return json.dumps(
@@ -89,7 +98,7 @@ def explained_json(
             "state": msgspec.to_builtins(asset_values(next(consumer_rows(state, [row])))),
             "findings": [finding_json(finding) for finding in report.findings],
             "facts": _facts_json(state, row),
-            "tap": None if tapped is None else _tap_json(tapped),
+            "tap": None if tap_result is None else _tap_json(tap_result),
             "audit": audit_json(report),
         },
         ensure_ascii=True,
@@ -97,7 +106,7 @@ def explained_json(
 
 
 def has_row(state: State, stream: str, consumer: str) -> bool:
-    """Tell whether a poll saw a consumer."""
+    """Return whether a poll has read a consumer; an unreachable one may have no row."""
     rows = state.consumers.roster.rows_of_stream.get(stream, ())
     return any(state.consumers.columns.name[row] == consumer for row in rows)
 
@@ -107,41 +116,41 @@ def _row_of(state: State, stream: str, consumer: str) -> int:
     return list(names).index((stream, consumer))
 
 
-def _tap_lines(tapped: Tapped) -> Iterator[str]:
-    yield f"ack tap: {tap_state(tapped)}"
-    for label, text in tap_counts(tapped):
+def _tap_lines(tap_result: Tapped) -> Iterator[str]:
+    yield f"ack tap: {tap_state(tap_result)}"
+    for label, text in tap_counts(tap_result):
         yield f"  {label:<16} {text}"
-    for label, text in tap_unsettled(tapped):
+    for label, text in tap_unsettled(tap_result):
         yield f"  {'not acked':<16} {label} {text}".rstrip()
     yield f"  {HONEST}"
 
 
-def _tap_json(tapped: Tapped) -> dict[str, object]:
-    times = tapped.stored_to_acked
-    told: dict[str, object] = msgspec.to_builtins(tapped)
+def _tap_json(tap_result: Tapped) -> dict[str, object]:
+    ack_times = tap_result.stored_to_acked
+    values: dict[str, object] = msgspec.to_builtins(tap_result)
     for name in ("command_id", "stream", "consumer", "stored_to_acked"):
-        del told[name]
-    return told | {
-        "stored_to_acked_p50_ns": times.percentile_ns(PERCENTILES["p50"]),
-        "stored_to_acked_p99_ns": times.percentile_ns(PERCENTILES["p99"]),
-        "stored_to_acked_max_ns": times.max_ns,
+        del values[name]
+    return values | {
+        "stored_to_acked_p50_ns": ack_times.percentile_ns(PERCENTILES["p50"]),
+        "stored_to_acked_p99_ns": ack_times.percentile_ns(PERCENTILES["p99"]),
+        "stored_to_acked_max_ns": ack_times.max_ns,
     }
 
 
-def _facts(state: State, row: int) -> Iterator[tuple[str, str]]:
-    """Yield what holds it back or moves it, a line each."""
+def _counter_texts(state: State, row: int) -> Iterator[tuple[str, str]]:
+    """Yield the counters and settings that block or move a consumer, a line each."""
     columns, key = state.consumers.columns, state.consumers.roster.keys[row]
     config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
     history = state.consumer_history
     lag = consumer_lag(state, row)
-    pending, unacked = columns.pending_msgs[row], columns.ack_pending_msgs[row]
+    pending, ack_pending = columns.pending_msgs[row], columns.ack_pending_msgs[row]
     trend = trend_per_s(history, key, "pending_msgs")
     yield "pending", f"{counted(pending, 'message')}{'' if trend is None else f', {trend:+.1f}/s'}"
     if lag is not None and pending:
-        about = "about " if lag.estimated else ""
-        yield "lag", f"the next message has been waiting for {about}{duration_text(lag.time_s)}"
+        prefix = "about " if lag.estimated else ""
+        yield "lag", f"the next message has been waiting for {prefix}{duration_text(lag.time_s)}"
     limit = config.max_ack_pending_msgs if config else None
-    yield "ack pending", f"{unacked} of {limit or 'unlimited'}" if config else str(unacked)
+    yield "ack pending", f"{ack_pending} of {limit or 'unlimited'}" if config else str(ack_pending)
     yield "redelivered", counted(columns.redelivered_msgs[row], "message")
     if config is not None and config.pull:
         yield "open pulls", str(columns.waiting_pulls_count[row])
@@ -149,12 +158,16 @@ def _facts(state: State, row: int) -> Iterator[tuple[str, str]]:
         yield "subscriber", "bound" if columns.push_bound[row] else "nobody subscribes"
     yield (
         "delivered",
-        _moved(columns.delivered_stream_seq[row], columns.delivered_at_us[row], state.now_at_us)
+        _position_text(
+            columns.delivered_stream_seq[row], columns.delivered_at_us[row], state.now_at_us
+        )
         + f", {rate_text(counter_per_s(history, key, 'delivered_consumer_seq'))}/s",
     )
     yield (
         "ack floor",
-        _moved(columns.ack_floor_stream_seq[row], columns.acked_at_us[row], state.now_at_us),
+        _position_text(
+            columns.ack_floor_stream_seq[row], columns.acked_at_us[row], state.now_at_us
+        ),
     )
     name, created_at_us = (columns.stream[row], columns.name[row]), columns.created_at_us[row]
     acks = state.evidence.acks(name, created_at_us, state.now_at_us)
@@ -166,7 +179,7 @@ def _facts(state: State, row: int) -> Iterator[tuple[str, str]]:
     yield "leader", clean_line(columns.leader[row] or UNKNOWN)
 
 
-def _moved(seq: int, at_us: int | None, now_us: int) -> str:
+def _position_text(seq: int, at_us: int | None, now_us: int) -> str:
     if at_us is None:
         return f"sequence {seq}, never moved"
     return f"sequence {seq}, {duration_text(max(0, now_us - at_us) / 1e6)} ago"

@@ -1,5 +1,5 @@
 """`natstui stream|consumer|journal|undo`: changes without the viewer.
 
-Options come from `model.assets`, one flag each. `root` names the commands; every change goes
-through `jetstream.managing`.
+Options come from `model.assets`, one flag each. `root` names the commands; every change is done by
+`jetstream.managing`.
 """

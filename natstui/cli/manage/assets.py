@@ -13,19 +13,20 @@ from natstui.clean import clean_line
 from natstui.cli.manage.options import with_values
 from natstui.cli.manage.writing import (
     WriterSession,
+    confirm_and_apply,
     print_changed,
     print_differences,
     print_warnings,
     refuse_read_only,
-    session_change,
 )
+from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.writer import Asset, Config, Writer
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import check_problems, read_asset, read_config
 from natstui.model.assets.consumer_rules import consumer_problems
-from natstui.model.assets.differences import AssetKind, Difference, differences, merged
+from natstui.model.assets.differences import AssetKind, Difference, differences, merge_config
 from natstui.model.assets.rules import Problem
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.model.natscli.commands import consumer_command, stream_command
@@ -34,19 +35,19 @@ from natstui.model.records.managing import Change
 
 @dataclass(frozen=True, slots=True)
 class AssetFlags:
-    """What the flags of `add` and `edit` say."""
+    """The flags of `add` and `edit` of streams and consumers."""
 
     kind: AssetKind
     stream: str
     consumer: str | None
-    filed: Config
-    """What the files say; nothing without any."""
+    file_config: Config
+    """Configuration of the files; empty without any."""
     file: str | None
-    """A file with some of the configuration."""
-    whole: str | None
-    """A file with all of it, as `--config` of the NATS CLI."""
+    """A file with part of the configuration."""
+    config_file: str | None
+    """A file with the entire configuration, as `--config` of the NATS CLI."""
     values: dict[str, object]
-    """What the other flags say, by path of a field; None takes it away."""
+    """Values of the other flags, by path of a field; None removes it."""
     dry_run: bool
     as_json: bool
     read_only: bool
@@ -55,148 +56,195 @@ class AssetFlags:
 
     @property
     def name(self) -> str:
-        """Return the name of what is made or changed."""
+        """Return the name of the asset that is created or edited."""
         return self.consumer or self.stream
 
     @property
-    def flags(self) -> dict[str, Any]:
-        """Return how it is to be confirmed."""
+    def confirmation_flags(self) -> dict[str, Any]:
+        """Return `yes` and `confirm`, the flags that confirm a change."""
         return {"yes": self.yes, "confirm": self.confirm}
 
 
-def add_asset(connection: Connection, asked: AssetFlags, start: Config) -> None:
-    """Make a stream or consumer; a dry run prints it and ends with 1 unless it exists so."""
-    filed = _of_files(asked, start)
-    durable = "durable_name" in start
-    if asked.kind == "consumer" and asked.whole and not durable and filed.get("durable_name"):
+def add_asset(connection: Connection, asset_flags: AssetFlags, start: Config) -> None:
+    """Create a stream or consumer from `start`, the files and the flags, and print the result.
+
+    A dry run prints the configuration, or the differences to an existing asset; it exits with 0 if
+    that has the same configuration, else with 1. Raises UsageError for an invalid configuration,
+    Refused if it is not confirmed or read-only, RequestFailed.
+    """
+    file_config = _file_config(asset_flags, start)
+    is_durable = "durable_name" in start
+    if (
+        asset_flags.kind == "consumer"
+        and asset_flags.config_file
+        and not is_durable
+        and file_config.get("durable_name")
+    ):
         raise UsageError(
-            f"{asked.whole} has a durable_name, which makes a durable consumer in the NATS CLI: "
+            f"{asset_flags.config_file} has a durable_name, which makes a durable consumer in "
+            "the NATS CLI: "
             "remove the durable_name, or omit --ephemeral"
         )
-    config = merged(start, filed)
-    config = _named(with_values(asked.kind, config, asked.values), asked, durable=durable)
-    check_problems(_problems(asked, config))
-    with WriterSession(connection, asked.read_only) as session:
-        if asked.dry_run:
-            found = session.run(lambda w: _difference(w, asked, config))
-            _print_plan(asked, config, None, found)
-            _print_warnings(session, asked, config)
-            sys.exit(1 if found is None or found else 0)
-        refuse_read_only(connection, asked.read_only)
-        _print_warnings(session, asked, config)
-        change = _change(asked, "create", config, None)
-        print_changed(session_change(session, change, asked.flags), asked.as_json)
-
-
-def edit_asset(connection: Connection, asked: AssetFlags) -> None:
-    """Change a stream or consumer; a dry run prints the difference and ends with 1 if any."""
-    with WriterSession(connection, asked.read_only) as session:
-        asset = session.run(
-            lambda w: read_asset(w, asked.kind, asked.stream, asked.consumer or "")
+    config = merge_config(start, file_config)
+    config = _with_typed_name(
+        with_values(asset_flags.kind, config, asset_flags.values), asset_flags, durable=is_durable
+    )
+    check_problems(_find_problems(asset_flags, config))
+    with WriterSession(connection, asset_flags.read_only) as session:
+        if asset_flags.dry_run:
+            diffs = session.run(lambda writer: _read_differences(writer, asset_flags, config))
+            _print_plan(asset_flags, config, None, diffs)
+            _print_warnings(session, asset_flags, config)
+            sys.exit(1 if diffs is None or diffs else 0)
+        refuse_read_only(connection, asset_flags.read_only)
+        _print_warnings(session, asset_flags, config)
+        change = _create_change(asset_flags, "create", config, None)
+        print_changed(
+            confirm_and_apply(session, change, asset_flags.confirmation_flags), asset_flags.as_json
         )
-        seen = asset.config
-        _tell_other_name(asked)
-        wanted = _of_files(asked, seen)
-        wanted = wanted if asked.whole else merged(seen, wanted)
-        wanted = with_values(asked.kind, wanted, asked.values)
-        wanted = _named(wanted, asked, durable="durable_name" in seen)
-        found = differences(asked.kind, seen, wanted)
-        refused = tuple(Problem(d.path, d.refused) for d in found if d.refused)
-        problems = _problems(asked, wanted, seen)
+
+
+def edit_asset(connection: Connection, asset_flags: AssetFlags) -> None:
+    """Edit a stream or consumer with the files and the flags, and print the result.
+
+    A dry run prints the differences and what they lead to; it exits with 1 if there are any, else
+    with 0. Raises UsageError for an invalid configuration, Refused if it is not confirmed or
+    read-only, NotFound without the asset, RequestFailed.
+    """
+    with WriterSession(connection, asset_flags.read_only) as session:
+        asset = session.run(
+            lambda writer: read_asset(
+                writer, asset_flags.kind, asset_flags.stream, asset_flags.consumer or ""
+            )
+        )
+        current = asset.config
+        _print_other_name(asset_flags)
+        target_config = _file_config(asset_flags, current)
+        target_config = (
+            target_config if asset_flags.config_file else merge_config(current, target_config)
+        )
+        target_config = with_values(asset_flags.kind, target_config, asset_flags.values)
+        target_config = _with_typed_name(
+            target_config, asset_flags, durable="durable_name" in current
+        )
+        diffs = differences(asset_flags.kind, current, target_config)
+        refused = tuple(Problem(diff.path, diff.refused) for diff in diffs if diff.refused)
+        problems = _find_problems(asset_flags, target_config, current)
         check_problems((*refused, *problems) if problems else ())
-        change = _change(asked, "edit", wanted, asset)
-        if asked.dry_run:
-            _print_plan(asked, wanted, seen, found)
-            _print_warnings(session, asked, wanted)
-            for line in session.run(lambda w: preview(w, change)).lines:
-                click.echo(f"natstui: {clean_line(line)}", err=True)
-            sys.exit(1 if found else 0)
-        refuse_read_only(connection, asked.read_only)
-        _print_warnings(session, asked, wanted)
+        change = _create_change(asset_flags, "edit", target_config, asset)
+        if asset_flags.dry_run:
+            _print_plan(asset_flags, target_config, current, diffs)
+            _print_warnings(session, asset_flags, target_config)
+            for line in session.run(lambda writer: preview(writer, change)).lines:
+                print_stderr(line)
+            sys.exit(1 if diffs else 0)
+        refuse_read_only(connection, asset_flags.read_only)
+        _print_warnings(session, asset_flags, target_config)
         check_problems(refused)
-        print_changed(session_change(session, change, asked.flags), asked.as_json)
+        print_changed(
+            confirm_and_apply(session, change, asset_flags.confirmation_flags), asset_flags.as_json
+        )
 
 
-def _change(asked: AssetFlags, verb: str, config: Config, seen: Asset | None) -> Change:
-    """Return the change that creates or edits what the flags name."""
-    action: Any = f"{verb}_{asked.kind}"
+def _create_change(
+    asset_flags: AssetFlags, verb: str, config: Config, current: Asset | None
+) -> Change:
+    """Return the change that creates or edits the asset of the flags."""
+    action: Any = f"{verb}_{asset_flags.kind}"
     return Change(
         0,
         action,
-        asked.stream,
-        asked.consumer,
+        asset_flags.stream,
+        asset_flags.consumer,
         json.dumps(config),
-        None if seen is None else json.dumps(seen.config),
-        created_at_us=None if seen is None else seen.created_at_us,
+        None if current is None else json.dumps(current.config),
+        created_at_us=None if current is None else current.created_at_us,
     )
 
 
-def _tell_other_name(asked: AssetFlags) -> None:
-    """Say on stderr where a file is that of another stream or consumer: it is applied as asked."""
-    keys = ("name",) if asked.kind == "stream" else ("name", "durable_name")
-    names = {str(asked.filed[key]) for key in keys if asked.filed.get(key)} - {asked.name}
+def _print_other_name(asset_flags: AssetFlags) -> None:
+    """Print to stderr that a file has another name than the flags, which are used."""
+    keys = ("name",) if asset_flags.kind == "stream" else ("name", "durable_name")
+    names = {
+        str(asset_flags.file_config[key]) for key in keys if asset_flags.file_config.get(key)
+    } - {asset_flags.name}
     if names:
         click.echo(
-            f"natstui: {clean_line(asked.file or asked.whole or '')} is the configuration of "
-            f"{asked.kind} {clean_line(min(names))}: it is applied to {asked.name}",
+            f"natstui: {clean_line(asset_flags.file or asset_flags.config_file or '')} is the "
+            "configuration of "
+            f"{asset_flags.kind} {clean_line(min(names))}: it is applied to {asset_flags.name}",
             err=True,
         )
 
 
-def _of_files(asked: AssetFlags, base: Config) -> Config:
-    """Return what the files say; raises UsageError where that makes another kind of consumer."""
-    if asked.whole and "durable_name" in base and not asked.filed.get("durable_name"):
+def _file_config(asset_flags: AssetFlags, base: Config) -> Config:
+    """Return the configuration of the files; raises UsageError if they change the kind of
+    consumer.
+    """
+    if (
+        asset_flags.config_file
+        and "durable_name" in base
+        and not asset_flags.file_config.get("durable_name")
+    ):
         raise UsageError(
-            f"{asked.whole} has no durable_name: the NATS CLI would create an ephemeral "
-            "consumer; add a durable_name to the file, or use --ephemeral"
+            f"{asset_flags.config_file} has no durable_name: the NATS CLI would create an "
+            "ephemeral consumer; add a durable_name to the file, or use --ephemeral"
         )
-    return asked.filed
+    return asset_flags.file_config
 
 
-def _named(config: Config, asked: AssetFlags, *, durable: bool) -> Config:
-    """Return the configuration under the name of the command line, whatever a file calls it."""
-    if asked.kind == "stream":
-        return {**config, "name": asked.stream}
-    names = {"name": asked.consumer, "durable_name": asked.consumer if durable else None}
+def _with_typed_name(config: Config, asset_flags: AssetFlags, *, durable: bool) -> Config:
+    """Return the configuration with the name of the command line, whatever the file contains."""
+    if asset_flags.kind == "stream":
+        return {**config, "name": asset_flags.stream}
+    names = {
+        "name": asset_flags.consumer,
+        "durable_name": asset_flags.consumer if durable else None,
+    }
     return {key: value for key, value in {**config, **names}.items() if key not in names or value}
 
 
-def _problems(
-    asked: AssetFlags, config: Config, seen: Config | None = None
+def _find_problems(
+    asset_flags: AssetFlags, config: Config, current_config: Config | None = None
 ) -> tuple[Problem, ...]:
-    if asked.kind == "stream":
-        return stream_problems(config, seen=seen)
-    return consumer_problems(config, seen=seen)
+    if asset_flags.kind == "stream":
+        return stream_problems(config, config_before=current_config)
+    return consumer_problems(config, config_before=current_config)
 
 
-async def _difference(
-    writer: Writer, asked: AssetFlags, config: Config
+async def _read_differences(
+    writer: Writer, asset_flags: AssetFlags, config: Config
 ) -> tuple[Difference, ...] | None:
-    """Return how it differs from what exists, None when nothing does."""
-    if asked.kind == "consumer" and not asked.consumer:
+    """Return the differences to the existing asset; None if there is none."""
+    if asset_flags.kind == "consumer" and not asset_flags.consumer:
         return None
     try:
-        present = await read_config(writer, asked.kind, asked.stream, asked.consumer or "")
+        present = await read_config(
+            writer, asset_flags.kind, asset_flags.stream, asset_flags.consumer or ""
+        )
     except NotFound:
         return None
-    return differences(asked.kind, present, config)
+    return differences(asset_flags.kind, present, config)
 
 
 def _print_plan(
-    asked: AssetFlags, config: Config, base: Config | None, found: tuple[Difference, ...] | None
+    asset_flags: AssetFlags,
+    config: Config,
+    current_config: Config | None,
+    diffs: tuple[Difference, ...] | None,
 ) -> None:
-    """Print a plan; the same as a nats command goes to stderr."""
-    if found is None:
-        click.echo(json.dumps(config, indent=None if asked.as_json else 2))
+    """Print a plan; the equivalent nats command is printed to stderr."""
+    if diffs is None:
+        click.echo(json.dumps(config, indent=None if asset_flags.as_json else 2))
     else:
-        print_differences(found, asked.as_json)
-    if asked.kind == "stream":
-        command = stream_command(config, base)
+        print_differences(diffs, asset_flags.as_json)
+    if asset_flags.kind == "stream":
+        command = stream_command(config, current_config)
     else:
-        command = consumer_command(asked.stream, config, base)
+        command = consumer_command(asset_flags.stream, config, current_config)
     click.echo(clean_line(command), err=True)
 
 
-def _print_warnings(session: WriterSession, asked: AssetFlags, config: Config) -> None:
-    """Print the warnings of the form to stderr."""
-    print_warnings(session, asked.kind, asked.stream, asked.consumer, config)
+def _print_warnings(session: WriterSession, asset_flags: AssetFlags, config: Config) -> None:
+    """Print the warnings about the configuration to stderr."""
+    print_warnings(session, asset_flags.kind, asset_flags.stream, asset_flags.consumer, config)

@@ -1,4 +1,4 @@
-"""`natstui consumer …`: its commands, and the one that lists the consumers of a stream."""
+"""`natstui consumer …`: the group of commands, and listing consumers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.cli.complete import on_stream
+from natstui.cli.complete import stream_of_consumer_argument
 from natstui.cli.connected import run_connected
-from natstui.cli.lazy_group import LazyGroup
 from natstui.cli.listing import list_consumers
-from natstui.cli.manage.names import given_name
+from natstui.cli.manage.names import parse_name
 from natstui.cli.options import as_json, connection_options
-from natstui.cli.sections import command
+from natstui.cli.sections import LazyGroup, command
 from natstui.cli.text_table import print_rows
 from natstui.units import count_text
 
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
 
 @command()
-@on_stream
+@stream_of_consumer_argument
 @as_json
 @connection_options
-def ls(connection: Connection, stream: str, as_json: bool, **_words: Any) -> None:
+def ls(connection: Connection, stream: str, as_json: bool, **_flags: Any) -> None:
     """List the consumers of STREAM."""
-    name = given_name(stream)
+    name = parse_name(stream)
     rows = run_connected(connection, lambda client: list_consumers(client, name))
     if as_json:
         click.echo(json.dumps(rows))
@@ -45,23 +44,23 @@ def ls(connection: Connection, stream: str, as_json: bool, **_words: Any) -> Non
             )
             for row in rows
         ],
-        words_count=2,
+        text_columns_count=2,
     )
 
 
-_CHANGES = "natstui.cli.manage.consumer_changes"
+_CHANGES_MODULE = "natstui.cli.manage.consumer_changes"
 _TARGETS = {
     **{
-        name: f"{_CHANGES}:{name}"
+        name: f"{_CHANGES_MODULE}:{name}"
         for name in ("add", "copy", "edit", "pause", "reset", "resume", "rm", "unpin")
     },
-    "step-down": f"{_CHANGES}:step_down",
+    "step-down": f"{_CHANGES_MODULE}:step_down",
     "info": "natstui.cli.manage.info:consumer_info",
     "ls": "natstui.cli.manage.consumer:ls",
     "clients": "natstui.cli.clients.consumer:clients",
     "find": "natstui.cli.watch.finding:find_consumers",
     "report": "natstui.cli.watch.finding:report_consumers",
-    "next": "natstui.cli.manage.receiving:take_next",
+    "next": "natstui.cli.manage.receiving:receive_next",
     "sub": "natstui.cli.manage.receiving:sub",
 }
 

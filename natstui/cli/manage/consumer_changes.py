@@ -1,4 +1,4 @@
-"""`natstui consumer add|copy|edit|pause|…`: what changes a consumer."""
+"""`natstui consumer add|copy|edit|pause|…`: commands that change a consumer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from natstui.cli.complete import consumer_name, on_stream
+from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
 from natstui.cli.manage.assets import AssetFlags, add_asset, edit_asset
-from natstui.cli.manage.names import given_name
+from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.options import (
     WithSwitches,
     argument_options,
@@ -19,8 +19,8 @@ from natstui.cli.manage.options import (
     read_files,
 )
 from natstui.cli.manage.writing import (
-    change_confirmed,
     change_flags,
+    connect_and_apply,
     print_changed,
     run_with_writer,
 )
@@ -34,25 +34,25 @@ from natstui.model.natscli.spellings import is_time
 from natstui.model.records.managing import Action, Change
 
 
-def _do(
+def _change_consumer(
     connection: Connection,
     action: Action,
     names: tuple[str, str],
     body: dict[str, Any],
-    words: dict[str, Any],
+    flags: dict[str, Any],
 ) -> None:
-    stream, name = map(given_name, names)
+    stream, name = map(parse_name, names)
     change = Change(0, action, stream, name, json.dumps(body))
-    print_changed(change_confirmed(connection, change, words), words["as_json"])
+    print_changed(connect_and_apply(connection, change, flags), flags["as_json"])
 
 
 @command()
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @click.argument("until")
 @change_flags
 @connection_options
-def pause(connection: Connection, stream: str, name: str, until: str, **words: Any) -> None:
+def pause(connection: Connection, stream: str, name: str, until: str, **flags: Any) -> None:
     """Pause a consumer until a time.
 
     UNTIL is a time with a zone, or a duration from now such as 1h30m.
@@ -62,66 +62,66 @@ def pause(connection: Connection, stream: str, name: str, until: str, **words: A
     except ValueError as error:
         raise UsageError(f"UNTIL: {error}") from error
     body = {"pause_until": until}
-    _do(connection, "pause_consumer", (stream, name), body, words)
+    _change_consumer(connection, "pause_consumer", (stream, name), body, flags)
 
 
 @command()
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @change_flags
 @connection_options
-def resume(connection: Connection, stream: str, name: str, **words: Any) -> None:
+def resume(connection: Connection, stream: str, name: str, **flags: Any) -> None:
     """Resume a paused consumer."""
-    _do(connection, "resume_consumer", (stream, name), {}, words)
+    _change_consumer(connection, "resume_consumer", (stream, name), {}, flags)
 
 
 @command()
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @click.option(
     "--seq", "--sequence", "seq", type=SEQUENCE,
     help="Sequence to start from; default: the ack floor.",
 )  # fmt: skip
 @change_flags
 @connection_options
-def reset(connection: Connection, stream: str, name: str, seq: int | None, **words: Any) -> None:
+def reset(connection: Connection, stream: str, name: str, seq: int | None, **flags: Any) -> None:
     """Deliver again from a sequence. NAME is a consumer on STREAM."""
     body = {"seq": seq} if seq else {}
-    _do(connection, "reset_consumer", (stream, name), body, words)
+    _change_consumer(connection, "reset_consumer", (stream, name), body, flags)
 
 
 @command()
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @change_flags
 @connection_options
-def rm(connection: Connection, stream: str, name: str, **words: Any) -> None:
+def rm(connection: Connection, stream: str, name: str, **flags: Any) -> None:
     """Delete the consumer NAME on STREAM."""
-    _do(connection, "delete_consumer", (stream, name), {}, words)
+    _change_consumer(connection, "delete_consumer", (stream, name), {}, flags)
 
 
 @command("step-down")
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @argument_options("step_down_consumer")
 @change_flags
 @connection_options
 def step_down(
-    connection: Connection, stream: str, name: str, asked: dict[str, Any], **words: Any
+    connection: Connection, stream: str, name: str, arguments: dict[str, Any], **flags: Any
 ) -> None:
     """Elect another leader of a consumer."""
-    _do(connection, "step_down_consumer", (stream, name), asked, words)
+    _change_consumer(connection, "step_down_consumer", (stream, name), arguments, flags)
 
 
 @command()
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @click.argument("group")
 @change_flags
 @connection_options
-def unpin(connection: Connection, stream: str, name: str, group: str, **words: Any) -> None:
+def unpin(connection: Connection, stream: str, name: str, group: str, **flags: Any) -> None:
     """Unpin the client of a priority group. Another client of GROUP is pinned then."""
-    _do(connection, "unpin_consumer", (stream, name), {"group": group}, words)
+    _change_consumer(connection, "unpin_consumer", (stream, name), {"group": group}, flags)
 
 
 @command(
@@ -132,7 +132,7 @@ def unpin(connection: Connection, stream: str, name: str, group: str, **words: A
         "natstui consumer add ORDERS mail --deliver-subject mail --deliver-group mail",
     ),
 )
-@on_stream
+@stream_of_consumer_argument
 @click.argument("name", required=False)
 @click.option(
     "--ephemeral", is_flag=True, help="The server deletes the consumer when no client uses it."
@@ -142,70 +142,80 @@ def unpin(connection: Connection, stream: str, name: str, group: str, **words: A
 @config_options("consumer", adding=True)
 @connection_options_beside_config
 def add(
-    connection: Connection, stream: str, name: str | None, ephemeral: bool, **words: Any
+    connection: Connection, stream: str, name: str | None, ephemeral: bool, **flags: Any
 ) -> None:
     """Create the consumer NAME on STREAM.
 
     Without NAME, uses the name in the file. An ephemeral consumer needs no name.
     """
-    words.pop("settings")
-    filed = read_files("consumer", words["file"], words["whole"])
+    flags.pop("settings")
+    file_config = read_files("consumer", flags["file"], flags["config_file"])
     if name is None:
-        name = str(filed.get("durable_name") or filed.get("name") or "") or None
+        name = str(file_config.get("durable_name") or file_config.get("name") or "") or None
     if name is None and not ephemeral:
         raise UsageError("the consumer has no name: add NAME, a name in the file, or --ephemeral")
-    has_file = words["file"] or words["whole"]
+    has_file = flags["file"] or flags["config_file"]
     start: dict[str, object] = {} if has_file else {"ack_policy": "explicit"}
-    start |= {} if ephemeral else {"durable_name": given_name(name or "")}
-    asked = AssetFlags(
-        kind="consumer", stream=given_name(stream), consumer=name, filed=filed, **words
+    start |= {} if ephemeral else {"durable_name": parse_name(name or "")}
+    asset_flags = AssetFlags(
+        kind="consumer", stream=parse_name(stream), consumer=name, file_config=file_config, **flags
     )
-    add_asset(connection, asked, start)
+    add_asset(connection, asset_flags, start)
 
 
 @command(cls=WithSwitches)
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @click.argument("new")
 @functools.partial(file_options, adding=True)
 @change_flags
 @config_options("consumer", adding=True)
 @connection_options_beside_config
-def copy(connection: Connection, stream: str, name: str, new: str, **words: Any) -> None:
+def copy(connection: Connection, stream: str, name: str, new: str, **flags: Any) -> None:
     """Create NEW with the configuration of NAME.
 
     Both are consumers on STREAM. NEW has delivered nothing yet.
     """
-    words.pop("settings")
-    owner, source = given_name(stream), given_name(name)
-    filed = read_files("consumer", words["file"], words["whole"])
-    start = run_with_writer(connection, True, lambda w: read_config(w, "consumer", owner, source))
-    subject = start.get("deliver_subject")
-    asked = AssetFlags(
-        kind="consumer", stream=owner, consumer=given_name(new), filed=filed, **words
+    flags.pop("settings")
+    stream_name, source = parse_name(stream), parse_name(name)
+    file_config = read_files("consumer", flags["file"], flags["config_file"])
+    start = run_with_writer(
+        connection, True, lambda writer: read_config(writer, "consumer", stream_name, source)
     )
-    if subject and not (asked.file or asked.whole or "deliver_subject" in asked.values):
+    subject = start.get("deliver_subject")
+    asset_flags = AssetFlags(
+        kind="consumer",
+        stream=stream_name,
+        consumer=parse_name(new),
+        file_config=file_config,
+        **flags,
+    )
+    if subject and not (
+        asset_flags.file or asset_flags.config_file or "deliver_subject" in asset_flags.values
+    ):
         raise UsageError(
             f"{name} delivers to {subject!r}, where its clients would receive every message "
             "twice: use --deliver-subject, or --pull"
         )
-    add_asset(connection, asked, without_server_metadata(start))
+    add_asset(connection, asset_flags, without_server_metadata(start))
 
 
 @command(cls=WithSwitches)
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @functools.partial(file_options, adding=False)
 @change_flags
 @config_options("consumer", adding=False)
 @connection_options_beside_config
-def edit(connection: Connection, stream: str, name: str, **words: Any) -> None:
+def edit(connection: Connection, stream: str, name: str, **flags: Any) -> None:
     """Change the consumer NAME on STREAM.
 
     An empty value removes an option, --no-X switches X off.
     """
-    words.pop("settings")
-    filed = read_files("consumer", words["file"], words["whole"])
-    owner, consumer = given_name(stream), given_name(name)
-    asked = AssetFlags(kind="consumer", stream=owner, consumer=consumer, filed=filed, **words)
-    edit_asset(connection, asked)
+    flags.pop("settings")
+    file_config = read_files("consumer", flags["file"], flags["config_file"])
+    stream_name, consumer = parse_name(stream), parse_name(name)
+    asset_flags = AssetFlags(
+        kind="consumer", stream=stream_name, consumer=consumer, file_config=file_config, **flags
+    )
+    edit_asset(connection, asset_flags)

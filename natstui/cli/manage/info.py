@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from natstui.clean import clean_json
-from natstui.cli.complete import consumer_name, on_stream, stream_name
+from natstui.cli.complete import consumer_argument, stream_argument, stream_of_consumer_argument
 from natstui.cli.connected import run_connected
-from natstui.cli.manage.names import given_name
+from natstui.cli.manage.names import parse_name
 from natstui.cli.options import as_json, connection_options
 from natstui.cli.sections import command
 from natstui.cli.text_table import print_fields
@@ -21,38 +21,42 @@ from natstui.jetstream.polling.decode.cluster import ClusterRow, peers_of
 from natstui.model.assets.defaults import normal_consumer, normal_stream
 from natstui.model.assets.differences import fields_of
 from natstui.model.assets.fields import read
-from natstui.model.assets.text import shown
+from natstui.model.assets.text import format_field
 from natstui.model.servers.replicas import replica_text
 from natstui.units import bytes_text
 
 
 class _Replicated(msgspec.Struct):
-    """What a reply says of replicas."""
+    """The replicas in a reply."""
 
     cluster: ClusterRow | None = None
 
 
 def _replicas(verb: str, reply: bytes) -> dict[str, str]:
-    """Return the leader, then each replica: what it is, and how far it is behind."""
+    """Return the leader, then each replica with its role and lag."""
     cluster = read_reply(verb, reply, _Replicated).cluster
-    replicas = {f"Replica {it.name}": replica_text(it, it.lag_msgs) for it in peers_of(cluster)}
+    replicas = {
+        f"Replica {peer.name}": replica_text(peer, peer.lag_msgs) for peer in peers_of(cluster)
+    }
     return {"Leader": (cluster.leader if cluster else "") or "none", **replicas}
 
 
 @command("info")
-@stream_name
+@stream_argument
 @as_json
 @connection_options
-def stream_info(connection: Connection, name: str, as_json: bool, **_words: Any) -> None:
+def stream_info(connection: Connection, name: str, as_json: bool, **_flags: Any) -> None:
     """Show a stream: configuration and state."""
-    verb = f"STREAM.INFO.{given_name(name)}"
+    verb = f"STREAM.INFO.{parse_name(name)}"
     reply = run_connected(connection, lambda client: client.request(verb))
     if as_json:
         click.echo(clean_json(reply.decode()))
         return
-    whole = json.loads(reply)
-    config, state = normal_stream(whole["config"]), whole["state"]
-    values = {field.label: shown(field, read(config, field.path)) for field in fields_of("stream")}
+    info = json.loads(reply)
+    config, state = normal_stream(info["config"]), info["state"]
+    values = {
+        field.label: format_field(field, read(config, field.path)) for field in fields_of("stream")
+    }
     shown_values = {label: text for label, text in values.items() if text not in ("", "no", "0")}
     shown_values |= {
         "Messages": f"{state['messages']:,}",
@@ -64,33 +68,34 @@ def stream_info(connection: Connection, name: str, as_json: bool, **_words: Any)
 
 
 @command("info")
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @as_json
 @connection_options
 def consumer_info(
-    connection: Connection, stream: str, name: str, as_json: bool, **_words: Any
+    connection: Connection, stream: str, name: str, as_json: bool, **_flags: Any
 ) -> None:
     """Show a consumer: configuration and state."""
-    verb = f"CONSUMER.INFO.{given_name(stream)}.{given_name(name)}"
+    verb = f"CONSUMER.INFO.{parse_name(stream)}.{parse_name(name)}"
     reply = run_connected(connection, lambda client: client.request(verb))
     if as_json:
         click.echo(clean_json(reply.decode()))
         return
-    whole = json.loads(reply)
-    config = normal_consumer(whole["config"])
+    info = json.loads(reply)
+    config = normal_consumer(info["config"])
     values = {
-        field.label: shown(field, read(config, field.path)) for field in fields_of("consumer")
+        field.label: format_field(field, read(config, field.path))
+        for field in fields_of("consumer")
     }
     shown_values = {label: text for label, text in values.items() if text not in ("", "no", "0")}
-    delivered, floor = whole["delivered"], whole["ack_floor"]
+    delivered, ack_floor = info["delivered"], info["ack_floor"]
     shown_values |= {
-        "Unprocessed": f"{whole['num_pending']:,}",
-        "Ack pending": f"{whole['num_ack_pending']:,}",
-        "Redelivered": f"{whole['num_redelivered']:,}",
-        "Waiting pulls": str(whole["num_waiting"]),
+        "Unprocessed": f"{info['num_pending']:,}",
+        "Ack pending": f"{info['num_ack_pending']:,}",
+        "Redelivered": f"{info['num_redelivered']:,}",
+        "Waiting pulls": str(info["num_waiting"]),
         "Delivered": f"{delivered['stream_seq']} in {delivered['consumer_seq']} deliveries",
-        "Ack floor": str(floor["stream_seq"]),
-        "Paused": "yes" if whole.get("paused") else "no",
+        "Ack floor": str(ack_floor["stream_seq"]),
+        "Paused": "yes" if info.get("paused") else "no",
     }
     print_fields(shown_values | _replicas(verb, reply))

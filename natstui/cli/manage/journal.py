@@ -1,4 +1,4 @@
-"""`natstui journal` and `natstui undo`: what was changed from here, and the way back."""
+"""`natstui journal` and `natstui undo`: the changes from here, and undoing them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from natstui.clean import clean_line
 from natstui.cli.manage.writing import (
     WriterSession,
     change_flags,
-    confirmed_name,
+    confirm_preview,
     print_changed,
     print_warnings,
     refuse_read_only,
@@ -26,6 +26,7 @@ from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.undo import entry_to_undo, preview_undo
 from natstui.jetstream.managing.undo import undo as undo_entry
 from natstui.model.assets.differences import AssetKind
+from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import (
     done_here,
     entry_command,
@@ -33,7 +34,10 @@ from natstui.model.records.journal import (
     passed_over,
     undo_of,
 )
-from natstui.model.records.managing import Confirmation, JournalEntry, Undo
+from natstui.model.records.managing import (
+    JournalEntry,
+    Undo,
+)
 from natstui.units import local_text
 
 
@@ -49,52 +53,60 @@ def journal(as_json: bool, commands: bool) -> None:
     for entry in entries:
         if commands:
             # A change that failed is a comment in a script that repeats the others.
-            mark = "" if entry.outcome == "done" else f"# {entry.outcome}: "
-            click.echo(clean_line(mark + entry_command(entry)))
+            comment_mark = "" if entry.outcome == "done" else f"# {entry.outcome}: "
+            click.echo(clean_line(comment_mark + entry_command(entry)))
             continue
-        when = local_text(entry.at_us, "%Y-%m-%d %H:%M:%S")
-        words = [entry.entry, when, entry.server, entry.who]
+        time_text = local_text(entry.at_us, "%Y-%m-%d %H:%M:%S")
+        cells = [entry.entry, time_text, entry.server, entry.who]
         reason = f": {entry.reason}" if entry.reason else ""
-        click.echo(clean_line("  ".join([*words, entry_text(entry), entry.outcome + reason])))
+        click.echo(clean_line("  ".join([*cells, entry_text(entry), entry.outcome + reason])))
 
 
-async def _entry_and_preview(
+async def _read_entry_and_preview(
     writer: Writer, entry: str | None
 ) -> tuple[JournalEntry, Confirmation]:
-    """Return the entry to take back and what that would do."""
+    """Return the entry to undo, and a preview of that."""
     entries = writer.journal.entries()
-    found = entry_to_undo(entries, entry, writer.place)
-    last = passed_over(done_here(entries, writer.place))
-    if entry is None and last is not None:
+    journal_entry = entry_to_undo(entries, entry, writer.place)
+    last_entry = passed_over(done_here(entries, writer.place))
+    if entry is None and last_entry is not None:
         raise UsageError(
-            f"the last change, {clean_line(entry_text(last))}, cannot be undone; to undo "
-            f"{clean_line(entry_text(found))}: natstui undo {found.entry}"
+            f"the last change, {clean_line(entry_text(last_entry))}, cannot be undone; to undo "
+            f"{clean_line(entry_text(journal_entry))}: natstui undo {journal_entry.entry}"
         )
-    return found, await preview_undo(writer, found.entry)
+    return journal_entry, await preview_undo(writer, journal_entry.entry)
 
 
 @command()
 @click.argument("entry", required=False)
 @change_flags
 @connection_options
-def undo(connection: Connection, entry: str | None, **words: Any) -> None:
+def undo(connection: Connection, entry: str | None, **flags: Any) -> None:
     """Undo the last change on this server.
 
     With ENTRY: that change of the journal. A last change that cannot be undone, such as a
     purge, is reported and not skipped.
     """
-    refuse_read_only(connection, words["read_only"])
+    refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
-        found, shown = session.run(lambda w: _entry_and_preview(w, entry))
-        if entry is None and not words["as_json"]:
+        journal_entry, undo_preview = session.run(
+            lambda writer: _read_entry_and_preview(writer, entry)
+        )
+        if entry is None and not flags["as_json"]:
             # Another terminal may have made a later change than the one that is meant.
-            text = f"natstui: the last change is {found.entry}, {entry_text(found)}"
+            text = (
+                f"natstui: the last change is {journal_entry.entry}, {entry_text(journal_entry)}"
+            )
             click.echo(clean_line(text), err=True)
-        change = undo_of(found, 0)
+        change = undo_of(journal_entry, 0)
         if change is not None and change.body_json != "{}":
             config = json.loads(change.body_json)
-            kind: AssetKind = "stream" if found.consumer is None else "consumer"
-            print_warnings(session, kind, found.stream, found.consumer, config)
-        name = confirmed_name(connection, shown, words)
-        asked = Undo(0, found.entry, name, shown.most_msgs, shown.last_seq)
-        print_changed(session.run(lambda w: undo_entry(w, asked)), words["as_json"])
+            kind: AssetKind = "stream" if journal_entry.consumer is None else "consumer"
+            print_warnings(session, kind, journal_entry.stream, journal_entry.consumer, config)
+        name = confirm_preview(connection, undo_preview, flags)
+        undo_command = Undo(
+            0, journal_entry.entry, name, undo_preview.most_msgs, undo_preview.last_seq
+        )
+        print_changed(
+            session.run(lambda writer: undo_entry(writer, undo_command)), flags["as_json"]
+        )

@@ -1,4 +1,4 @@
-"""Names and subjects as they were typed, checked before they become part of a request."""
+"""Validation of typed names and subjects, before they become part of a request."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from natstui.errors import UsageError
 from natstui.model.assets.subjects import is_subject
 
 
-def given_name(name: str) -> str:
-    """Return a name that can be part of a request; raises UsageError for one that cannot."""
+def parse_name(name: str) -> str:
+    """Return the name of a stream or consumer unchanged.
+
+    Raises UsageError for one that no request may contain: empty, or with a space, dot, wildcard or
+    slash.
+    """
     if not name or any(letter in name for letter in ".*> \t\r\n/\\"):
         raise UsageError(
             f"{name!r} is not a valid name: it has a space, a dot, or one of * > / or \\"
@@ -17,10 +21,10 @@ def given_name(name: str) -> str:
     return name
 
 
-def given_subject(
+def parse_subject(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> str | None:
-    """Return the subject that an option was given; raises UsageError for what is none."""
+    """Return the subject of an option unchanged, as a callback of click; raises UsageError."""
     if text is not None and not is_subject(text):
         raise UsageError(f"Subject: {text!r} is not a valid subject")
     return text

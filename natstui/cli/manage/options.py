@@ -1,4 +1,4 @@
-"""Options of streams and consumers, and arguments of actions, as flags of the command line."""
+"""Options of streams and consumers, and arguments of actions, as command line flags."""
 
 from __future__ import annotations
 
@@ -13,99 +13,125 @@ from natstui.asset_file import parse_asset, read_asset_file
 from natstui.cli.options import SEQUENCE
 from natstui.cli.sections import Edit, option_in
 from natstui.errors import UsageError
-from natstui.files import MOST_TEXT_BYTES, read_stdin
-from natstui.model.assets.differences import AssetKind, changed, fields_of
+from natstui.files import MOST_TEXT_BYTES, read_given, read_stdin
+from natstui.model.assets.differences import AssetKind, fields_of, with_field
 from natstui.model.assets.fields import Config, Field
-from natstui.model.assets.text import SWITCHED, parsed, parsed_all
+from natstui.model.assets.text import SWITCHED, parse_field, parse_repeated
 from natstui.model.natscli.meaning import in_our_words
 from natstui.model.natscli.otherwise import emptied_only_here
 from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, Said, Spelling, own_flag
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import JournalAction
+from natstui.paths import user_path
 
-_of_nats = option_in("As in the NATS CLI")
-_NAMED_OTHERWISE = {"name", "durable_name", "sealed"}
+_nats_cli_option = option_in("As in the NATS CLI")
+_FIELDS_WITHOUT_FLAG = {"name", "durable_name", "sealed"}
 
 
 def config_options(
     kind: AssetKind, *, adding: bool
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command one flag per field, and those that the NATS CLI spells otherwise.
+    """Return a decorator that adds a flag per field of an asset to a command, also as in the NATS
+    CLI.
 
-    It gets them as `values`, path → value; None for an empty text, which takes a field away.
+    The command gets them as `values`: path of a field → its value; None for an empty text, which
+    removes the field. `adding`: for a new asset, else for an edit. An invalid value raises
+    UsageError.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_values(**words: Any) -> Any:
-            texts = {f.path: value for f in fields_of(kind) if (value := words.pop(_word(f), ()))}
-            names = [*(spelling.flag for spelling in _spellings(kind, adding)), *_beside(kind)]
-            given = {name: words.pop(_spelled(name), None) for name in names}
-            spelled = {name: _values(value) for name, value in given.items() if value}
-            defaults = words.pop("defaults", False)
-            from_file = bool(words.get("file") or words.get("whole"))
-            whole = bool(words.get("whole"))
-            said = Said(kind, adding, texts, spelled, defaults, from_file, whole)
-            values = _parsed_values(kind, _in_our_words(said))
-            for sentence in emptied_only_here(said):
+        def with_values(**options: Any) -> Any:
+            texts = {
+                field.path: value
+                for field in fields_of(kind)
+                if (value := options.pop(_argument_name(field), ()))
+            }
+            names = [
+                *(spelling.flag for spelling in _spellings_of(kind, adding)),
+                *_backoff_flags(kind),
+            ]
+            flag_values = {
+                name: options.pop(_spelling_argument_name(name), None) for name in names
+            }
+            spelled_values = {
+                name: _typed_values(value) for name, value in flag_values.items() if value
+            }
+            defaults = options.pop("defaults", False)
+            from_file = bool(options.get("file") or options.get("config_file"))
+            has_complete_config = bool(options.get("config_file"))
+            flag_inputs = Said(
+                kind, adding, texts, spelled_values, defaults, from_file, has_complete_config
+            )
+            values = _parsed_values(kind, _translate_flags(flag_inputs))
+            for sentence in emptied_only_here(flag_inputs):
                 click.echo(f"natstui: {sentence}", err=True)
-            return command(values=values, **words)
+            return command(values=values, **options)
 
-        decorated: Callable[..., Any] = with_values
+        decorated_command: Callable[..., Any] = with_values
         options = [
-            _option(f, kind, adding) for f in fields_of(kind) if f.path not in _NAMED_OTHERWISE
+            _field_option(field, kind, adding)
+            for field in fields_of(kind)
+            if field.path not in _FIELDS_WITHOUT_FLAG
         ]
-        options += [_spelling_option(spelling) for spelling in _spellings(kind, adding)]
-        options += [_beside_option(flag) for flag in _beside(kind)]
+        options += [_spelling_option(spelling) for spelling in _spellings_of(kind, adding)]
+        options += [_backoff_option(flag) for flag in _backoff_flags(kind)]
         for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
+            decorated_command = option(decorated_command)
+        return decorated_command
 
     return decorate
 
 
 def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command one flag per argument of an action; it gets them as `asked`, path → value."""
+    """Return a decorator that adds a flag per argument of an action to a command.
+
+    The command gets those that were typed as `arguments`: path of a field → its value. An invalid
+    value raises UsageError.
+    """
     arguments = CATALOGUE[action].arguments
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_asked(**words: Any) -> Any:
-            values = {field.path: _argument(field, words.pop(_word(field))) for field in arguments}
-            asked = {path: value for path, value in values.items() if value is not None}
-            return command(asked=asked, **words)
+        def with_arguments(**options: Any) -> Any:
+            values = {
+                field.path: _parse_argument(field, options.pop(_argument_name(field)))
+                for field in arguments
+            }
+            typed_values = {path: value for path, value in values.items() if value is not None}
+            return command(arguments=typed_values, **options)
 
-        decorated: Callable[..., Any] = with_asked
+        decorated_command: Callable[..., Any] = with_arguments
         for field in reversed(arguments):
-            whole = field.kind == "count"
+            is_count = field.kind == "count"
             names = dict.fromkeys((f"--{field.path}", f"--{field.flag or field.path}"))
             option = click.option(
                 *names,
-                _word(field),
-                type=SEQUENCE if whole else str,
-                metavar=None if whole else _METAVARS.get(field.kind, "TEXT"),
+                _argument_name(field),
+                type=SEQUENCE if is_count else str,
+                metavar=None if is_count else _METAVARS.get(field.kind, "TEXT"),
                 help=field.help,
             )
-            decorated = option(decorated)
-        return decorated
+            decorated_command = option(decorated_command)
+        return decorated_command
 
     return decorate
 
 
-def _argument(field: Field, given: object) -> object:
+def _parse_argument(field: Field, value: object) -> object:
     try:
-        return parsed(field, given) if isinstance(given, str) else given
+        return parse_field(field, value) if isinstance(value, str) else value
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _word(field: Field) -> str:
+def _argument_name(field: Field) -> str:
     return "field_" + re.sub(r"\W", "_", field.path)
 
 
-def _in_our_words(said: Said) -> dict[str, Sequence[str]]:
+def _translate_flags(flag_inputs: Said) -> dict[str, Sequence[str]]:
     try:
-        return in_our_words(said)
+        return in_our_words(flag_inputs)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -113,7 +139,7 @@ def _in_our_words(said: Said) -> dict[str, Sequence[str]]:
 def _parsed_values(kind: AssetKind, texts: Mapping[str, Sequence[str]]) -> dict[str, object]:
     try:
         return {
-            field.path: parsed_all(field, texts[field.path])
+            field.path: parse_repeated(field, texts[field.path])
             for field in fields_of(kind)
             if field.path in texts
         }
@@ -121,56 +147,69 @@ def _parsed_values(kind: AssetKind, texts: Mapping[str, Sequence[str]]) -> dict[
         raise UsageError(str(error)) from error
 
 
-def _spellings(kind: AssetKind, adding: bool) -> list[Spelling]:
-    here = "add" if adding else "edit"
-    return [one for one in SPELLINGS[kind] if one.only in ("", here)]
+def _spellings_of(kind: AssetKind, adding: bool) -> list[Spelling]:
+    verb = "add" if adding else "edit"
+    return [spelling for spelling in SPELLINGS[kind] if spelling.only in ("", verb)]
 
 
-def _beside(kind: AssetKind) -> Sequence[str]:
+def _backoff_flags(kind: AssetKind) -> Sequence[str]:
     return tuple(BACKOFF_FLAGS) if kind == "consumer" else ()
 
 
-def _spelled(flag: str) -> str:
+def _spelling_argument_name(flag: str) -> str:
     return "spelled_" + flag.replace("-", "_")
 
 
-def _values(given: object) -> tuple[str, ...]:
-    return given if isinstance(given, tuple) else ("",)
+def _typed_values(value: object) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ("",)
 
 
-def _spelling_option(one: Spelling) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    names = [f"--{one.flag}", *([f"-{one.short}"] if one.short else []), _spelled(one.flag)]
-    if one.metavar:
-        words: dict[str, Any] = {"metavar": one.metavar, "multiple": True}
-        return _of_nats(*names, help=one.help, hidden=one.hidden, **words)
-    return _of_nats(*names, is_flag=True, help=one.help, hidden=one.hidden)
+def _spelling_option(spelling: Spelling) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    names = [
+        f"--{spelling.flag}",
+        *([f"-{spelling.short}"] if spelling.short else []),
+        _spelling_argument_name(spelling.flag),
+    ]
+    if spelling.metavar:
+        attributes: dict[str, Any] = {"metavar": spelling.metavar, "multiple": True}
+        return _nats_cli_option(*names, help=spelling.help, hidden=spelling.hidden, **attributes)
+    return _nats_cli_option(*names, is_flag=True, help=spelling.help, hidden=spelling.hidden)
 
 
-def _beside_option(flag: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _backoff_option(flag: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     text = f"With --backoff linear; without it {BACKOFF_FLAGS[flag]}."
     metavar = "NUMBER" if flag.endswith("steps") else "DURATION"
-    return _of_nats(f"--{flag}", _spelled(flag), metavar=metavar, help=text, multiple=True)
+    return _nats_cli_option(
+        f"--{flag}", _spelling_argument_name(flag), metavar=metavar, help=text, multiple=True
+    )
 
 
-def _option(
+def _field_option(
     field: Field, kind: AssetKind, adding: bool
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     names = [f"--{own_flag(field)}"]
-    elsewhere = {spelling.flag for spelling in _spellings(kind, adding)}
-    if field.flag and f"--{field.flag}" not in names and field.flag not in elsewhere:
+    spelling_flags = {spelling.flag for spelling in _spellings_of(kind, adding)}
+    if field.flag and f"--{field.flag}" not in names and field.flag not in spelling_flags:
         names.append(f"--{field.flag}")
     option = option_in(field.section)
     text = field.help.removesuffix(".") + "."
     if field.kind == "switch":
         return option(
-            *names, _word(field), type=Switch(), metavar="[yes|no]", help=text, multiple=True
+            *names,
+            _argument_name(field),
+            type=Switch(),
+            metavar="[yes|no]",
+            help=text,
+            multiple=True,
         )
     metavar = "|".join(field.choices) if field.choices else _METAVARS.get(field.kind, "TEXT")
-    again = " Repeat for several." if field.kind in _SEVERAL else ""
-    return option(*names, _word(field), metavar=metavar, help=text + again, multiple=True)
+    repeat_hint = " Repeat for several." if field.kind in _REPEATABLE_KINDS else ""
+    return option(
+        *names, _argument_name(field), metavar=metavar, help=text + repeat_hint, multiple=True
+    )
 
 
-_SEVERAL = {"subjects", "words", "durations", "metadata", "sources"}
+_REPEATABLE_KINDS = {"subjects", "words", "durations", "metadata", "sources"}
 _METAVARS = {
     "subjects": "SUBJECTS", "subject": "SUBJECT", "count": "NUMBER",
     "bytes": "SIZE", "duration": "DURATION", "durations": "DURATIONS", "time": "TIME",
@@ -181,60 +220,78 @@ _METAVARS = {
 def with_values(
     kind: AssetKind, config: Mapping[str, object], values: Mapping[str, object]
 ) -> Config:
-    """Return the configuration with what the flags say; None takes a field away."""
+    """Return a copy of a configuration with the values of the flags, by path of a field.
+
+    None removes a field.
+    """
     result = dict(config)
     for field in fields_of(kind):
         if field.path in values:
-            result = changed(result, field, values[field.path])
+            result = with_field(result, field, values[field.path])
     return result
 
 
 def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., Any]:
-    """Give a command `--file`, `--config` as the NATS CLI has it, and `--dry-run`."""
-    begin = "to start from; - is stdin" if adding else "with the settings to change"
-    whole = "" if adding else " The file is complete: missing settings get the server's default."
-    dry = "Print what would be sent; exit 1 if it differs from the server."
-    dry = dry if adding else "Print the difference; exit 1 when there is one."
+    """Add `--file`, `--config` (as `config_file`) and `--dry-run` to a command; `--defaults` if
+    `adding`.
+
+    `adding`: the command creates an asset, else it edits one, which changes the help.
+    """
+    purpose = "to start from; - is stdin" if adding else "with the settings to change"
+    complete_hint = (
+        "" if adding else " The file is complete: missing settings get the server's default."
+    )
+    dry_run_help = "Print what would be sent; exit 1 if it differs from the server."
+    dry_run_help = dry_run_help if adding else "Print the difference; exit 1 when there is one."
     options = [
-        click.option("--file", metavar="FILE", help=f"JSON, YAML or TOML {begin}."),
-        click.option("--config", "whole", metavar="FILE", help=f"{_WHOLE}{whole}"),
-        click.option("--dry-run", is_flag=True, help=dry),
+        click.option("--file", metavar="FILE", help=f"JSON, YAML or TOML {purpose}."),
+        click.option(
+            "--config", "config_file", metavar="FILE", help=f"{_CONFIG_HELP}{complete_hint}"
+        ),
+        click.option("--dry-run", is_flag=True, help=dry_run_help),
     ]
     if adding:
-        options.append(click.option("--defaults", is_flag=True, help=_DEFAULTS))
+        options.append(click.option("--defaults", is_flag=True, help=_DEFAULTS_HELP))
     for option in reversed(options):
         command = option(command)
     return command
 
 
-_WHOLE = "A configuration in JSON, as in the NATS CLI; our own settings: --settings."
-_DEFAULTS = "Use the defaults of the NATS CLI; natstui never prompts for options."
+_CONFIG_HELP = "A configuration in JSON, as in the NATS CLI; our own settings: --settings."
+_DEFAULTS_HELP = "Use the defaults of the NATS CLI; natstui never prompts for options."
 
 
 def read_config_file(kind: AssetKind, path: str) -> Config:
-    """Return the configuration in a JSON, YAML or TOML file, or on stdin (`-`)."""
-    if path == "-":
-        try:
-            content = read_stdin(MOST_TEXT_BYTES)
-        except OSError as error:
-            raise UsageError(f"stdin cannot be read: {error.strerror}") from error
-        return parse_asset(content, "stdin", kind)
-    return read_asset_file(path, kind)
+    """Return the configuration in a JSON, YAML or TOML file, or on stdin for `-`.
 
-
-def read_files(kind: AssetKind, file: str | None, whole: str | None) -> Config:
-    """Return what the files of a command say; nothing without any. Raises UsageError.
-
-    `file` has some of the configuration, `whole` all of it, as `--config` of the NATS CLI.
+    Raises UsageError if it cannot be read or parsed, or has unknown fields.
     """
-    if file and whole:
+    name = "stdin" if path == "-" else path
+    try:
+        content = (
+            read_stdin(MOST_TEXT_BYTES)
+            if path == "-"
+            else read_given(user_path(path), MOST_TEXT_BYTES)
+        )
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from error
+    return parse_asset(content, name, kind)
+
+
+def read_files(kind: AssetKind, file: str | None, config_file: str | None) -> Config:
+    """Return the configuration of the files of a command; empty without a file.
+
+    `file` has part of a configuration, `config_file` all of it in JSON, as `--config` of the NATS
+    CLI. Raises UsageError for both, and for one that cannot be read or parsed.
+    """
+    if file and config_file:
         raise UsageError("both --file and --config are given: use only one")
-    if whole:
-        return _read_whole(kind, whole)
+    if config_file:
+        return _read_nats_cli_config(kind, config_file)
     return read_config_file(kind, file) if file else {}
 
 
-def _read_whole(kind: AssetKind, path: str) -> Config:
+def _read_nats_cli_config(kind: AssetKind, path: str) -> Config:
     """Return the configuration in a JSON file of the NATS CLI; raises UsageError."""
     if path.lower().endswith((".toml", ".yaml", ".yml")):
         read_asset_file(path)  # what is wrong with the file itself comes first
@@ -246,50 +303,50 @@ def _read_whole(kind: AssetKind, path: str) -> Config:
 
 
 class Switch(click.ParamType[str]):
-    """The type of an option that may stand without a value."""
+    """The type of an option whose value may be omitted."""
 
     name = "switch"
 
 
 class WithSwitches(Edit):
-    """A command whose switches may stand without a value.
+    """A command whose switches may be used without a value.
 
-    What follows one belongs to it when it is one of the words of a switch, and never otherwise.
+    An argument after a switch is its value only if it is a valid switch value.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Say every switch out before anything is parsed."""
-        return super().parse_args(ctx, list(_said_out(self, args)))
+        """Return the remaining arguments, after switches without a value got `yes`."""
+        return super().parse_args(ctx, list(_with_switch_values(self, args)))
 
 
-def _said_out(command: click.Command, words: Sequence[str]) -> Iterator[str]:
+def _with_switch_values(command: click.Command, arguments: Sequence[str]) -> Iterator[str]:
     options = {
         name: param
         for param in command.params
         if isinstance(param, click.Option)
         for name in (*param.opts, *param.secondary_opts)
     }
-    place = 0
-    while place < len(words):
-        word, place = words[place], place + 1
-        name, sign, _ = word.partition("=")
+    index = 0
+    while index < len(arguments):
+        argument, index = arguments[index], index + 1
+        name, sign, _ = argument.partition("=")
         option = options.get(name)
-        plain = options.get(f"--{name.removeprefix('--no-')}") if option is None else None
-        if word == "--":
-            yield from words[place - 1 :]
+        positive = options.get(f"--{name.removeprefix('--no-')}") if option is None else None
+        if argument == "--":
+            yield from arguments[index - 1 :]
             return
-        if plain is not None and isinstance(plain.type, Switch) and not sign:
+        if positive is not None and isinstance(positive.type, Switch) and not sign:
             yield f"--{name.removeprefix('--no-')}=no"
-        elif option is None or option.is_flag or sign or place == len(words):
-            yield f"{word}=yes" if _is_switch(option) and not sign else word
+        elif option is None or option.is_flag or sign or index == len(arguments):
+            yield f"{argument}=yes" if _is_switch(option) and not sign else argument
         elif _is_switch(option):
-            given = words[place].lower() in SWITCHED or not words[place]
-            yield f"{word}={words[place] if given else 'yes'}"
-            place += given
+            has_value = arguments[index].lower() in SWITCHED or not arguments[index]
+            yield f"{argument}={arguments[index] if has_value else 'yes'}"
+            index += has_value
         else:
-            yield word
-            yield words[place]
-            place += 1
+            yield argument
+            yield arguments[index]
+            index += 1
 
 
 def _is_switch(option: click.Option | None) -> bool:

@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from natstui.clean import clean_line
-from natstui.cli.complete import consumer_name, on_stream
-from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import seconds_of
-from natstui.cli.manage.names import given_name
+from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
+from natstui.cli.core.arrived import Printer, output_format
+from natstui.cli.core.options import parse_optional_seconds
+from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import (
     change_flags,
     refuse_read_only,
@@ -20,6 +19,7 @@ from natstui.cli.manage.writing import (
 )
 from natstui.cli.options import COUNT, connection_options
 from natstui.cli.sections import command
+from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import Refused, UsageError
@@ -31,8 +31,8 @@ from natstui.units import counted, duration_text
 
 
 @command()
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @click.option(
     "--ack/--no-ack", default=False,
     help="Acknowledge each message after printing; otherwise messages are redelivered.",
@@ -45,45 +45,50 @@ from natstui.units import counted, duration_text
 @connection_options
 def sub(
     connection: Connection, stream: str, name: str, ack: bool, count: int | None,
-    duration: str | None, **words: Any,
+    duration: str | None, **flags: Any,
 ) -> None:  # fmt: skip
     """Print the messages of a consumer.
 
     Runs until it is stopped. Other clients of the consumer do not receive these messages: with
     --ack never, otherwise only after the ack wait. Each receipt counts as a delivery.
     """
-    refuse_read_only(connection, words["read_only"])
-    most_s, printer = seconds_of(duration, "--duration"), Printer(form_of(words))
-    stream, name = given_name(stream), given_name(name)
-    begun: list[Receiver] = []
+    refuse_read_only(connection, flags["read_only"])
+    duration_s, printer = (
+        parse_optional_seconds(duration, "--duration"),
+        Printer(output_format(flags)),
+    )
+    stream, name = parse_name(stream), parse_name(name)
+    receivers: list[Receiver] = []
 
-    async def receive(writer: Writer, confirmed: str | None) -> None:
+    async def receive(writer: Writer, confirmed_name: str | None) -> None:
         info = await read_consumer(writer.client, stream, name)
         config = info["config"]
         _check_ack(info, name, ack)
-        if not begun:
-            _tell(_meaning(config, ack))
+        if not receivers:
+            print_stderr(_ack_text(config, ack))
         receiver = Receiver(
-            stream, name, config, ack, count, most_s,
-            lambda pulled: printer.show(pulled.message, more_of(pulled)),
-            lambda: _tell(f"receiving from {name} on {stream}"),
+            stream, name, config, ack, count, duration_s,
+            lambda message_pulled: printer.show(
+                message_pulled.message, delivery_details(message_pulled)
+            ),
+            lambda: print_stderr(f"receiving from {name} on {stream}"),
             stopped_by_signal(),
         )  # fmt: skip
-        begun[:] = [receiver]
-        await receiver.receive(writer, confirmed)
+        receivers[:] = [receiver]
+        await receiver.receive(writer, confirmed_name)
 
     try:
-        write_confirmed(connection, words, receive)
+        write_confirmed(connection, flags, receive)
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
-        if begun:
-            _tell(_account(begun[0]))
+        if receivers:
+            print_stderr(_receiver_text(receivers[0]))
 
 
 def _check_ack(info: Config, name: str, ack: bool) -> None:
-    """Refuse acknowledgements that mean nothing, or that take messages from who has them."""
+    """Refuse an ack flag that has no effect, or that consumes messages of other clients."""
     config = info["config"]
     if ack and config.get("ack_policy") == "none":
         raise UsageError(f"{name} has ack policy none: omit --ack")
@@ -94,8 +99,8 @@ def _check_ack(info: Config, name: str, ack: bool) -> None:
         )
 
 
-def _meaning(config: Config, ack: bool) -> str:
-    """Return what becomes of the messages that are printed."""
+def _ack_text(config: Config, ack: bool) -> str:
+    """Return how printed messages are acked or redelivered."""
     policy = config.get("ack_policy")
     if policy == "none":
         return "this consumer has ack policy none: received messages are not redelivered"
@@ -103,15 +108,15 @@ def _meaning(config: Config, ack: bool) -> str:
         before = ", together with all earlier ones" if policy == "all" else ""
         return f"each message is acknowledged after printing{before}, and is not redelivered"
     wait_ns = (config.get("backoff") or [config.get("ack_wait") or 0])[0]
-    most = config.get("max_deliver") or -1
-    end = f"; after {counted(most, 'delivery')} it is dropped" if most > 0 else ""
+    max_deliver = config.get("max_deliver") or -1
+    end = f"; after {counted(max_deliver, 'delivery')} it is dropped" if max_deliver > 0 else ""
     return (
         "nothing is acknowledged: each message is redelivered after "
         f"{duration_text(wait_ns / 1e9)}, and this receipt counts as a delivery{end}"
     )
 
 
-def _account(receiver: Receiver) -> str:
+def _receiver_text(receiver: Receiver) -> str:
     text = f"{counted(receiver.received_count, 'message')}, "
     text += f"{receiver.acknowledged_count} acknowledged"
     if receiver.unseen_count:
@@ -123,13 +128,9 @@ def _account(receiver: Receiver) -> str:
     return text
 
 
-def _tell(text: str) -> None:
-    click.echo(clean_line(f"natstui: {text}"), err=True)
-
-
 @command("next")
-@on_stream
-@consumer_name
+@stream_of_consumer_argument
+@consumer_argument
 @click.option(
     "--ack/--no-ack", default=None, help="Whether to ack the messages; one of both is required."
 )
@@ -140,14 +141,14 @@ def _tell(text: str) -> None:
 @click.option("--raw", "-r", is_flag=True, help="Print only the unchanged payloads, one per line.")
 @change_flags
 @connection_options
-def take_next(
+def receive_next(
     connection: Connection,
     stream: str,
     name: str,
     ack: bool | None,
     count: int,
     wait: str,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Receive the next message of a consumer.
 
@@ -159,27 +160,27 @@ def take_next(
             "use --ack (no other client receives the message) or --no-ack (redelivered after "
             "the ack wait)"
         )
-    wait_s = seconds_of(wait, "--wait") or 0.0
-    stream, name = given_name(stream), given_name(name)
-    printer = Printer(form_of(words))
+    wait_s = parse_optional_seconds(wait, "--wait") or 0.0
+    stream, name = parse_name(stream), parse_name(name)
+    printer = Printer(output_format(flags))
 
-    async def take(writer: Writer, confirmed: str | None) -> None:
+    async def receive(writer: Writer, confirmed_name: str | None) -> None:
         for _ in range(count):
-            asked = PullNext(0, stream, name, wait_s, confirmed=confirmed)
-            pulled = await pull_next(writer, asked)
-            printer.show(pulled.message, more_of(pulled))
+            pull_command = PullNext(0, stream, name, wait_s, confirmed=confirmed_name)
+            pull_result = await pull_next(writer, pull_command)
+            printer.show(pull_result.message, delivery_details(pull_result))
             if ack:
-                reply = pulled.reply
-                done = AnswerMessage(0, name, reply, "double_ack", confirmed=confirmed)
-                await answer(writer, done)
+                reply = pull_result.reply
+                ack_command = AnswerMessage(0, name, reply, "double_ack", confirmed=confirmed_name)
+                await answer(writer, ack_command)
 
-    write_confirmed(connection, words, take)
+    write_confirmed(connection, flags, receive)
 
 
-def more_of(pulled: PulledMessage) -> dict[str, object]:
-    """Return what is known of a message beside what is stored of it."""
+def delivery_details(pull_result: PulledMessage) -> dict[str, object]:
+    """Return what a stored message lacks: deliveries, pending messages, reply subject."""
     return {
-        "deliveries_count": pulled.deliveries_count,
-        "pending_msgs": pulled.pending_msgs,
-        "reply": pulled.reply,
+        "deliveries_count": pull_result.deliveries_count,
+        "pending_msgs": pull_result.pending_msgs,
+        "reply": pull_result.reply,
     }

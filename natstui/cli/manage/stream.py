@@ -1,4 +1,4 @@
-"""`natstui stream …`: its commands, and those that list streams and gaps."""
+"""`natstui stream …`: the group of commands, and listing streams and gaps."""
 
 from __future__ import annotations
 
@@ -8,46 +8,45 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.cli.complete import stream_name
+from natstui.cli.complete import stream_argument
 from natstui.cli.connected import run_connected
-from natstui.cli.lazy_group import LazyGroup
 from natstui.cli.listing import list_streams
-from natstui.cli.manage.names import given_name, given_subject
+from natstui.cli.manage.names import parse_name, parse_subject
 from natstui.cli.options import as_json, connection_options
-from natstui.cli.sections import command
+from natstui.cli.sections import LazyGroup, command
 from natstui.cli.text_table import cut, print_rows
 from natstui.units import bytes_text, count_text, counted
 
 if TYPE_CHECKING:
     from natstui.config import Connection
 
-_MOST_LETTERS = 60
+_MOST_SUBJECTS_CELLS = 60
 
 
-def _some(subjects: Sequence[str]) -> str:
-    """Return subjects as far as a line has room for them, and how many more there are."""
-    text = ",".join(subjects[:_MOST_LETTERS])
-    if len(text) <= _MOST_LETTERS:
+def _fit_subjects(subjects: Sequence[str]) -> str:
+    """Return the subjects that fit into a line, and the number of further ones."""
+    text = ",".join(subjects[:_MOST_SUBJECTS_CELLS])
+    if len(text) <= _MOST_SUBJECTS_CELLS:
         return text
-    kept: list[str] = []
+    fitting: list[str] = []
     for subject in subjects:
-        if kept and len(",".join((*kept, subject))) > _MOST_LETTERS:
+        if fitting and len(",".join((*fitting, subject))) > _MOST_SUBJECTS_CELLS:
             break
-        kept.append(cut(subject, _MOST_LETTERS))
-    left = len(subjects) - len(kept)
-    return ",".join(kept) + (f" +{left:,}" if left else "")
+        fitting.append(cut(subject, _MOST_SUBJECTS_CELLS))
+    more_count = len(subjects) - len(fitting)
+    return ",".join(fitting) + (f" +{more_count:,}" if more_count else "")
 
 
 @command()
 @click.option(
     "--subject",
     metavar="SUBJECT",
-    callback=given_subject,
+    callback=parse_subject,
     help="Only streams that store this subject.",
 )
 @as_json
 @connection_options
-def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any) -> None:
+def ls(connection: Connection, subject: str | None, as_json: bool, **_flags: Any) -> None:
     """List the streams."""
     rows = run_connected(connection, lambda client: list_streams(client, subject))
     if as_json:
@@ -58,63 +57,75 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any
         [
             (
                 row["config"]["name"],
-                _some(row["config"].get("subjects") or ()),
+                _fit_subjects(row["config"].get("subjects") or ()),
                 count_text(row["state"]["messages"]),
                 bytes_text(row["state"]["bytes"]),
                 str(row["state"]["consumer_count"]),
             )
             for row in rows
         ],
-        words_count=2,
+        text_columns_count=2,
     )
 
 
 @command()
-@stream_name
+@stream_argument
 @as_json
 @connection_options
-def gaps(connection: Connection, name: str, as_json: bool, **_words: Any) -> None:
+def gaps(connection: Connection, name: str, as_json: bool, **_flags: Any) -> None:
     """List missing sequences of the stream NAME. Only between its first and last sequence."""
-    verb = f"STREAM.INFO.{given_name(name)}"
+    verb = f"STREAM.INFO.{parse_name(name)}"
     reply = run_connected(
         connection, lambda client: client.request(verb, {"deleted_details": True})
     )
     state = json.loads(reply)["state"]
     # An empty stream says that 0 is missing, which no message can have.
-    found = ranges_of(sorted(seq for seq in state.get("deleted") or () if seq))
+    ranges = ranges_of(sorted(seq for seq in state.get("deleted") or () if seq))
     if as_json:
-        rows = [{"first_seq": low, "last_seq": high, "missing_msgs": high - low + 1}
-                for low, high in found]  # fmt: skip
+        rows = [
+            {
+                "first_seq": first_seq,
+                "last_seq": last_seq,
+                "missing_msgs": last_seq - first_seq + 1,
+            }
+            for first_seq, last_seq in ranges
+        ]
         click.echo(json.dumps(rows))
         return
     print_rows(
         ("FIRST", "LAST", "MESSAGES"),
-        [(f"{low}", f"{high}", f"{high - low + 1:,}") for low, high in found],
-        words_count=0,
+        [
+            (f"{first_seq}", f"{last_seq}", f"{last_seq - first_seq + 1:,}")
+            for first_seq, last_seq in ranges
+        ],
+        text_columns_count=0,
     )
     missing = counted(f"{state.get('num_deleted', 0):,}", "message")
-    click.echo(f"natstui: {missing} missing in {counted(len(found), 'gap')}", err=True)
+    click.echo(f"natstui: {missing} missing in {counted(len(ranges), 'gap')}", err=True)
 
 
 def ranges_of(numbers: list[int]) -> list[tuple[int, int]]:
-    """Return the first and last of every run of numbers without a hole; they are sorted."""
-    found: list[tuple[int, int]] = []
+    """Return first and last number of each run of consecutive numbers.
+
+    `numbers` are sorted in ascending order, without duplicates.
+    """
+    runs: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
         else:
-            found.append((number, number))
-    return found
+            runs.append((number, number))
+    return runs
 
 
-_HERE, _CHANGES = "natstui.cli.manage.stream", "natstui.cli.manage.stream_changes"
+_THIS_MODULE, _CHANGES_MODULE = "natstui.cli.manage.stream", "natstui.cli.manage.stream_changes"
 _TARGETS = {
-    **{name: f"{_HERE}:{name}" for name in ("gaps", "ls")},
+    **{name: f"{_THIS_MODULE}:{name}" for name in ("gaps", "ls")},
     **{
-        name: f"{_CHANGES}:{name}"
+        name: f"{_CHANGES_MODULE}:{name}"
         for name in ("add", "copy", "edit", "purge", "rm", "rmm", "seal")
     },
-    "step-down": f"{_CHANGES}:step_down",
+    "step-down": f"{_CHANGES_MODULE}:step_down",
     "info": "natstui.cli.manage.info:stream_info",
     "backup": "natstui.cli.backups:stream_backup",
     "restore": "natstui.cli.backups:stream_restore",

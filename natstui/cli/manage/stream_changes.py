@@ -1,4 +1,4 @@
-"""`natstui stream add|copy|edit|purge|rm|scale|move|…`: what changes a stream."""
+"""`natstui stream add|copy|edit|purge|rm|scale|move|…`: commands that change a stream."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from natstui.cli.complete import stream_name
+from natstui.cli.complete import stream_argument
 from natstui.cli.manage.assets import AssetFlags, add_asset, edit_asset
-from natstui.cli.manage.names import given_name
+from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.options import (
     WithSwitches,
     argument_options,
@@ -22,23 +22,23 @@ from natstui.cli.manage.options import (
 )
 from natstui.cli.manage.writing import (
     WriterSession,
-    change_confirmed,
     change_flags,
+    confirm_and_apply,
+    connect_and_apply,
     print_changed,
     refuse_read_only,
     run_with_writer,
-    session_change,
 )
 from natstui.cli.options import SEQUENCE, connection_options, connection_options_beside_config
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.config.template_files import templates
 from natstui.errors import UsageError
-from natstui.jetstream.managing.configure import ChangeResult, read_config
+from natstui.jetstream.managing.configure import ChangeResult, read_asset, read_config
 from natstui.jetstream.managing.replicas import settled
 from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.assets.stream_fields import NEW_STREAM
-from natstui.model.assets.templates import started
+from natstui.model.assets.templates import template_config
 from natstui.model.records.managing import Change
 
 _MOST_REPLICAS = 5
@@ -64,151 +64,162 @@ def add(
     name: str | None,
     template: str | None,
     clone: str | None,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Create the stream NAME. Without NAME, uses the name in the file."""
-    words.pop("settings")
+    flags.pop("settings")
     if template == "?":
-        _template(template)
-    filed = read_files("stream", words["file"], words["whole"])
-    name = name or str(filed.get("name") or "")
+        _template_config(template)
+    file_config = read_files("stream", flags["file"], flags["config_file"])
+    name = name or str(file_config.get("name") or "")
     if not name:
         raise UsageError("the stream has no name: add NAME, or a name in the file")
-    start = {} if words["file"] or words["whole"] else dict(NEW_STREAM)
+    start = {} if flags["file"] or flags["config_file"] else dict(NEW_STREAM)
     if template is not None:
-        start = _template(template)
+        start = _template_config(template)
     if clone is not None:
-        start = run_with_writer(connection, True, lambda w: read_config(w, "stream", clone))
-    asked = AssetFlags(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
-    add_asset(connection, asked, without_server_metadata(start))
+        start = run_with_writer(
+            connection, True, lambda writer: read_config(writer, "stream", clone)
+        )
+    asset_flags = AssetFlags(
+        kind="stream", stream=parse_name(name), consumer=None, file_config=file_config, **flags
+    )
+    add_asset(connection, asset_flags, without_server_metadata(start))
 
 
-def _template(name: str) -> Config:
-    known = templates()
+def _template_config(name: str) -> Config:
+    all_templates = templates()
     if name == "?":
-        for one in known:
-            click.echo(f"{one.name}: {one.help}")
+        for template in all_templates:
+            click.echo(f"{template.name}: {template.help}")
         sys.exit(0)
-    found = next((one for one in known if one.name == name), None)
-    if found is None:
-        names = ", ".join(one.name for one in known)
+    named_template = next((template for template in all_templates if template.name == name), None)
+    if named_template is None:
+        names = ", ".join(template.name for template in all_templates)
         raise UsageError(f"there is no template {name!r}: there are {names}")
-    return started(found)
+    return template_config(named_template)
 
 
 @command(cls=WithSwitches)
-@stream_name
+@stream_argument
 @click.argument("new")
 @functools.partial(file_options, adding=True)
 @change_flags
 @config_options("stream", adding=True)
 @connection_options_beside_config
-def copy(connection: Connection, name: str, new: str, **words: Any) -> None:
+def copy(connection: Connection, name: str, new: str, **flags: Any) -> None:
     """Create NEW with the configuration of NAME. No message is copied."""
-    words.pop("settings")
-    source = given_name(name)
-    filed = read_files("stream", words["file"], words["whole"])
-    start = run_with_writer(connection, True, lambda w: read_config(w, "stream", source))
-    asked = AssetFlags(kind="stream", stream=given_name(new), consumer=None, filed=filed, **words)
-    add_asset(connection, asked, without_server_metadata(start))
+    flags.pop("settings")
+    source = parse_name(name)
+    file_config = read_files("stream", flags["file"], flags["config_file"])
+    start = run_with_writer(connection, True, lambda writer: read_config(writer, "stream", source))
+    asset_flags = AssetFlags(
+        kind="stream", stream=parse_name(new), consumer=None, file_config=file_config, **flags
+    )
+    add_asset(connection, asset_flags, without_server_metadata(start))
 
 
 @command(cls=WithSwitches)
-@stream_name
+@stream_argument
 @functools.partial(file_options, adding=False)
 @change_flags
 @config_options("stream", adding=False)
 @connection_options_beside_config
-def edit(connection: Connection, name: str, **words: Any) -> None:
+def edit(connection: Connection, name: str, **flags: Any) -> None:
     """Change the stream NAME. An empty value removes an option, --no-X switches X off."""
-    words.pop("settings")
-    filed = read_files("stream", words["file"], words["whole"])
-    asked = AssetFlags(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
-    edit_asset(connection, asked)
+    flags.pop("settings")
+    file_config = read_files("stream", flags["file"], flags["config_file"])
+    asset_flags = AssetFlags(
+        kind="stream", stream=parse_name(name), consumer=None, file_config=file_config, **flags
+    )
+    edit_asset(connection, asset_flags)
 
 
 @command()
-@stream_name
+@stream_argument
 @argument_options("purge_stream")
 @change_flags
 @connection_options
-def purge(connection: Connection, name: str, asked: dict[str, object], **words: Any) -> None:
+def purge(connection: Connection, name: str, arguments: dict[str, object], **flags: Any) -> None:
     """Remove messages of the stream NAME."""
-    change = Change(0, "purge_stream", given_name(name), None, json.dumps(asked))
-    print_changed(change_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "purge_stream", parse_name(name), None, json.dumps(arguments))
+    print_changed(connect_and_apply(connection, change, flags), flags["as_json"])
 
 
 @command()
-@stream_name
+@stream_argument
 @change_flags
 @connection_options
-def rm(connection: Connection, name: str, **words: Any) -> None:
+def rm(connection: Connection, name: str, **flags: Any) -> None:
     """Delete the stream NAME. Deletes its messages and consumers, too."""
-    change = Change(0, "delete_stream", given_name(name))
-    print_changed(change_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "delete_stream", parse_name(name))
+    print_changed(connect_and_apply(connection, change, flags), flags["as_json"])
 
 
 @command()
-@stream_name
+@stream_argument
 @click.argument("seq", type=SEQUENCE)
 @change_flags
 @connection_options
-def rmm(connection: Connection, name: str, seq: int, **words: Any) -> None:
+def rmm(connection: Connection, name: str, seq: int, **flags: Any) -> None:
     """Delete the message SEQ of the stream NAME."""
     body = json.dumps({"seq": seq})
-    change = Change(0, "delete_message", given_name(name), None, body)
-    print_changed(change_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "delete_message", parse_name(name), None, body)
+    print_changed(connect_and_apply(connection, change, flags), flags["as_json"])
 
 
 @command("step-down")
-@stream_name
+@stream_argument
 @argument_options("step_down_stream")
 @change_flags
 @connection_options
-def step_down(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
+def step_down(connection: Connection, name: str, arguments: dict[str, Any], **flags: Any) -> None:
     """Elect another leader of the stream NAME."""
-    change = Change(0, "step_down_stream", given_name(name), None, json.dumps(asked))
-    print_changed(change_confirmed(connection, change, words), words["as_json"])
+    change = Change(0, "step_down_stream", parse_name(name), None, json.dumps(arguments))
+    print_changed(connect_and_apply(connection, change, flags), flags["as_json"])
 
 
 @command()
-@stream_name
+@stream_argument
 @change_flags
 @connection_options
-def seal(connection: Connection, name: str, **words: Any) -> None:
+def seal(connection: Connection, name: str, **flags: Any) -> None:
     """Make the stream NAME read-only for ever.
 
     Messages can no longer be stored or deleted.
     """
-    seal_stream(connection, given_name(name), words)
-
-
-def seal_stream(connection: Connection, stream: str, words: dict[str, Any]) -> None:
-    """Seal a stream when that is confirmed, and print it."""
-    refuse_read_only(connection, words["read_only"])
+    refuse_read_only(connection, flags["read_only"])
+    stream = parse_name(name)
     with WriterSession(connection) as session:
-        config = session.run(lambda w: read_config(w, "stream", stream))
-        body = json.dumps({**config, "sealed": True})
-        change = Change(0, "edit_stream", stream, None, body)
-        print_changed(session_change(session, change, words), words["as_json"])
+        config = session.run(lambda writer: read_config(writer, "stream", stream))
+        change_result = confirm_and_apply(session, seal_change(stream, config), flags)
+    print_changed(change_result, flags["as_json"])
+
+
+def seal_change(stream: str, config: Config) -> Change:
+    """Return the change that seals a stream: its configuration, with `sealed`.
+
+    It becomes read-only for ever.
+    """
+    return Change(0, "edit_stream", stream, None, json.dumps({**config, "sealed": True}))
 
 
 @command()
-@stream_name
+@stream_argument
 @click.argument("replicas", type=click.IntRange(1, _MOST_REPLICAS))
 @change_flags
 @connection_options
-def scale(connection: Connection, name: str, replicas: int, **words: Any) -> None:
+def scale(connection: Connection, name: str, replicas: int, **flags: Any) -> None:
     """Change the replicas of the stream NAME. Waits until all replicas have all messages."""
 
     def with_replicas(config: Config) -> Config:
         return {**config, "num_replicas": replicas}
 
-    _place(connection, name, with_replicas, lambda now: len(now) == replicas, words)
+    _change_placement(connection, name, with_replicas, lambda now: len(now) == replicas, flags)
 
 
 @command()
-@stream_name
+@stream_argument
 @click.option("--cluster", metavar="NAME", help="Target: servers of this cluster.")
 @click.option(
     "--tag",
@@ -220,7 +231,7 @@ def scale(connection: Connection, name: str, replicas: int, **words: Any) -> Non
 @change_flags
 @connection_options
 def move(
-    connection: Connection, name: str, cluster: str | None, tags: tuple[str, ...], **words: Any
+    connection: Connection, name: str, cluster: str | None, tags: tuple[str, ...], **flags: Any
 ) -> None:
     """Move the stream NAME to other servers.
 
@@ -229,42 +240,47 @@ def move(
     """
     if cluster is None and not tags:
         raise UsageError("the target is missing: use --cluster NAME, or --tag TAG")
-    wanted = {"cluster": cluster, "tags": list(tags)}
+    placement = {"cluster": cluster, "tags": list(tags)}
 
-    def placed(config: Config) -> Config:
-        return {**config, "placement": {key: value for key, value in wanted.items() if value}}
+    def with_placement(config: Config) -> Config:
+        return {**config, "placement": {key: value for key, value in placement.items() if value}}
 
-    _place(connection, name, placed, bool, words)
+    _change_placement(connection, name, with_placement, bool, flags)
 
 
-def _place(
+def _change_placement(
     connection: Connection,
     name: str,
-    change_to: Callable[[Config], Config],
-    holds: Callable[[list[str]], bool],
-    words: dict[str, Any],
+    change_config: Callable[[Config], Config],
+    is_placed: Callable[[list[str]], bool],
+    flags: dict[str, Any],
 ) -> None:
-    """Change a configuration, and tell on which servers the stream is then."""
-    stream = given_name(name)
-    refuse_read_only(connection, words["read_only"])
+    """Change the placement of a stream, and print on which servers it is afterwards."""
+    stream = parse_name(name)
+    refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
-        config = session.run(lambda w: read_config(w, "stream", stream))
-        body = json.dumps(change_to(config))
-        change = Change(0, "edit_stream", stream, None, body)
-        changed = session_change(session, change, words)
-        changed = session.run(lambda w: settled(w, stream, holds, changed))
-    print_changed(changed, words["as_json"])
+        asset = session.run(lambda writer: read_asset(writer, "stream", stream))
+        created_at_us = asset.created_at_us
+        body = json.dumps(change_config(asset.config))
+        change = Change(0, "edit_stream", stream, None, body, created_at_us=created_at_us)
+        edit_result = confirm_and_apply(session, change, flags)
+        change_result = session.run(
+            lambda writer: settled(writer, stream, created_at_us, is_placed, edit_result)
+        )
+    print_changed(change_result, flags["as_json"])
 
 
 @command("peer-remove")
-@stream_name
+@stream_argument
 @argument_options("remove_peer_stream")
 @change_flags
 @connection_options
-def peer_remove(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
+def peer_remove(
+    connection: Connection, name: str, arguments: dict[str, Any], **flags: Any
+) -> None:
     """Replace the copy of NAME on one server. Another server creates a new copy."""
-    if "peer" not in asked:
+    if "peer" not in arguments:
         raise UsageError("name the server whose copy is replaced: --peer SERVER")
-    change = Change(0, "remove_peer_stream", given_name(name), None, json.dumps(asked))
-    changed: ChangeResult = change_confirmed(connection, change, words)
-    print_changed(changed, words["as_json"])
+    change = Change(0, "remove_peer_stream", parse_name(name), None, json.dumps(arguments))
+    change_result: ChangeResult = connect_and_apply(connection, change, flags)
+    print_changed(change_result, flags["as_json"])

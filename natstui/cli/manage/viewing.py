@@ -1,4 +1,4 @@
-"""`natstui stream view|get|subjects`: what a stream has, read without a consumer."""
+"""`natstui stream view|get|subjects`: contents of a stream, read without a consumer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.complete import stream_name
+from natstui.cli.complete import stream_argument
 from natstui.cli.connected import run_connected
-from natstui.cli.core.arrived import Printer, form_of
-from natstui.cli.core.options import moment_of
-from natstui.cli.manage.names import given_name, given_subject
+from natstui.cli.core.arrived import Printer, output_format
+from natstui.cli.core.options import parse_optional_time
+from natstui.cli.manage.names import parse_name, parse_subject
 from natstui.cli.options import COUNT, SEQUENCE, connection_options
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.sections import command
@@ -30,12 +30,12 @@ from natstui.model.assets.subjects import is_subject
 from natstui.model.records.messages import BrowseMessages, ReadMessage, StoredMessage
 from natstui.units import counted
 
-_WHOLE_BYTES = 2**31
-"""A payload is never longer."""
+_MOST_PAYLOAD_BYTES = 2**31
+"""Limit of a payload."""
 
 
 @command()
-@stream_name
+@stream_argument
 @click.argument("size", type=COUNT, default=10)
 @click.option("--id", "from_seq", type=SEQUENCE, help="First sequence to print.")
 @click.option(
@@ -56,62 +56,72 @@ def view(
     from_seq: int | None,
     since: str | None,
     before: int | None,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Print the newest messages of a stream. Prints SIZE messages; creates no consumer."""
-    if sum(one is not None for one in (from_seq, since, before)) > 1:
+    if sum(start is not None for start in (from_seq, since, before)) > 1:
         raise UsageError("use only one of --id, --since and --before")
-    subject, moment = _subject(words["subject"]), moment_of(since, "--since")
-    asked = BrowseMessages(
+    subject, moment = _parse_subject(flags["subject"]), parse_optional_time(since, "--since")
+    browse_command = BrowseMessages(
         0,
-        given_name(name),
+        parse_name(name),
         newer=from_seq is not None,
         from_seq=from_seq or before,
         from_time=None if moment is None else moment.isoformat(),
         filter_subject=subject,
-        last_per_subject=words["last_per_subject"],
-        preview_bytes=_WHOLE_BYTES,
+        last_per_subject=flags["last_per_subject"],
+        preview_bytes=_MOST_PAYLOAD_BYTES,
     )
-    printer = Printer(form_of(words))
+    printer = Printer(output_format(flags))
     try:
-        left = run_connected(connection, lambda c: _print(c, asked, size, printer), prints=True)
+        remaining_text = run_connected(
+            connection,
+            lambda client: _print_messages(client, browse_command, size, printer),
+            prints=True,
+        )
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    text = f"natstui: {counted(printer.printed_count, 'message')}{left}"
+    text = f"natstui: {counted(printer.printed_count, 'message')}{remaining_text}"
     click.echo(clean_line(text), err=True)
 
 
-def _subject(text: str | None) -> str | None:
+def _parse_subject(text: str | None) -> str | None:
     if text is not None and not is_subject(text):
         raise UsageError(f"--subject: {text!r} is not a valid subject")
     return text
 
 
-async def _print(client: Client, asked: BrowseMessages, size: int, printer: Printer) -> str:
-    """Print pages until there are enough; return what there is beyond, in words."""
+async def _print_messages(
+    client: Client, browse_command: BrowseMessages, size: int, printer: Printer
+) -> str:
+    """Print pages until there are enough messages; return what is left, as text."""
     while True:
-        page = await browse(client, replace(asked, page_msgs=size - printer.printed_count))
+        page = await browse(
+            client, replace(browse_command, page_msgs=size - printer.printed_count)
+        )
         for message in page.messages[: size - printer.printed_count]:
             printer.show(message, {})
-        forwards = asked.newer or asked.from_time is not None
-        if not forwards:
+        is_forward = browse_command.newer or browse_command.from_time is not None
+        if not is_forward:
             return f"; for earlier ones: --before {page.older_seq}" if page.older_seq else ""
         if page.newer_seq is None or not page.messages:
             return ""
         if printer.printed_count >= size:
             return f"; for later ones: --id {page.newer_seq}"
-        asked = replace(asked, newer=True, from_seq=page.newer_seq, from_time=None)
+        browse_command = replace(
+            browse_command, newer=True, from_seq=page.newer_seq, from_time=None
+        )
 
 
 @command()
-@stream_name
+@stream_argument
 @click.argument("seq", type=SEQUENCE, required=False)
 @click.option(
     "--last-for",
     metavar="SUBJECT",
-    callback=given_subject,
+    callback=parse_subject,
     help="The newest message of this subject.",
 )
 @json_flag
@@ -122,13 +132,13 @@ def get(
     seq: int | None,
     last_for: str | None,
     as_json: bool,
-    **_words: Any,
+    **_flags: Any,
 ) -> None:
     """Print the payload of a stored message.
 
     Prints the payload unchanged; --json adds sequence, time and headers.
     """
-    given_name(name)
+    parse_name(name)
     if (seq is None) == (last_for is None):
         raise UsageError("add a sequence, or --last-for SUBJECT")
 
@@ -151,21 +161,23 @@ def get(
 
 
 @command()
-@stream_name
-@click.argument("wanted", metavar="[SUBJECT]", default=">")
+@stream_argument
+@click.argument("subject_filter", metavar="[SUBJECT]", default=">")
 @click.option("--sort", type=click.Choice(("messages", "name")), default="messages")
 @json_flag
 @connection_options
 def subjects(
-    connection: Connection, name: str, wanted: str, sort: str, as_json: bool, **_words: Any
+    connection: Connection, name: str, subject_filter: str, sort: str, as_json: bool, **_flags: Any
 ) -> None:
     """Count the messages of each subject. NAME is the stream."""
-    stream, subject = given_name(name), _subject(wanted) or ">"
-    found = run_connected(connection, lambda client: count_subjects(client, stream, subject))
-    rows = sorted(found.items(), key=lambda row: (-row[1], row[0]) if sort == "messages" else row)
+    stream, subject = parse_name(name), _parse_subject(subject_filter) or ">"
+    counts = run_connected(connection, lambda client: count_subjects(client, stream, subject))
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]) if sort == "messages" else row)
     if as_json:
         click.echo(json.dumps(dict(rows)))
         return
     print_rows(
-        ("SUBJECT", "MESSAGES"), [(one, f"{count:,}") for one, count in rows], words_count=1
+        ("SUBJECT", "MESSAGES"),
+        [(subject_name, f"{count:,}") for subject_name, count in rows],
+        text_columns_count=1,
     )

@@ -1,4 +1,4 @@
-"""What the commands that change a server share: a writer, a confirmation, a printed difference."""
+"""Shared parts of commands that change a server: writer, confirmation, printed differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.connected import run_connected, waited_for, waiting
+from natstui.cli.connected import await_with_progress, progress_shown, run_connected
+from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.errors import Refused, RequestFailed
 from natstui.jetstream.connection.client import connect
@@ -22,22 +23,28 @@ from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult
 from natstui.jetstream.managing.names_in_use import warnings_of
 from natstui.model.assets.differences import AssetKind, Difference
-from natstui.model.records.managing import Change, Confirmation
+from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.managing import (
+    Change,
+)
 
 T = TypeVar("T")
 
 
-_YES = "Do not ask for confirmation; in production, use --confirm instead."
+_YES_HELP = "Do not ask for confirmation; in production, use --confirm instead."
 
 
 def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--read-only`, `--yes`, `--confirm` and `--json`."""
+    """Add `--read-only`, `--yes`, `--confirm` and `--json` to a command.
+
+    The command gets them as `read_only`, `yes`, `confirm` and `as_json`.
+    """
     for option in (
         click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON."),
         click.option(
             "--confirm", metavar="NAME", help="The name of the changed object, to confirm."
         ),
-        click.option("--yes", "--force", "-f", is_flag=True, help=_YES),
+        click.option("--yes", "--force", "-f", is_flag=True, help=_YES_HELP),
         click.option("--read-only", is_flag=True, help="Refuse every change."),
     ):
         command = option(command)
@@ -51,58 +58,72 @@ def run_with_writer(
     *,
     prints: bool = False,
 ) -> T:
-    """Connect, do the work, close; `read_only` adds to what the connection says.
+    """Connect, return the result of the work, and close.
 
-    `prints`: the work itself writes to the terminal.
+    Writing is refused if the connection or `read_only` says so. `prints`: the work itself writes
+    to the terminal, so only connecting shows a progress line. Raises ConnectionFailed, and the
+    errors of the work.
     """
-    guarded = dataclasses.replace(connection, read_only=connection.read_only or read_only)
+    restricted = dataclasses.replace(connection, read_only=connection.read_only or read_only)
     return run_connected(
-        guarded,
+        restricted,
         lambda client: work(Writer(client, Journal())),
         prints=prints,
     )
 
 
-def confirmation(
+def confirm_name(
     connection: Connection, name: str, question: str, *, yes: bool, confirm: str | None
-) -> str | None:
-    """Return the name as the user confirmed it: by flag, or typed at the terminal."""
+) -> str:
+    """Print the question, and return the confirmed name: of a flag, or typed at the terminal.
+
+    In production `yes` is not enough: the name is required. Raises Refused for another name, or if
+    there is no terminal to type it at.
+    """
+    if confirm is not None and confirm != name:
+        raise Refused(_not_confirmed(confirm, name))
     if confirm is not None or (yes and not connection.production):
         click.echo(f"{question}.", err=True)
-        return confirm if confirm is not None else name
+        return name
     if not sys.stdin.isatty():
-        need = f"--confirm {name}" if connection.production else "--yes"
-        raise Refused(f"not confirmed: {question}; say {need}")
+        missing_flag = f"--confirm {name}" if connection.production else "--yes"
+        raise Refused(f"not confirmed: {question}; say {missing_flag}")
     click.echo(f"{question}.", err=True)
-    answer: str = click.prompt(f"Type {name} to confirm", err=True, default="", show_default=False)
-    if answer != name:
-        raise Refused(f"not confirmed: {answer!r} is not {name!r}: nothing was changed")
-    return answer
+    typed_name: str = click.prompt(
+        f"Type {name} to confirm", err=True, default="", show_default=False
+    )
+    if typed_name != name:
+        raise Refused(_not_confirmed(typed_name, name))
+    return typed_name
+
+
+def _not_confirmed(typed_name: str, name: str) -> str:
+    return f"not confirmed: {typed_name!r} is not {name!r}: nothing was changed"
 
 
 def refuse_read_only(connection: Connection, read_only: bool) -> None:
-    """Raise Refused before the user confirms what would be refused anyway."""
+    """Raise Refused if the connection or the flag is read-only, before the user is prompted."""
     if connection.read_only or read_only:
         raise Refused(READ_ONLY)
 
 
 class WriterSession:
-    """One connection for all that a command reads, has confirmed and changes.
+    """A context manager: one connection for reading, confirming and changing.
 
-    The loop of asyncio rests while the user types.
+    Its asyncio loop only runs during `run`, so a prompt of the user does not block it.
     """
 
     def __init__(self, connection: Connection, read_only: bool = False) -> None:
-        """`read_only` adds to what the connection says."""
+        """Create without a connection; `read_only` is added to the connection's own setting."""
         self.connection = dataclasses.replace(
             connection, read_only=connection.read_only or read_only
         )
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> WriterSession:
-        """Connect; raises ConnectionFailed."""
+        """Connect, and return the session; raises ConnectionFailed."""
         try:
-            self._client = self._runner.run(waited_for(connect(self.connection)))
+            self._client = self._runner.run(await_with_progress(connect(self.connection)))
         except BaseException:
             self._runner.close()
             raise
@@ -111,19 +132,20 @@ class WriterSession:
     def run(
         self,
         work: Callable[[Writer], Awaitable[T]],
-        shown: Confirmation | None = None,
+        preview_shown: Confirmation | None = None,
         *,
         prints: bool = False,
     ) -> T:
-        """Return what the work returns.
+        """Return the result of the work, and raise its errors.
 
-        `shown` is what the user confirmed: another revision than that is left alone. `prints`:
-        the work itself writes to the terminal.
+        `preview_shown` is the preview that the user confirmed: if the asset was changed since
+        then, writing is refused. `prints`: the work itself writes to the terminal, so no progress
+        line is shown.
         """
 
         async def run() -> T:
-            async with waiting(shown=not prints):
-                return await work(Writer(self._client, Journal(), decided_on=shown))
+            async with progress_shown(is_shown=not prints):
+                return await work(Writer(self._client, Journal(), decided_on=preview_shown))
 
         return self._runner.run(run())
 
@@ -135,47 +157,66 @@ class WriterSession:
             self._runner.close()
 
 
-def change_confirmed(
+def connect_and_apply(
     connection: Connection, change: Change, flags: Mapping[str, Any]
 ) -> ChangeResult:
-    """Connect, do a change once the user confirmed what the writer wants confirmed, close."""
+    """Connect, do a change after the required confirmation, close, and return its result.
+
+    `flags` has `read_only`, `yes` and `confirm`. Raises Refused if it is not confirmed or
+    read-only, ConnectionFailed, RequestFailed.
+    """
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
-        return session_change(session, change, flags)
+        return confirm_and_apply(session, change, flags)
 
 
-def session_change(
+def confirm_and_apply(
     session: WriterSession, change: Change, flags: Mapping[str, Any]
 ) -> ChangeResult:
-    """Do a change once the user confirmed what the writer wants confirmed; raises Refused."""
-    shown = session.run(lambda writer: preview(writer, change))
-    return apply_shown(session, change, shown, confirmed_name(session.connection, shown, flags))
+    """Do a change after the required confirmation, and return its result.
+
+    `flags` has `yes` and `confirm`. Raises Refused if it is not confirmed, RequestFailed.
+    """
+    preview_shown = session.run(lambda writer: preview(writer, change))
+    return apply_previewed(
+        session, change, preview_shown, confirm_preview(session.connection, preview_shown, flags)
+    )
 
 
-def apply_shown(
-    session: WriterSession, change: Change, shown: Confirmation, name: str | None
+def apply_previewed(
+    session: WriterSession, change: Change, preview_shown: Confirmation, name: str | None
 ) -> ChangeResult:
-    """Do a change of what was shown; `name` is what the user typed. Raises Refused."""
-    confirmed = dataclasses.replace(
+    """Do a change as it was previewed, and return its result.
+
+    `name` is the confirmed name, None if none was required. Raises Refused if the name is wrong or
+    the asset was changed since the preview, RequestFailed.
+    """
+    confirmed_change = dataclasses.replace(
         change,
         confirmed=name,
-        created_at_us=shown.created_at_us,
-        place=shown.place,
-        previewed_msgs=shown.most_msgs,
-        previewed_last_seq=shown.last_seq,
+        created_at_us=preview_shown.created_at_us,
+        place=preview_shown.place,
+        previewed_msgs=preview_shown.most_msgs,
+        previewed_last_seq=preview_shown.last_seq,
     )
-    return session.run(lambda writer: apply(writer, confirmed))
+    return session.run(lambda writer: apply(writer, confirmed_change))
 
 
-def confirmed_name(
-    connection: Connection, shown: Confirmation, flags: Mapping[str, Any]
+def confirm_preview(
+    connection: Connection, preview_shown: Confirmation, flags: Mapping[str, Any]
 ) -> str | None:
-    """Return the name as the user confirmed it, where that is needed; raises Refused."""
+    """Return the confirmed name of a preview: of `--confirm`, or typed at the terminal.
+
+    `flags` has `yes` and `confirm`. None if no name is required and none was given. Raises Refused
+    if it is not confirmed.
+    """
     confirm: str | None = flags["confirm"]
-    if not shown.needed:
+    if not preview_shown.needed:
         return confirm
-    question = clean_line(shown.question)
-    return confirmation(connection, shown.name, question, yes=flags["yes"], confirm=confirm)
+    question = clean_line(preview_shown.question)
+    return confirm_name(
+        connection, preview_shown.name, question, yes=flags["yes"], confirm=confirm
+    )
 
 
 def write_confirmed(
@@ -183,9 +224,11 @@ def write_confirmed(
     flags: Mapping[str, Any],
     work: Callable[[Writer, str | None], Awaitable[T]],
 ) -> T:
-    """Connect, do what writes, again once the user confirmed it where that is needed, close.
+    """Connect, return the result of work that writes, and close.
 
-    `work` gets the name as it was typed, None when it was not. Raises Refused.
+    `work` gets the confirmed name, None if none was given. If it raises NotConfirmed, the user is
+    prompted, and it runs once more with the typed name. Raises Refused if that is not confirmed,
+    ConnectionFailed, and the errors of the work.
     """
     confirm: str | None = flags["confirm"]
     with WriterSession(connection, flags["read_only"]) as session:
@@ -194,51 +237,53 @@ def write_confirmed(
         except NotConfirmed as error:
             if confirm is not None:
                 raise
-            shown = error.confirmation
-        typed = confirmed_name(connection, shown, flags)
-        return session.run(lambda writer: work(writer, typed), shown, prints=True)
+            confirmation_needed = error.confirmation
+        typed_name = confirm_preview(connection, confirmation_needed, flags)
+        return session.run(
+            lambda writer: work(writer, typed_name), confirmation_needed, prints=True
+        )
 
 
 def print_warnings(
     session: WriterSession, kind: AssetKind, stream: str, consumer: str | None, config: Config
 ) -> None:
-    """Print the warnings about a configuration to stderr, before it is sent."""
+    """Print what is risky in a configuration to stderr, a sentence each, before it is sent."""
 
     async def read_warnings(writer: Writer) -> tuple[str, ...]:
         return await warnings_of(writer.client, kind, stream, consumer, config)
 
     for warning in session.run(read_warnings):
-        click.echo(f"natstui: {clean_line(warning)}", err=True)
+        print_stderr(warning)
 
 
-def print_changed(changed: ChangeResult, as_json: bool) -> None:
-    """Print what a change did; what is not as requested goes to stderr.
+def print_changed(result: ChangeResult, as_json: bool) -> None:
+    """Print the result of a change as text or JSON, and its shortfalls to stderr.
 
-    Ends with the exit code of a failed request where a part of it is not done, or not as
-    requested: scripts go on after 0.
+    With a shortfall (a part is not done, or not as requested) it exits with the code of
+    RequestFailed, as a script continues after 0.
     """
     if as_json:
         body = {
-            "text": changed.text,
-            "before": changed.before,
-            "after": changed.after,
-            "not_taken": [dataclasses.asdict(item) for item in changed.not_taken],
+            "text": result.text,
+            "before": result.before,
+            "after": result.after,
+            "not_taken": [dataclasses.asdict(difference) for difference in result.not_taken],
         }
         click.echo(json.dumps(body))
     else:
-        click.echo(clean_line(changed.text))
-    for shortfall in changed.shortfalls:
-        click.echo(clean_line(f"natstui: {shortfall}"), err=True)
-    if changed.shortfalls:
+        click.echo(clean_line(result.text))
+    for shortfall in result.shortfalls:
+        print_stderr(shortfall)
+    if result.shortfalls:
         sys.exit(RequestFailed.exit_code)
 
 
-def print_differences(found: Sequence[Difference], as_json: bool) -> None:
-    """Print a difference, one field per line."""
+def print_differences(diffs: Sequence[Difference], as_json: bool) -> None:
+    """Print the differences of a configuration, one field per line, or as one JSON array."""
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(item) for item in found]))
+        click.echo(json.dumps([dataclasses.asdict(diff) for diff in diffs]))
         return
-    for item in found:
-        refused = f"   refused: {item.refused}" if item.refused else ""
-        line = f"{item.label}: {item.before or 'unset'} → {item.after or 'unset'}{refused}"
+    for diff in diffs:
+        refusal = f"   refused: {diff.refused}" if diff.refused else ""
+        line = f"{diff.label}: {diff.before or 'unset'} → {diff.after or 'unset'}{refusal}"
         click.echo(clean_line(line))

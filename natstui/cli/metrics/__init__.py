@@ -1,5 +1,5 @@
-"""`natstui metrics`: what the poller sees, as OpenMetrics for Prometheus and Grafana.
+"""`natstui metrics`: state of the poller as OpenMetrics for Prometheus and Grafana.
 
-`exposition` makes the text, `serving` answers scrapes, `command` joins them. `root` names the
-command.
+`exposition` formats the text, `serving` serves it over HTTP, `command` joins them. `root` names
+the command.
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
-_ASK_AGAIN_S = 10.0
+_CANCEL_AGAIN_S = 10.0
 
 
 @command()
@@ -28,7 +28,9 @@ def metrics(flags: ConnectionFlags, listen: str, interval: str | None, as_json: 
     """Serve metrics for Prometheus.
 
     Serves metrics of streams, consumers and account as OpenMetrics, until it is stopped. Names and
-    labels match the jetstream_ metrics of prometheus-nats-exporter, for one account.
+    labels match the jetstream_ metrics of prometheus-nats-exporter, for one account. natstui_up is
+    0, and values of the server are left out, without a connection and once the next poll is 4 s
+    late, after 5 s at least.
     """
     import asyncio
 
@@ -42,26 +44,28 @@ async def _serve(
 ) -> None:
     import asyncio
 
-    from natstui.cli.metrics.exposition import Latest
-    from natstui.cli.metrics.serving import metrics_at
+    from natstui.cli.metrics.exposition import LatestState
+    from natstui.cli.metrics.serving import serve_metrics
     from natstui.engine.live import watch_server
     from natstui.engine.stopping import stopped_by_signal
     from natstui.jetstream.polling.control import PollControl
 
-    control, budget = PollControl(interval_s), settings.monitor.max_requests_per_s
-    latest, stop = Latest(control), stopped_by_signal()
-    with metrics_at(listen, "--listen", lambda: latest.state, as_json=as_json):
-        works = {
+    control, max_requests_per_s = PollControl(interval_s), settings.monitor.max_requests_per_s
+    latest, stop = LatestState(control), stopped_by_signal()
+    with serve_metrics(listen, "--listen", lambda: latest.state, as_json=as_json):
+        tasks = {
             asyncio.ensure_future(stop.wait()),
             asyncio.ensure_future(
-                watch_server(connection, control, latest, budget, lambda _client: None)
+                watch_server(connection, control, latest, max_requests_per_s, lambda _client: None)
             ),
         }
-        ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-        while going:
-            for work in going:
-                work.cancel()
+        finished_tasks, pending_tasks = await asyncio.wait(
+            tasks, return_when=asyncio.FIRST_COMPLETED
+        )
+        while pending_tasks:
+            for task in pending_tasks:
+                task.cancel()
             # What comes while a connection is being made can get lost, and nothing is lost here.
-            _, going = await asyncio.wait(going, timeout=_ASK_AGAIN_S)
-        for work in ended:
-            work.result()
+            _, pending_tasks = await asyncio.wait(pending_tasks, timeout=_CANCEL_AGAIN_S)
+        for task in finished_tasks:
+            task.result()

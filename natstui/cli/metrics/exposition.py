@@ -1,11 +1,11 @@
 """Streams, consumers and account as OpenMetrics text.
 
 Names and labels are those of prometheus-nats-exporter's `jetstream_*` family, so that existing
-boards work. What the monitoring connection of an account is not told (ids, Raft groups) is an
-empty label; a row that is stale is left out, because Prometheus has no other word for unknown.
+boards work. Values that a monitoring connection of an account cannot read (ids, Raft groups) are
+empty labels; a stale row is left out, because Prometheus has no other way to mark unknown values.
 
-The text is made here and not by the Python client for Prometheus, which needs some fifty times the
-processor time (`python -m benchmarks metrics`); its parser reads it in the tests.
+The text is formatted here and not by the Python client for Prometheus, which needs some fifty
+times the processor time (`python -m benchmarks metrics`); its parser reads it in the tests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from natstui.model.findings.catalogue.consumers import GONE
 from natstui.model.findings.catalogue.streams import S_GONE
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
-from natstui.model.live.age import row_stale_after_us
+from natstui.model.live.age import polls_are_missing, row_stale_after_us
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns, Upstream
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
@@ -38,9 +38,9 @@ _CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
     ("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
 )
 
-DELETED_COUNT = 100
-"""So many findings of deleted streams and consumers have a line: names that churn never end."""
-_OF_DELETED = frozenset((GONE, S_GONE))
+MOST_DELETED_FINDINGS = 100
+"""Limit of findings about deleted streams and consumers: changing names never end."""
+_KINDS_OF_DELETED = frozenset((GONE, S_GONE))
 
 _K = TypeVar("_K")
 
@@ -50,32 +50,34 @@ _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 def _label(name: str, value: str | None) -> str:
     value = value or ""
     if not (value.isascii() and value.isprintable()):
-        value = "\n".join(map(_visible, value.split("\n")))
+        value = "\n".join(map(_escape_line, value.split("\n")))
     return f'{name}="{value.translate(_ESCAPED)}"'
 
 
-def _visible(line: str) -> str:
-    r"""Return a line in which what controls a terminal is `\u001b`: two names stay two series."""
+def _escape_line(line: str) -> str:
+    r"""Return a line with control characters as `\u001b`, so that two names stay two series."""
     return "\\".join(map(escaped, line.split("\\")))
 
 
-class Latest:
-    """A sink that keeps the newest state."""
+class LatestState:
+    """A sink of records that keeps the newest state, with its findings judged."""
 
     def __init__(self, control: PollControl | None = None) -> None:
-        """`control` is told which consumers have a finding, so that they are polled first."""
+        """Create without a state; `control` gets the consumers with a finding, to poll
+        them first.
+        """
         self.state = State()
         self._control = control
 
     def add(self, record: Record) -> None:
-        """Take one record."""
+        """Fold a record into `state`; after a poll, `control` gets the rows to poll first."""
         self.state = judged_after(self.state, record)
         if self._control is not None and isinstance(record, Snapshot):
             self._control.prefer(frozenset(preferred(self.state.findings)))
 
 
 class Exposition:
-    """Makes the text of a scrape; the labels of a row are made once while it stays the same."""
+    """Formats the state as OpenMetrics text; caches the labels of unchanged rows between calls."""
 
     def __init__(self) -> None:
         self._server = ""
@@ -83,20 +85,22 @@ class Exposition:
         self._consumers: dict[tuple[str, str, str | None, str], str] = {}
 
     def text(self, state: State, now_mono_us: int | None = None) -> str:
-        """Return what is known now; rows that are stale at that moment are left out."""
-        now_us = time.monotonic_ns() // 1000 if now_mono_us is None else now_mono_us
-        self._take_server(state)
-        lines = [
-            *_up(state, now_us, self._server),
-            *_account(state, self._server),
-            *self._stream_lines(state, now_us),
-            *self._consumer_lines(state, now_us),
-            *finding_lines(state.findings.open()),
-            "# EOF\n",
-        ]
-        return "".join(lines)
+        """Return the metrics of a state as OpenMetrics text, without stale rows.
 
-    def _take_server(self, state: State) -> None:
+        `now_mono_us` is the time of the steady clock in µs; None: now. Without a connection, or if
+        a poll is overdue, there are only `natstui_up`, the age of the last poll, and the findings.
+        """
+        now_us = time.monotonic_ns() // 1000 if now_mono_us is None else now_mono_us
+        self._update_server(state)
+        is_up = _is_up(state, now_us)
+        lines = [*_up_lines(state, now_us, self._server, is_up=is_up)]
+        if is_up:
+            lines += _account_lines(state, self._server)
+            lines += self._stream_lines(state, now_us)
+            lines += self._consumer_lines(state, now_us)
+        return "".join([*lines, *finding_lines(state.findings.open()), "# EOF\n"])
+
+    def _update_server(self, state: State) -> None:
         link = state.link
         account = link.account if link else None
         server = ",".join(
@@ -117,9 +121,9 @@ class Exposition:
             self._streams, self._consumers = {}, {}
 
     def _stream_labels(self, name: str, leader: str | None) -> str:
-        known = self._streams.get((name, leader))
-        if known is None:
-            known = ",".join(
+        row_labels = self._streams.get((name, leader))
+        if row_labels is None:
+            row_labels = ",".join(
                 (
                     self._server,
                     _label("stream_name", name),
@@ -128,100 +132,108 @@ class Exposition:
                     _label("stream_raft_group", None),
                 )
             )
-            self._streams[name, leader] = known
-        return known
+            self._streams[name, leader] = row_labels
+        return row_labels
 
     def _consumer_labels(
-        self, stream: str, name: str, leader: str | None, description: str, of_stream: str
+        self, stream: str, name: str, leader: str | None, description: str, stream_labels: str
     ) -> str:
         key = (stream, name, leader, description)
-        known = self._consumers.get(key)
-        if known is None or not known.startswith(of_stream):
-            known = ",".join(
+        row_labels = self._consumers.get(key)
+        if row_labels is None or not row_labels.startswith(stream_labels):
+            row_labels = ",".join(
                 (
-                    of_stream,
+                    stream_labels,
                     _label("consumer_name", name),
                     _label("consumer_leader", leader),
                     'is_consumer_leader="true"',
                     _label("consumer_desc", description),
                 )
             )
-            self._consumers[key] = known
-        return known
+            self._consumers[key] = row_labels
+        return row_labels
 
     def _stream_lines(self, state: State, now_us: int) -> Iterator[str]:
         columns = state.streams.columns
-        self._streams = _kept(self._streams, len(columns.name))
-        rows = _fresh(state, columns, state.unreachable_streams, columns.name, now_us)
+        self._streams = _pruned_labels(self._streams, len(columns.name))
+        rows = _fresh_rows(state, columns, state.unreachable_streams, columns.name, now_us)
         labels = [self._stream_labels(columns.name[row], columns.leader[row]) for row in rows]
-        for name, text, stored in _stored_metrics(STREAM_COLUMNS):
-            values = getattr(columns, stored)
-            yield from _family(
+        for name, text, column_name in _stored_metrics(STREAM_COLUMNS):
+            values = getattr(columns, column_name)
+            yield from _family_lines(
                 f"jetstream_stream_{name}", text, labels, [values[row] for row in rows]
             )
-        yield from _limits(state, columns, rows, labels)
-        yield from _upstreams(columns, rows, labels)
+        yield from _limit_lines(state, columns, rows, labels)
+        yield from _upstream_lines(columns, rows, labels)
 
     def _consumer_lines(self, state: State, now_us: int) -> Iterator[str]:
         columns = state.consumers.columns
-        self._consumers = _kept(self._consumers, len(columns.name))
+        self._consumers = _pruned_labels(self._consumers, len(columns.name))
         keys = list(zip(columns.stream, columns.name, strict=True))
-        rows = _fresh(state, columns, state.unreachable_consumers, keys, now_us)
+        rows = _fresh_rows(state, columns, state.unreachable_consumers, keys, now_us)
         streams = dict(zip(state.streams.columns.name, state.streams.columns.leader, strict=True))
-        known, labels = state.consumer_configurations, []
+        configurations, labels = state.consumer_configurations, []
         for row in rows:
             stream, name = keys[row]
-            config = known.get((stream, name))
-            of_stream = self._stream_labels(stream, streams.get(stream))
-            described = config.description if config else ""
+            config = configurations.get((stream, name))
+            stream_labels = self._stream_labels(stream, streams.get(stream))
+            description = config.description if config else ""
             labels.append(
-                self._consumer_labels(stream, name, columns.leader[row], described, of_stream)
+                self._consumer_labels(
+                    stream, name, columns.leader[row], description, stream_labels
+                )
             )
-        for name, text, stored in _stored_metrics(CONSUMER_COLUMNS):
-            values = getattr(columns, stored)
-            yield from _family(
+        for name, text, column_name in _stored_metrics(CONSUMER_COLUMNS):
+            values = getattr(columns, column_name)
+            yield from _family_lines(
                 f"jetstream_consumer_{name}", text, labels, [values[row] for row in rows]
             )
         for name, column, text in _CONSUMER_AGES:
-            at = getattr(columns, column)
-            since = [(labels[n], at[row]) for n, row in enumerate(rows) if at[row] is not None]
-            ages = [max(0.0, (state.now_at_us - at_us) / 1e6) for _, at_us in since]
-            yield from _family(
-                f"jetstream_consumer_{name}", text, [label for label, _ in since], ages
+            column_values = getattr(columns, column)
+            labels_and_times = [
+                (labels[index], column_values[row])
+                for index, row in enumerate(rows)
+                if column_values[row] is not None
+            ]
+            ages = [max(0.0, (state.now_at_us - at_us) / 1e6) for _, at_us in labels_and_times]
+            yield from _family_lines(
+                f"jetstream_consumer_{name}", text, [label for label, _ in labels_and_times], ages
             )
 
 
 def _stored_metrics(columns: Iterable[Column[Any]]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, help and column of the snapshot of each metric."""
+    """Yield name, help and snapshot column of each metric."""
     for field in json_fields(columns):
         if field.metric:
             yield field.metric, field.help.rstrip("."), field.name
 
 
-def _newest_of_deleted(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without the older ones of streams and consumers that were deleted."""
-    listed = list(findings)
-    deleted = [one.since_us for one in listed if one.kind in _OF_DELETED]
-    if len(deleted) <= DELETED_COUNT:
-        return listed
-    oldest_us, kept, count = sorted(deleted)[-DELETED_COUNT], [], 0
-    for one in listed:
-        of_deleted = one.kind in _OF_DELETED
-        if of_deleted and (one.since_us < oldest_us or count >= DELETED_COUNT):
+def _without_old_deleted(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings, without older ones of deleted streams and consumers."""
+    all_findings = list(findings)
+    deleted_since_us = [
+        finding.since_us for finding in all_findings if finding.kind in _KINDS_OF_DELETED
+    ]
+    if len(deleted_since_us) <= MOST_DELETED_FINDINGS:
+        return all_findings
+    oldest_us, selected, count = sorted(deleted_since_us)[-MOST_DELETED_FINDINGS], [], 0
+    for finding in all_findings:
+        is_deleted = finding.kind in _KINDS_OF_DELETED
+        if is_deleted and (finding.since_us < oldest_us or count >= MOST_DELETED_FINDINGS):
             continue
-        count += of_deleted
-        kept.append(one)
-    return kept
+        count += is_deleted
+        selected.append(finding)
+    return selected
 
 
 def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield a gauge with a line per open finding; its value is since when, in Unix seconds.
+    """Yield a gauge with a line per finding; its value is the start in Unix seconds.
 
-    Of deleted streams and consumers only the newest `DELETED_COUNT` have a line.
+    Of those about deleted streams and consumers, only the newest `MOST_DELETED_FINDINGS`.
     """
     labels, values = [], []
-    for one in _newest_of_deleted(findings):
-        kind, entity = one.kind, one.entity
+    for finding in _without_old_deleted(findings):
+        kind, entity = finding.kind, finding.entity
         labels.append(
             ",".join(
                 (
@@ -234,30 +246,36 @@ def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
                 )
             )
         )
-        values.append(one.since_us / 1e6)
+        values.append(finding.since_us / 1e6)
     text = "Start of the finding, in Unix seconds"
-    yield from _family("natstui_finding_since_seconds", text, labels, values)
+    yield from _family_lines("natstui_finding_since_seconds", text, labels, values)
 
 
-def _kept(labels: dict[_K, str], rows_count: int) -> dict[_K, str]:
-    """Return the labels, or none once most of them belong to rows that are gone."""
+def _pruned_labels(labels: dict[_K, str], rows_count: int) -> dict[_K, str]:
+    """Return the labels, or an empty dictionary when most of them belong to deleted rows."""
     return labels if len(labels) <= 2 * rows_count + 100 else {}
 
 
-def _fresh(
+def _fresh_rows(
     state: State,
     columns: StreamColumns | ConsumerColumns,
-    away: frozenset[_K],
+    unreachable: frozenset[_K],
     names: Sequence[_K],
     now_us: int,
 ) -> list[int]:
-    """Return the rows that are not stale, by the one rule of every screen."""
-    oldest = now_us - row_stale_after_us(state)
-    sampled = columns.sampled_mono_us
-    return [row for row, at in enumerate(sampled) if at >= oldest and names[row] not in away]
+    """Return the rows that are not stale, by the same rule as on every screen."""
+    oldest_mono_us = now_us - row_stale_after_us(state)
+    sampled_us = columns.sampled_mono_us
+    return [
+        row
+        for row, mono_us in enumerate(sampled_us)
+        if mono_us >= oldest_mono_us and names[row] not in unreachable
+    ]
 
 
-def _family(name: str, text: str, labels: Sequence[str], values: Sequence[float]) -> Iterator[str]:
+def _family_lines(
+    name: str, text: str, labels: Sequence[str], values: Sequence[float]
+) -> Iterator[str]:
     """Yield a gauge: its head and a line per row; nothing without rows."""
     if labels:
         yield f"# HELP {name} {text}\n# TYPE {name} gauge\n"
@@ -266,49 +284,73 @@ def _family(name: str, text: str, labels: Sequence[str], values: Sequence[float]
         )
 
 
-def _limits(
+def _limit_lines(
     state: State, columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the limits of streams; -1 is unlimited, as the server says it."""
-    known = state.stream_configurations
-    found = [
+    """Yield the limits of streams; -1 means unlimited, as in the server's JSON."""
+    configurations = state.stream_configurations
+    label_config_pairs = [
         (label, config)
         for label, row in zip(labels, rows, strict=True)
-        if (config := known.get(columns.name[row])) is not None
+        if (config := configurations.get(columns.name[row])) is not None
     ]
-    of = [label for label, _ in found]
-    size = [-1 if one.max_bytes is None else one.max_bytes for _, one in found]
-    count = [-1 if one.max_msgs is None else one.max_msgs for _, one in found]
-    yield from _family(
-        "jetstream_stream_limit_bytes", "Maximum bytes that a stream may store", of, size
+    config_labels = [label for label, _ in label_config_pairs]
+    max_bytes = [
+        -1 if config.max_bytes is None else config.max_bytes for _, config in label_config_pairs
+    ]
+    max_msgs = [
+        -1 if config.max_msgs is None else config.max_msgs for _, config in label_config_pairs
+    ]
+    yield from _family_lines(
+        "jetstream_stream_limit_bytes",
+        "Maximum bytes that a stream may store",
+        config_labels,
+        max_bytes,
     )
-    yield from _family(
-        "jetstream_stream_limit_messages", "Maximum messages that a stream may store", of, count
+    yield from _family_lines(
+        "jetstream_stream_limit_messages",
+        "Maximum messages that a stream may store",
+        config_labels,
+        max_msgs,
     )
 
 
-def _upstreams(
+def _upstream_lines(
     columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
 ) -> Iterator[str]:
-    """Yield how far mirrors and sources are behind."""
-    found: dict[str, list[tuple[str, Upstream]]] = {"mirror": [], "source": []}
+    """Yield the lag of mirrors and sources."""
+    by_kind: dict[str, list[tuple[str, Upstream]]] = {"mirror": [], "source": []}
     for label, row in zip(labels, rows, strict=True):
-        for one in columns.upstreams[row]:
-            kind = "mirror" if one.mirror else "source"
-            names = (("name", one.name), ("api", None), ("deliver", None))
-            more = ",".join(_label(f"{kind}_{name}", value) for name, value in names)
-            found[kind].append((f"{label},{more}", one))
-    for kind, pairs in found.items():
-        lags = [one.lag_msgs for _, one in pairs]
+        for upstream in columns.upstreams[row]:
+            kind = "mirror" if upstream.mirror else "source"
+            names = (("name", upstream.name), ("api", None), ("deliver", None))
+            more_labels = ",".join(_label(f"{kind}_{name}", value) for name, value in names)
+            by_kind[kind].append((f"{label},{more_labels}", upstream))
+    for kind, labels_and_upstreams in by_kind.items():
+        lags = [upstream.lag_msgs for _, upstream in labels_and_upstreams]
         text = f"Messages that a {kind} lags behind"
-        yield from _family(f"jetstream_stream_{kind}_lag", text, [of for of, _ in pairs], lags)
-        heard = [(of, one.active_ns) for of, one in pairs if one.active_ns is not None]
+        yield from _family_lines(
+            f"jetstream_stream_{kind}_lag",
+            text,
+            [label for label, _ in labels_and_upstreams],
+            lags,
+        )
+        labels_and_active_ns = [
+            (label, upstream.active_ns)
+            for label, upstream in labels_and_upstreams
+            if upstream.active_ns is not None
+        ]
         text = f"Nanoseconds since the last contact with a {kind}"
         name = f"jetstream_stream_{kind}_active_duration_ns"
-        yield from _family(name, text, [of for of, _ in heard], [ns for _, ns in heard])
+        yield from _family_lines(
+            name,
+            text,
+            [label for label, _ in labels_and_active_ns],
+            [ns for _, ns in labels_and_active_ns],
+        )
 
 
-def _account(state: State, server: str) -> Iterator[str]:
+def _account_lines(state: State, server: str) -> Iterator[str]:
     account = state.account
     if account is None:
         return
@@ -322,15 +364,23 @@ def _account(state: State, server: str) -> Iterator[str]:
         ("account_memory_used", "Bytes in memory", account.memory_bytes),
         ("account_storage_used", "Bytes in files", account.storage_bytes),
     ):
-        yield from _family(f"jetstream_{name}", text, [server], [-1 if value is None else value])
+        yield from _family_lines(
+            f"jetstream_{name}", text, [server], [-1 if value is None else value]
+        )
 
 
-def _up(state: State, now_us: int, server: str) -> Iterator[str]:
-    """Yield whether there is a connection, and how old the newest poll is."""
-    connected = state.link is not None and state.link.state == "connected"
-    text = "1 while there is a connection to the server"
-    yield from _family("natstui_up", text, [server], [int(connected)])
+def _is_up(state: State, now_us: int) -> bool:
+    """Return whether there is a connection, and the newest poll is not stale."""
+    if state.link is None or state.link.state != "connected":
+        return False
+    return not state.costs or not polls_are_missing(state, now_us - state.costs[-1].mono_us)
+
+
+def _up_lines(state: State, now_us: int, server: str, *, is_up: bool) -> Iterator[str]:
+    """Yield whether the server replies, and the age of the newest poll."""
+    text = "1 while there is a connection to the server and polls are not stale"
+    yield from _family_lines("natstui_up", text, [server], [int(is_up)])
     if state.costs:
         age_s = max(0.0, (now_us - state.costs[-1].mono_us) / 1e6)
         text = "Seconds since the newest poll"
-        yield from _family("natstui_poll_age_seconds", text, [server], [age_s])
+        yield from _family_lines("natstui_poll_age_seconds", text, [server], [age_s])

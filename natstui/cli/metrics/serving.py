@@ -15,13 +15,14 @@ import click
 
 from natstui.cli.json_line import print_json
 from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition
+from natstui.cli.own_host import is_own_host
 from natstui.errors import UsageError
 from natstui.model.live.state import State
 
-_SILENT_S = 10.0
-"""A client that sends nothing for so long is left."""
-_CLIENTS_COUNT = 16
-"""More at once are sent away: a scraper needs one."""
+_IDLE_TIMEOUT_S = 10.0
+"""Time without a request after which a client is disconnected."""
+_MOST_CLIENTS = 16
+"""Limit of simultaneous clients: a scraper needs one."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -29,53 +30,61 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], text: Callable[[], str]) -> None:
         super().__init__(address, _Handler)
+        self.host = address[0]
         self.text = text
-        self.places = threading.BoundedSemaphore(_CLIENTS_COUNT)
-        self.one_at_a_time = threading.Lock()
+        self.client_slots = threading.BoundedSemaphore(_MOST_CLIENTS)
+        self.format_lock = threading.Lock()
 
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
     ) -> None:
-        """Ignore a client that hung up; print the traceback of a defect."""
+        """Ignore a disconnected client; print the traceback of a defect."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = _SILENT_S
+    timeout = _IDLE_TIMEOUT_S
     server: _Server
     server_version = "natstui"
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer a scrape."""
-        if self.path.partition("?")[0] not in ("/", "/metrics"):
+        """Serve a scrape."""
+        hosts = self.headers.get_all("Host") or []
+        if len(hosts) != 1 or not is_own_host(hosts[0], self.server.host):
+            text = "call natstui by its address, or by the host that it was told to listen at\n"
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", text)
+        elif self.path.partition("?")[0] not in ("/", "/metrics"):
             self._send(HTTPStatus.NOT_FOUND, "text/plain", "the metrics are at /metrics\n")
-        elif not self.server.places.acquire(blocking=False):
-            text = f"more than {_CLIENTS_COUNT} clients at once\n"
+        elif not self.server.client_slots.acquire(blocking=False):
+            text = f"more than {_MOST_CLIENTS} clients at once\n"
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", text)
         else:
             try:
-                with self.server.one_at_a_time:
+                with self.server.format_lock:
                     text = self.server.text()
                 self._send(HTTPStatus.OK, CONTENT_TYPE, text)
             finally:
-                self.server.places.release()
+                self.server.client_slots.release()
 
-    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
+    def _send(self, status: HTTPStatus, content_type: str, text: str) -> None:
         body = text.encode("utf-8", "replace")
         self.send_response(status)
-        self.send_header("Content-Type", kind)
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing of each scrape."""
+        """Log nothing for a scrape."""
 
 
 def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
-    """Return host and port of `127.0.0.1:9777`, `[::1]:9777` or `:9777`; raises UsageError."""
+    """Return host and port of `127.0.0.1:9777`, `[::1]:9777`, or `:9777` (loopback).
+
+    Raises UsageError that names `flag`.
+    """
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
         raise UsageError(f"{flag} {text!r} is not an address: write it as 127.0.0.1:9777")
@@ -83,16 +92,17 @@ def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
 
 
 @contextmanager
-def serving(address: tuple[str, int], text: Callable[[], str]) -> Iterator[int]:
-    """Answer scrapes with `text()`, made in a thread, until the end of the block.
+def serve_text(address: tuple[str, int], text: Callable[[], str]) -> Iterator[int]:
+    """Serve the result of `text()` at /metrics over HTTP in a thread, until the block ends.
 
-    Gives the port, which the system chose for port 0. Raises UsageError when it cannot listen.
+    `address` is host and port. Yields the port: for port 0, the one that the system chose. Raises
+    UsageError if it cannot listen there.
     """
     try:
         server = _Server(address, text)
     except OSError as error:
-        where = f"{address[0]}:{address[1]}"
-        raise UsageError(f"cannot listen on {where}: {error.strerror or error}") from error
+        address_text = f"{address[0]}:{address[1]}"
+        raise UsageError(f"cannot listen on {address_text}: {error.strerror or error}") from error
     thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
     try:
@@ -103,19 +113,20 @@ def serving(address: tuple[str, int], text: Callable[[], str]) -> Iterator[int]:
 
 
 @contextmanager
-def metrics_at(
+def serve_metrics(
     text: str | None, flag: str, state: Callable[[], State], *, as_json: bool = False
 ) -> Iterator[None]:
-    """Answer scrapes at an address until the end of the block, and say where; None: do not.
+    """Serve the metrics of `state()` at an address until the block ends, and print its URL.
 
-    `state` returns what is known. Raises UsageError for what is no address, or a taken one.
+    `text` is `HOST:PORT`, the value of `flag`; None: serve nothing. The URL is printed to stderr;
+    with `as_json` to stdout. Raises UsageError for an invalid or used address.
     """
     if text is None:
         yield
         return
     host, port = parse_address(text, flag)
     exposition = Exposition()
-    with serving((host, port), lambda: exposition.text(state())) as port:
+    with serve_text((host, port), lambda: exposition.text(state())) as port:
         url = f"http://{host}:{port}/metrics"
         if as_json:
             print_json({"url": url})

@@ -1,1 +1,1 @@
-"""The screens in a browser of this machine."""
+"""`natstui serve`: the screens in a browser of this machine."""

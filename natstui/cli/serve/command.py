@@ -19,13 +19,14 @@ from natstui.errors import MissingExtra
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port; default: a free one."
 )
-@click.option("--allow-changes", is_flag=True, help="Allow changes from the browser.")
+@click.option("--allow-changes", is_flag=True, help="Allow changes of the server and of files.")
 @watching_flags
 def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
     """Show the screens in a browser.
 
     Prints the address to open, with a new token each time. Runs until it is stopped.
-    Only this machine can connect, and changes are refused unless --allow-changes.
+    Only this machine can connect. Without --allow-changes, the page refuses changes of the server
+    and of this machine: it writes no files, and starts no programs.
     """
     try:
         from natstui.cli.serve.pages import serve_pages
@@ -39,6 +40,6 @@ def serve(flags: ConnectionFlags, port: int, allow_changes: bool) -> None:
     if flags.server is not None:
         # Every user of this machine can list command lines, and an address may hold a password.
         os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server
-    words = own_program("natstui", *replace(flags, server=None).arguments())
-    viewer = shlex.join([*words, *([] if allow_changes else ["--read-only"])])
-    asyncio.run(serve_pages(viewer, port, read_only=not allow_changes))
+    arguments = own_program("natstui", *replace(flags, server=None).arguments())
+    viewer_command = shlex.join([*arguments, *([] if allow_changes else ["--read-only"])])
+    asyncio.run(serve_pages(viewer_command, port, read_only=not allow_changes))

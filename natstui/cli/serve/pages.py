@@ -1,4 +1,4 @@
-"""An HTTP server of one page: a terminal with the viewer, for whoever knows the token."""
+"""An HTTP server of one page: a terminal with the viewer, protected by a token."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from textual_serve.download_manager import DownloadManager
 
 from natstui.children import kill
 from natstui.clean import clean_line
+from natstui.cli.own_host import is_own_host
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import UsageError
 
@@ -28,32 +29,32 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _HOST = "127.0.0.1"
 _STATIC = Path(textual_serve.__file__).parent / "static"
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _SMALLEST_CELLS, _LARGEST_CELLS = 1, 1000
 _LONGEST_MESSAGE_BYTES = 1 << 20
 _HEARTBEAT_S = 15.0
-_ENDING_S = 10.0
-"""How long a viewer may take to end."""
+_END_TIMEOUT_S = 10.0
+"""Timeout for ending a viewer."""
 
 
 class _Viewer(AppService):
     """A viewer process and the browser that shows it; its end closes the page."""
 
     async def run(self) -> None:
-        """Pass on what the viewer draws until it ends."""
+        """Send the output of the viewer to the browser until it ends, then close the page."""
         await super().run()
         await self.remote_close()
 
     async def stop(self) -> None:
-        """End the viewer and its pipes; one that does not end by itself is killed."""
+        """End the viewer and its pipes; kill it if it still runs after 10 s."""
         # What reads the viewer swallows a cancellation: a timeout around it would never be told.
-        ending = asyncio.create_task(self._end())
-        done, _ = await asyncio.wait([ending], timeout=_ENDING_S)
-        if not done and self._process is not None:
+        end_task = asyncio.create_task(self._end())
+        finished, _ = await asyncio.wait([end_task], timeout=_END_TIMEOUT_S)
+        if not finished and self._process is not None:
             kill(self._process)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_ENDING_S):
-                await ending
+            async with asyncio.timeout(_END_TIMEOUT_S):
+                await end_task
 
     async def _end(self) -> None:
         await super().stop()
@@ -62,33 +63,32 @@ class _Viewer(AppService):
 
 
 class Pages:
-    """The page, what it loads, and a viewer for each browser that opens it."""
+    """Serves the page and its files, and starts a viewer for each browser that opens it."""
 
     def __init__(self, viewer: str, port: int) -> None:
         self._viewer = viewer
-        self._origin = f"http://{_HOST}:{port}"
-        self._host = f"{_HOST}:{port}"
+        self._port = port
         self._downloads = DownloadManager()
-        self._open = set[web.WebSocketResponse]()
-        self._shown = set[asyncio.Task[None]]()
+        self._websockets = set[web.WebSocketResponse]()
+        self._show_tasks = set[asyncio.Task[None]]()
         self.token = secrets.token_urlsafe(32)
         """Part of every path: without this token nothing is served."""
 
     @property
     def address(self) -> str:
-        """Return what a browser opens."""
-        return f"{self._origin}/{self.token}/"
+        """Return the URL to open in a browser; it contains the token."""
+        return f"http://{_HOST}:{self._port}/{self.token}/"
 
     def app(self) -> web.Application:
-        """Return the routes, each guarded."""
+        """Return the web application: every route checks host, origin and token."""
         app = web.Application(middlewares=[self._guard])
         app.on_response_prepare.append(self._restrict)
         app.on_shutdown.append(self._close_all)
-        app.on_cleanup.append(self._all_ended)
+        app.on_cleanup.append(self._wait_for_viewers)
         app.add_routes(
             [
                 web.get("/{token}/", self._page),
-                web.get("/{token}/{name:page[.](?:css|js)}", self._own),
+                web.get("/{token}/{name:page[.](?:css|js)}", self._own_file),
                 web.get("/{token}/ws", self._websocket),
                 web.get("/{token}/static/{path:.+}", self._static),
                 # The script of the page opens this path. A key is as long as a token.
@@ -99,9 +99,10 @@ class Pages:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse other hosts (a name that leads here), pages of other origins, a wrong token."""
+        """Refuse other hosts (DNS rebinding), pages of other origins, and a wrong token."""
         origin = request.headers.get("Origin")
-        if request.headers.get("Host") != self._host or origin not in (None, self._origin):
+        is_own = is_own_host(request.headers.get("Host"), _HOST)
+        if not is_own or origin not in (None, _origin_of(request)):
             raise web.HTTPForbidden(text="natstui serves its own page only")
         token = request.match_info.get("token")
         if token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
@@ -110,24 +111,24 @@ class Pages:
             )
         return await handler(request)
 
-    async def _restrict(self, _request: web.Request, response: web.StreamResponse) -> None:
-        """Let the page load nothing from elsewhere, and nobody frame or keep it."""
+    async def _restrict(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Set headers that forbid foreign resources, framing and caching."""
         response.headers["Content-Security-Policy"] = (
             "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-            f"font-src 'self'; img-src 'self' data:; connect-src ws://{self._host}; "
+            f"font-src 'self'; img-src 'self' data:; connect-src ws://{request.host}; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         )
         response.headers["Referrer-Policy"] = "no-referrer"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
 
-    async def _page(self, _request: web.Request) -> web.Response:
-        page = Template((_HERE / "page.html").read_text(encoding="utf-8"))
-        address = f"ws://{self._host}/{self.token}/ws"
+    async def _page(self, request: web.Request) -> web.Response:
+        page = Template((_FOLDER / "page.html").read_text(encoding="utf-8"))
+        address = f"ws://{request.host}/{self.token}/ws"
         return web.Response(text=page.substitute(websocket=address), content_type="text/html")
 
-    async def _own(self, request: web.Request) -> web.StreamResponse:
-        return web.FileResponse(_HERE / request.match_info["name"])
+    async def _own_file(self, request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(_FOLDER / request.match_info["name"])
 
     async def _static(self, request: web.Request) -> web.StreamResponse:
         path = (_STATIC / request.match_info["path"]).resolve()
@@ -153,23 +154,23 @@ class Pages:
         return response
 
     async def _websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Start a viewer, and pass on keys and sizes until it or the browser ends."""
-        if request.headers.get("Origin") != self._origin:
+        """Start a viewer, and pass keys and sizes to it until it or the browser ends."""
+        if request.headers.get("Origin") != _origin_of(request):
             raise web.HTTPForbidden(text="natstui serves its own page only")
         websocket = web.WebSocketResponse(
             heartbeat=_HEARTBEAT_S, max_msg_size=_LONGEST_MESSAGE_BYTES
         )
         await websocket.prepare(request)
-        width, height = (_cells(request.query.get(side)) for side in ("width", "height"))
+        width, height = (_parse_cells(request.query.get(name)) for name in ("width", "height"))
         # aiohttp waits for no handler whose browser is gone: the viewer has a task of its own.
-        shown = asyncio.create_task(self._show(websocket, width or 80, height or 24))
-        self._shown.add(shown)
-        shown.add_done_callback(self._shown.discard)
-        await asyncio.shield(shown)
+        show_task = asyncio.create_task(self._show(websocket, width or 80, height or 24))
+        self._show_tasks.add(show_task)
+        show_task.add_done_callback(self._show_tasks.discard)
+        await asyncio.shield(show_task)
         return websocket
 
     async def _show(self, websocket: web.WebSocketResponse, width: int, height: int) -> None:
-        self._open.add(websocket)
+        self._websockets.add(websocket)
         viewer = _Viewer(
             self._viewer,
             write_bytes=websocket.send_bytes,
@@ -181,36 +182,41 @@ class Pages:
         try:
             async for message in websocket:
                 if message.type == WSMsgType.TEXT:
-                    await _pass_on(message.data, viewer, websocket)
+                    await _handle_message(message.data, viewer, websocket)
         finally:
-            self._open.discard(websocket)
+            self._websockets.discard(websocket)
             await viewer.stop()
 
     async def _close_all(self, _app: web.Application) -> None:
         """Close every page, which ends its viewer."""
-        for websocket in list(self._open):
+        for websocket in list(self._websockets):
             await websocket.close()
 
-    async def _all_ended(self, _app: web.Application) -> None:
+    async def _wait_for_viewers(self, _app: web.Application) -> None:
         """Wait for the viewers: the loop must not end before their processes."""
-        if self._shown:
-            await asyncio.wait(self._shown, timeout=2 * _ENDING_S)
+        if self._show_tasks:
+            await asyncio.wait(self._show_tasks, timeout=2 * _END_TIMEOUT_S)
+
+
+def _origin_of(request: web.Request) -> str:
+    """Return the origin that our own page has where it was opened as in this request."""
+    return f"http://{request.host}"
 
 
 async def _close(websocket: web.WebSocketResponse) -> None:
     await websocket.close()
 
 
-def _cells(given: object) -> int | None:
-    """Return a width or height; None for what is none."""
-    text = str(given)
+def _parse_cells(value: object) -> int | None:
+    """Return a width or height; None if it is invalid."""
+    text = str(value)
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return min(max(int(text), _SMALLEST_CELLS), _LARGEST_CELLS)
     return None
 
 
-async def _pass_on(text: str, viewer: AppService, websocket: web.WebSocketResponse) -> None:
-    """Do what the script of the page asks for; anything else is left out."""
+async def _handle_message(text: str, viewer: AppService, websocket: web.WebSocketResponse) -> None:
+    """Execute a request of the page's script; ignore unknown ones."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):
@@ -219,7 +225,7 @@ async def _pass_on(text: str, viewer: AppService, websocket: web.WebSocketRespon
         case ["stdin", str(keys)]:
             await viewer.send_bytes(keys.encode(errors="replace"))
         case ["resize", {"width": given_width, "height": given_height}]:
-            width, height = _cells(given_width), _cells(given_height)
+            width, height = _parse_cells(given_width), _parse_cells(given_height)
             if width is not None and height is not None:
                 await viewer.set_terminal_size(width, height)
         case ["ping", data]:
@@ -231,27 +237,31 @@ async def _pass_on(text: str, viewer: AppService, websocket: web.WebSocketRespon
 
 
 def _is_defect(record: logging.LogRecord) -> bool:
-    """Tell whether aiohttp complains of us, and not of a client that does not speak HTTP."""
+    """Return whether aiohttp logs a defect of natstui, not a client that does not speak HTTP."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError)
 
 
-async def serve_pages(viewer: str, port: int, *, read_only: bool) -> None:
-    """Serve the page until Ctrl-C or SIGTERM; raises UsageError for a port that is taken."""
+async def serve_pages(viewer_command: str, port: int, *, read_only: bool) -> None:
+    """Serve the page at 127.0.0.1 until Ctrl-C or SIGTERM, and print its URL.
+
+    `viewer_command` is the command line of the viewer for each browser; port 0 is a free one.
+    `read_only` only changes the printed sentence. Raises UsageError if the port is in use.
+    """
     try:
-        listening = socket.create_server((_HOST, port))
+        listening_socket = socket.create_server((_HOST, port))
     except OSError as error:
         raise UsageError(f"--port {port}: {(error.strerror or '').lower()}") from error
-    stop, pages = stopped_by_signal(), Pages(viewer, listening.getsockname()[1])
+    stop, pages = stopped_by_signal(), Pages(viewer_command, listening_socket.getsockname()[1])
     log = logging.getLogger(__name__)
     log.addFilter(_is_defect)
     runner = web.AppRunner(pages.app(), access_log=None, logger=log)
     await runner.setup()
     try:
-        await web.SockSite(runner, listening).start()
-        changes = "changes are refused" if read_only else "changes are allowed"
+        await web.SockSite(runner, listening_socket).start()
+        changes_text = "changes are refused" if read_only else "changes are allowed"
         click.echo(pages.address)
-        click.echo(f"natstui: open this address; {changes}; Ctrl-C stops", err=True)
+        click.echo(f"natstui: open this address; {changes_text}; Ctrl-C stops", err=True)
         await stop.wait()
     finally:
         await runner.cleanup()

@@ -14,7 +14,7 @@ from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
 from natstui.analysis.launch import STARTING, AnalysisRequest, run_job
 from natstui.analysis.report.heading import heading
 from natstui.analysis.report.sections import (
-    Shown,
+    SectionText,
     damaged_sessions,
     only_bucket,
     sections,
@@ -24,132 +24,148 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import recordings
 from natstui.cli.options import WrittenPath
 from natstui.cli.sections import command
-from natstui.cli.sessions.options import library
+from natstui.cli.sessions.options import library_folder
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession
-from natstui.files import check_replaceable, write_complete, writing
+from natstui.files import check_replaceable, complete_file, writing
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 from natstui.units import UNKNOWN
 
 if TYPE_CHECKING:
     from natstui.cli.sessions.first_page import FirstPage
 
-ROWS_SHOWN = 12
+MOST_ROWS_SHOWN = 12
 _CHART_ROWS = 10
 _WIDEST_CELLS = 160
-_SESSIONS_DRAWN = 3
-_LINES = (("published/s", "published_per_s"), ("delivered/s", "delivered_per_s"))
+_MOST_SESSIONS_DRAWN = 3
+_RATE_SERIES = (("published/s", "published_per_s"), ("delivered/s", "delivered_per_s"))
 
 
 def report_lines(result: dict[str, Any], width_cells: int | None) -> list[str]:
-    """Return the whole report; None for a width is that of a pipe."""
+    """Return the report of an analysis as lines: each section with its table, and charts of the
+    load.
+
+    `result` is what `run_job` returns. `width_cells` is the width of the terminal; None: of a
+    pipe, without a limit.
+    """
     lines: list[str] = []
-    for number, one in enumerate(sections(result)):
-        lines += ["", one.section.title.upper()]
-        if one.table == "verdict" and one.rows:
-            lines += _verdict(one, min(width_cells or 100, _WIDEST_CELLS))
+    for number, section in enumerate(sections(result)):
+        lines += ["", section.section.title.upper()]
+        if section.table == "verdict" and section.rows:
+            lines += _verdict_lines(section, min(width_cells or 100, _WIDEST_CELLS))
         else:
-            lines += _table(one, width_cells) if one.rows else [one.section.empty]
+            lines += (
+                _table_lines(section, width_cells) if section.rows else [section.section.empty]
+            )
         if number == 0:
-            lines += _about(result)
-            lines += _charts(result, min(width_cells or 100, _WIDEST_CELLS))
+            lines += _session_lines(result)
+            lines += _chart_lines(result, min(width_cells or 100, _WIDEST_CELLS))
     return [*lines, "", f"Tables: {clean_line(result['out'])}/gold (DICTIONARY.md explains them)"]
 
 
-def _verdict(one: Shown, width_cells: int) -> list[str]:
-    """Return each finding as a paragraph: in a table its evidence would be cut first."""
+def _verdict_lines(section: SectionText, width_cells: int) -> list[str]:
+    """Return each finding as a paragraph: a table would cut its evidence."""
     lines = []
-    for row in one.rows:
-        said = dict(zip(one.titles, row, strict=True))
-        rank = f"{said['rank']:>2}  "
-        details = (said["evidence"], said["start"], said.get("session", ""))
-        kept = "  ·  ".join(text for text in details if text not in ("", UNKNOWN))
-        code = "" if said["code"] == UNKNOWN else f" {said['code']}"
-        head = f"[{said['harm']}{code}] {said['subject']}: {said['sentence']}"
-        advice = "" if said["advice"] == UNKNOWN else f"→ {said['advice']}"
-        wrapped = [
-            line for told in (head, kept, advice) for line in wrap(told, width_cells - len(rank))
+    for row in section.rows:
+        values = dict(zip(section.titles, row, strict=True))
+        rank = f"{values['rank']:>2}  "
+        details = (values["evidence"], values["start"], values.get("session", ""))
+        details_text = "  ·  ".join(text for text in details if text not in ("", UNKNOWN))
+        code = "" if values["code"] == UNKNOWN else f" {values['code']}"
+        head = f"[{values['harm']}{code}] {values['subject']}: {values['sentence']}"
+        advice = "" if values["advice"] == UNKNOWN else f"→ {values['advice']}"
+        wrapped_lines = [
+            line
+            for paragraph in (head, details_text, advice)
+            for line in wrap(paragraph, width_cells - len(rank))
         ]
-        lines += [(rank if place == 0 else " " * len(rank)) + text
-                  for place, text in enumerate(wrapped)]  # fmt: skip
+        lines += [(rank if index == 0 else " " * len(rank)) + text
+                  for index, text in enumerate(wrapped_lines)]  # fmt: skip
     return lines
 
 
-def _table(one: Shown, width_cells: int | None) -> list[str]:
+def _table_lines(section: SectionText, width_cells: int | None) -> list[str]:
     columns = [
-        Column(title, numeric, drop_order=place if numeric else 0, shrinks=not numeric)
-        for place, (title, numeric) in enumerate(zip(one.titles, one.numeric, strict=True))
+        Column(title, numeric, drop_order=index if numeric else 0, shrinks=not numeric)
+        for index, (title, numeric) in enumerate(zip(section.titles, section.numeric, strict=True))
     ]
-    lines = table(columns, one.rows[:ROWS_SHOWN], width_cells)
-    left = len(one.rows) - ROWS_SHOWN
-    if left > 0 or one.cut:
-        lines.append(f"… {'at least ' if one.cut else ''}{max(left, 1)} more in the tables")
+    lines = table(columns, section.rows[:MOST_ROWS_SHOWN], width_cells)
+    more_count = len(section.rows) - MOST_ROWS_SHOWN
+    if more_count > 0 or section.cut:
+        lines.append(
+            f"… {'at least ' if section.cut else ''}{max(more_count, 1)} more in the tables"
+        )
     return lines
 
 
-def _about(result: dict[str, Any]) -> list[str]:
-    """Return what is known of each session that is drawn: system, time, what is missing."""
+def _session_lines(result: dict[str, Any]) -> list[str]:
+    """Return the details of each session in charts: system, time, missing data."""
     lines: list[str] = []
-    for session in result["sessions"][:_SESSIONS_DRAWN]:
-        facts = heading(result, session)
-        if facts:
+    for session in result["sessions"][:_MOST_SESSIONS_DRAWN]:
+        details = heading(result, session)
+        if details:
             lines += ["", f"ABOUT {clean_line(session)}"]
-            lines += [f"{name + ':':<14}{words}" for name, words in facts]
+            lines += [f"{name + ':':<14}{text}" for name, text in details]
     return lines
 
 
-def _charts(result: dict[str, Any], width_cells: int) -> list[str]:
+def _chart_lines(result: dict[str, Any], width_cells: int) -> list[str]:
     lines: list[str] = []
-    for session in result["sessions"][:_SESSIONS_DRAWN]:
-        alone = only_bucket(result, session, _LINES)
-        drawn = [alone] if alone else _chart(result, session, width_cells)
-        if drawn:
-            lines += ["", f"LOAD OF {clean_line(session)}", *drawn]
+    for session in result["sessions"][:_MOST_SESSIONS_DRAWN]:
+        only_line = only_bucket(result, session, _RATE_SERIES)
+        chart_lines = [only_line] if only_line else _chart_of(result, session, width_cells)
+        if chart_lines:
+            lines += ["", f"LOAD OF {clean_line(session)}", *chart_lines]
     return lines
 
 
-def _chart(result: dict[str, Any], session: str, width_cells: int) -> list[str]:
-    """Return a chart of a session's load; nothing where none is known."""
+def _chart_of(result: dict[str, Any], session: str, width_cells: int) -> list[str]:
+    """Return a chart of a session's load; empty without data."""
     import plotext
 
     plotext.terminal.limit(False, False)
-    figure, drawn = plotext.figure, False
+    figure, has_points = plotext.figure, False
     figure.clear.all()
     figure.plot_size(width_cells, _CHART_ROWS)
-    for label, column in _LINES:
-        ats, values = series(result, session, column)
-        points = [(at, v) for at, v in zip(ats, values, strict=True) if v is not None]
+    for label, column in _RATE_SERIES:
+        times_us, values = series(result, session, column)
+        points = [
+            (at_us, value)
+            for at_us, value in zip(times_us, values, strict=True)
+            if value is not None
+        ]
         if points:
-            minutes = [(at - ats[0]) / 60e6 for at, _ in points]
-            line = figure.signal(minutes, [v for _, v in points], marker="braille").lines()
+            minutes = [(at_us - times_us[0]) / 60e6 for at_us, _ in points]
+            line = figure.signal(minutes, [value for _, value in points], marker="braille").lines()
             figure.draw(line.label(label))
-            drawn = True
+            has_points = True
     figure.label("minutes", axis="x", side="lower")
-    return figure.build().string(colorless=True).splitlines() if drawn else []
+    return figure.build().string(colorless=True).splitlines() if has_points else []
 
 
-INTERRUPTED = 130
-
-
-def _cache() -> Path:
+def _cache_folder() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("natstui")
 
 
-def _found(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what was named: a path, glob or URL as it is, else a session of the library."""
-    if all(map(_is_place, words)):
+def _find_sessions(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sessions: a path, glob or URL unchanged, else the folder of a library's
+    session.
+    """
+    if all(map(_is_path, arguments)):
         # The settings, which say where the library is, take longer to read than a known result.
-        return words
+        return arguments
     from natstui.session.library import find
 
-    folder = library(None, None)
-    return tuple(word if _is_place(word) else str(find(folder, word)) for word in words)
+    folder = library_folder(None, None)
+    return tuple(
+        argument if _is_path(argument) else str(find(folder, argument)) for argument in arguments
+    )
 
 
-def _is_place(word: str) -> bool:
-    return Path(word).exists() or any(mark in word for mark in "/*?[")
+def _is_path(text: str) -> bool:
+    return Path(text).exists() or any(mark in text for mark in "/*?[")
 
 
 @command()
@@ -170,6 +186,10 @@ def _is_place(word: str) -> bool:
     type=WrittenPath(Path),
     help="Write a Jupyter notebook that loads the tables and draws the main pictures.",
 )
+@click.option(
+    "--force", "-f", is_flag=True,
+    help="Overwrite existing files of --html and --notebook. A report page is always overwritten.",
+)  # fmt: skip
 @click.option("--baseline", multiple=True, metavar="NAME", help="Session to compare others with.")
 @click.option(
     "--bucket",
@@ -214,15 +234,13 @@ def _is_place(word: str) -> bool:
 )
 @click.option("--log", metavar="TEXT", type=WrittenPath(), help="File for the log of Spark.")
 @click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")
-@click.pass_context
 def analyze(
-    ctx: click.Context,
-    /,
     sessions: tuple[str, ...],
     out: str | None,
     as_json: bool,
     page_file: Path | None,
     notebook_file: Path | None,
+    force: bool,
     **options: Any,
 ) -> None:
     """Analyse recordings with Spark.
@@ -235,76 +253,87 @@ def analyze(
     read; the rest was analysed.
     """
     # Checked before minutes of work, not after them.
-    _check_files(page_file, notebook_file)
-    request = AnalysisRequest(_found(sessions), out or str(_cache() / "analysis"), **options)
-    show = _Bar(sys.stderr.isatty())
+    _check_files(page_file, notebook_file, force=force)
+    request = AnalysisRequest(
+        _find_sessions(sessions), out or str(_cache_folder() / "analysis"), **options
+    )
+    progress_bar = _ProgressBar(sys.stderr.isatty())
     page: FirstPage | None = None
 
-    def progress(sent: dict[str, Any]) -> None:
-        """Show progress, and what the recordings themselves say while Spark starts."""
+    def progress(values: dict[str, Any]) -> None:
+        """Show progress, and the findings of the recordings while Spark starts."""
         nonlocal page
-        show.update(sent)
-        if page is None and sent["text"] == STARTING:
+        progress_bar.update(values)
+        if page is None and values["text"] == STARTING:
             from natstui.cli.sessions.first_page import FirstPage
 
             page = FirstPage(request.sessions)
-            show.clear()
+            progress_bar.clear()
             for line in page.lines():
                 click.echo(line, err=True)
 
     try:
         result = run_job(request, progress)
-    except KeyboardInterrupt:
-        show.clear()
-        click.echo("natstui: cancelled", err=True)
-        ctx.exit(INTERRUPTED)
     finally:
-        show.clear()
+        progress_bar.clear()
     for line in page.contradicted(result) if page else ():
         click.echo(line, err=True)
-    _write_files(page_file, notebook_file, result)
+    _write_files(page_file, notebook_file, result, force=force)
     if as_json:
         click.echo(clean_json(json.dumps(result, ensure_ascii=False)))
     else:
         click.echo("\n".join(report_lines(result, stdout_width())))
-    damaged = damaged_sessions(result)
-    if damaged:
-        raise DamagedSession(", ".join(damaged), "only the readable part was analysed")
+    damaged_names = damaged_sessions(result)
+    if damaged_names:
+        raise DamagedSession(", ".join(damaged_names), "only the readable part was analysed")
 
 
-def _check_files(page_file: Path | None, notebook_file: Path | None) -> None:
+def _check_files(page_file: Path | None, notebook_file: Path | None, *, force: bool) -> None:
     for file in (page_file, notebook_file):
         if file and not file.absolute().parent.is_dir():
             raise AnalysisError(f"cannot write {file}: its folder does not exist")
         if file:
             with writing(file, AnalysisError):
                 check_replaceable(file, replaces=True)
-    # A page is only read; into a notebook people write.
-    if notebook_file and notebook_file.exists():
-        raise AnalysisError(f"{notebook_file} exists already, perhaps with your own cells")
+        if file and file.exists() and not (force or _is_own_page(file)):
+            raise AnalysisError(
+                f"{file} exists already, and is no report page of natstui: use --force, or name "
+                "another file"
+            )
+
+
+def _is_own_page(file: Path) -> bool:
+    """Return whether a file is a report page, which is only read: into all others people write."""
+    from natstui.analysis.report.page import is_report_page
+
+    return is_report_page(file)
 
 
 def _write_files(
-    page_file: Path | None, notebook_file: Path | None, result: dict[str, Any]
+    page_file: Path | None, notebook_file: Path | None, result: dict[str, Any], *, force: bool
 ) -> None:
     if page_file:
         from natstui.analysis.report.page import page
 
-        _write(page_file, page(result))
+        _write(page_file, page(result), force=force)
     if notebook_file:
         from natstui.analysis.report.notebook import notebook_text
 
-        _write(notebook_file, notebook_text(result))
+        _write(notebook_file, notebook_text(result), force=force)
 
 
-def _write(file: Path, text: str) -> None:
-    """Write a file that appears complete; raises AnalysisError and WriteFailed."""
-    with writing(file, AnalysisError):
-        write_complete(file, text.encode())
+def _write(file: Path, text: str, *, force: bool) -> None:
+    """Write a file that appears complete; raises AnalysisError and WriteFailed.
+
+    A file that appeared during the analysis is replaced by the rule of `_check_files`.
+    """
+    replaces = force or _is_own_page(file)
+    with writing(file, AnalysisError), complete_file(file, replaces=replaces) as target:
+        target.write(text.encode())
     click.echo(f"natstui: wrote {file}", err=True)
 
 
-class _Bar:
+class _ProgressBar:
     """One line of progress on a terminal, one line per step elsewhere."""
 
     _WIDTH = 24
@@ -326,8 +355,8 @@ class _Bar:
         share = progress["done_count"] / steps_count
         if progress["tasks_count"]:
             share += progress["tasks_done_count"] / progress["tasks_count"] / steps_count
-        filled = round(min(share, 1.0) * self._WIDTH)
-        bar = "█" * filled + "░" * (self._WIDTH - filled)
+        filled_cells = round(min(share, 1.0) * self._WIDTH)
+        bar = "█" * filled_cells + "░" * (self._WIDTH - filled_cells)
         click.echo(f"\r\x1b[2K{bar} {share * 100:3.0f} %  {text}", err=True, nl=False)
 
     def clear(self) -> None:

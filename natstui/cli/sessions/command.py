@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.complete import session_name
+from natstui.cli.complete import session_argument
 from natstui.cli.json_line import print_json
 from natstui.cli.options import WrittenPath
 from natstui.cli.sections import Group, command
@@ -28,40 +28,40 @@ def sessions() -> None:
     """List, check, share and delete recordings."""
 
 
-def _moment(at_us: int) -> str:
+def _time_text(at_us: int) -> str:
     from natstui.session.share.verify import moment_text
 
     return moment_text(at_us)[:19]
 
 
-def _count(number: int | None) -> str:
+def _count_text(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _line(summary: SessionSummary) -> str:
-    """Return one session as a line of the list."""
+def _summary_line(summary: SessionSummary) -> str:
+    """Return a session as a line of the list."""
     from natstui.units import bytes_text, duration_text
 
     if summary.problem is not None:
         return clean_line(f"{summary.id:<32}  {summary.problem}")
     span_s = (summary.ended_at_us - summary.started_at_us) / 1e6
     return clean_line(
-        f"{summary.id:<32}  {summary.server[:20]:<20}  {_moment(summary.started_at_us)}"
+        f"{summary.id:<32}  {summary.server[:20]:<20}  {_time_text(summary.started_at_us)}"
         f"  {duration_text(span_s):>7}  {bytes_text(summary.size_bytes):>9}"
-        f"  {_count(summary.streams_count):>7}  {_count(summary.consumers_count):>9}"
+        f"  {_count_text(summary.streams_count):>7}  {_count_text(summary.consumers_count):>9}"
         f"  {summary.benchmarks_count:>10}  {summary.gaps_count:>4}  {summary.status}"
     )
 
 
-def _fact(key: str, value: object) -> str:
-    """Return one fact about a recording for people."""
+def _field_line(key: str, value: object) -> str:
+    """Return a field of a recording for people."""
     from natstui.units import bytes_text
 
     label = key
     for unit in ("_at_us", "_count", "_bytes"):
         label = label.removesuffix(unit)
     if isinstance(value, int) and key.endswith(("_at_us", "_bytes")):
-        text = _moment(value) if key.endswith("_at_us") else bytes_text(value)
+        text = _time_text(value) if key.endswith("_at_us") else bytes_text(value)
     elif isinstance(value, dict):
         text = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in value.items())
     elif isinstance(value, tuple | list):
@@ -87,11 +87,11 @@ def list_sessions(sessions: Path, *, as_json: bool) -> None:
         if as_json:
             print_json(asdict(summary))
         else:
-            click.echo(_line(summary))
+            click.echo(_summary_line(summary))
 
 
 @sessions.command()
-@session_name
+@session_argument
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(sessions: Path, session: str, *, as_json: bool) -> None:
@@ -103,24 +103,24 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
     from natstui.session.read.recording import Recording
 
     recording = Recording(find(sessions, session))
-    facts = asdict(summary(recording))
-    facts["records_count"] = records_count(recording)
-    facts["consumer_samples_count"] = sum(
+    fields = asdict(summary(recording))
+    fields["records_count"] = records_count(recording)
+    fields["consumer_samples_count"] = sum(
         span.index.consumer_samples_count for span in recording.spans
     )
     info = asdict(recording.info)
-    facts |= {key: info[key] for key in ("natstui_version", "schema_version", "dropped")}
+    fields |= {key: info[key] for key in ("natstui_version", "schema_version", "dropped")}
     if as_json:
-        print_json(facts)
+        print_json(fields)
         return
-    for key, value in facts.items():
-        click.echo(clean_line(_fact(key, value)))
+    for key, value in fields.items():
+        click.echo(clean_line(_field_line(key, value)))
     for mark in recording.marks():
-        click.echo(clean_line(f"{_moment(mark.at_us)}  {mark.kind:<14}{mark.text}"))
+        click.echo(clean_line(f"{_time_text(mark.at_us)}  {mark.kind:<14}{mark.text}"))
 
 
 @sessions.command()
-@session_name
+@session_argument
 @library_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was deleted as JSON.")
@@ -130,31 +130,31 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     from natstui.session.library import delete, deleted_text, find, summary_of
 
     folder = find(sessions, session)
-    what = what_goes(summary_of(folder))
+    session_text = what_goes(summary_of(folder))
     if not yes and (as_json or not sys.stdin.isatty()):
         # A question beside JSON, or without a terminal, would have nobody to answer it.
-        raise Refused(f"this deletes {what} for good: add --yes to confirm")
+        raise Refused(f"this deletes {session_text} for good: add --yes to confirm")
     if not yes:
-        click.confirm(f"Delete {what}? This cannot be undone.", abort=True, err=True)
-    deleted = session_object(folder) if as_json else {}
-    text = deleted_text(what, folder, delete(folder))
+        click.confirm(f"Delete {session_text}? This cannot be undone.", abort=True, err=True)
+    deleted_session = session_object(folder) if as_json else {}
+    text = deleted_text(session_text, folder, delete(folder))
     if as_json:
-        print_json(deleted)
+        print_json(deleted_session)
     else:
         click.echo(text, err=True)
 
 
 @sessions.command()
-@session_name
+@session_argument
 @click.argument("name")
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print the renamed session as JSON.")
 def rename(sessions: Path, session: str, name: str, *, as_json: bool) -> None:
     """Rename a recording. Prints its new folder."""
     from natstui.session.library import find
-    from natstui.session.library import rename as renamed
+    from natstui.session.library import rename as rename_recording
 
-    _print_folder(renamed(find(sessions, session), name), as_json=as_json)
+    _print_folder(rename_recording(find(sessions, session), name), as_json=as_json)
 
 
 def _print_folder(folder: Path, *, as_json: bool) -> None:
@@ -165,7 +165,7 @@ def _print_folder(folder: Path, *, as_json: bool) -> None:
 
 
 @sessions.command()
-@session_name
+@session_argument
 @click.argument("text")
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print the session with its notes as JSON.")
@@ -180,7 +180,7 @@ def note(sessions: Path, session: str, text: str, *, as_json: bool) -> None:
 
 
 @sessions.command()
-@session_name
+@session_argument
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(sessions: Path, session: str, *, as_json: bool) -> None:
@@ -212,11 +212,11 @@ def _print_verdict(verdict: Verdict) -> None:
         (verdict.polls_count, "poll"),
         (verdict.consumer_samples_count, "consumer sample"),
     )
-    click.echo(", ".join(counted(count, word) for count, word in counts))
+    click.echo(", ".join(counted(count, noun) for count, noun in counts))
 
 
 @sessions.command()
-@session_name
+@session_argument
 @click.argument("file", type=WrittenPath(Path), required=False)
 @library_options
 @click.option("--redact", is_flag=True, help="Replace names by pseudonyms, and leave text out.")
@@ -224,18 +224,18 @@ def _print_verdict(verdict: Verdict) -> None:
 def pack(sessions: Path, session: str, file: Path | None, *, redact: bool, as_json: bool) -> None:
     """Pack a recording into one file. Prints its path; send it to somebody."""
     from natstui.session.library import find
-    from natstui.session.share.pack import pack as packed
+    from natstui.session.share.pack import pack as pack_recording
 
     folder = find(sessions, session)
     name = "redacted" if redact else folder.name
     target = file or Path(f"{name}.natstui")
-    written = packed(folder, target, redact=redact, progress=progress("packing"))
+    pack_path = pack_recording(folder, target, redact=redact, progress=progress("packing"))
     if as_json:
-        size_bytes = written.stat().st_size
-        told = {"folder": str(folder), "file": str(written), "size_bytes": size_bytes}
-        print_json({**told, "redacted": redact})
+        size_bytes = pack_path.stat().st_size
+        result = {"folder": str(folder), "file": str(pack_path), "size_bytes": size_bytes}
+        print_json({**result, "redacted": redact})
     else:
-        click.echo(str(written))
+        click.echo(str(pack_path))
 
 
 @sessions.command()
@@ -244,9 +244,9 @@ def pack(sessions: Path, session: str, file: Path | None, *, redact: bool, as_js
 @click.option("--json", "as_json", is_flag=True, help="Print the unpacked session as JSON.")
 def unpack(sessions: Path, file: Path, *, as_json: bool) -> None:
     """Add a packed recording to the library. Checks it first; prints its folder."""
-    from natstui.session.share.pack import unpack as unpacked
+    from natstui.session.share.pack import unpack as unpack_recording
 
-    _print_folder(unpacked(file, sessions), as_json=as_json)
+    _print_folder(unpack_recording(file, sessions), as_json=as_json)
 
 
 @sessions.command("format")
@@ -258,7 +258,7 @@ def format_() -> None:
 
 
 @command()
-@session_name
+@session_argument
 @library_options
 @click.option(
     "--to",
@@ -280,20 +280,20 @@ def export(sessions: Path, session: str, target: Path, kind: Format, *, as_json:
     JSON (\\n, \\u001b, \\\\); a ' stands before text that begins with = + - @ '.
     """
     from natstui.session.library import find
-    from natstui.session.share.export import export as exported
+    from natstui.session.share.export import export as export_recording
 
     folder, damage = find(sessions, session), list[str]()
-    counts = exported(folder, target, kind, progress("exporting"), damage.append)
+    counts = export_recording(folder, target, kind, progress("exporting"), damage.append)
     if as_json:
-        told = {"folder": str(folder), "target": str(target), "format": kind}
-        print_json({**told, "rows_count": counts, "damage": damage})
+        result = {"folder": str(folder), "target": str(target), "format": kind}
+        print_json({**result, "rows_count": counts, "damage": damage})
     else:
-        _print(counts, damage)
+        _print_export(counts, damage)
     if damage:
         raise DamagedSession(folder, "only the readable part was exported")
 
 
-def _print(counts: dict[str, int], damage: list[str]) -> None:
+def _print_export(counts: dict[str, int], damage: list[str]) -> None:
     for name, rows_count in counts.items():
         click.echo(f"{name}\t{rows_count}")
     for text in damage:

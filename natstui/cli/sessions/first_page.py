@@ -1,4 +1,4 @@
-"""The first page of an analysis: what a recording itself says, while Spark starts."""
+"""The first page of an analysis: findings in the recordings, shown while Spark starts."""
 
 from __future__ import annotations
 
@@ -21,45 +21,51 @@ from natstui.units import duration_text, moment_text
 
 MOST_SESSIONS = 3
 MOST_SHOWN = 10
-HEAD = "From the recording"
+HEADING = "From the recording"
 _KIND_OF_CODE = {kind.code: kind for kind in KINDS.values()}
 
 
 class FirstPage:
-    """The findings that recordings hold; known without Spark, and held to its answers later."""
+    """The recorded findings of sessions: available without Spark, compared with its results."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
-        """`patterns` are folders, globs or URLs; only folders of this machine can be read."""
-        found = (Path(path) for pattern in patterns for path in sorted(glob(pattern)))
-        folders = [folder for folder in found if (folder / INFO).is_file()][:MOST_SESSIONS]
-        self._found = {folder.name: _findings(folder) for folder in folders}
+        """Read the findings; `patterns` are folders, globs or URLs, of which only local folders
+        are read.
+        """
+        paths = (Path(path) for pattern in patterns for path in sorted(glob(pattern)))
+        folders = [folder for folder in paths if (folder / INFO).is_file()][:MOST_SESSIONS]
+        self._findings_by_session = {folder.name: _read_findings(folder) for folder in folders}
 
     def lines(self) -> list[str]:
-        """Return the page: of each session its worst findings; empty where it holds none."""
+        """Return the worst 10 findings of each session as lines; empty without findings."""
         lines = []
-        for session, findings in self._found.items():
+        for session, findings in self._findings_by_session.items():
             if findings:
-                lines.append(f"{HEAD} {clean_line(session)}:")
-                lines += [f"  {_text(finding)}" for finding in findings[:MOST_SHOWN]]
+                lines.append(f"{HEADING} {clean_line(session)}:")
+                lines += [f"  {_finding_line(finding)}" for finding in findings[:MOST_SHOWN]]
                 if len(findings) > MOST_SHOWN:
                     lines.append(f"  … and {len(findings) - MOST_SHOWN} more")
         return lines
 
     def contradicted(self, result: dict[str, Any]) -> list[str]:
-        """Return a sentence for each finding that was open at the end, and that is not so."""
+        """Return a sentence for each finding that is open at the end and that the analysis
+        contradicts.
+
+        `result` is what `run_job` returns.
+        """
         return [
-            f"The analysis contradicts {_name(finding)}: {why}"
-            for session, findings in self._found.items()
+            f"The analysis contradicts {_finding_name(finding)}: {reason}"
+            for session, findings in self._findings_by_session.items()
             for finding in findings[:MOST_SHOWN]
             if finding.until_at_us is None
-            for why in _against(finding, result, session)
+            for reason in _contradictions(finding, result, session)
         ]
 
 
-def _findings(folder: Path) -> list[FindingTold]:
-    """Return the findings of a session, the worst first; what cannot be read Spark reports."""
+def _read_findings(folder: Path) -> list[FindingTold]:
+    """Return the findings of a session, worst first; unreadable ones are reported by Spark."""
     try:
-        found = [
+        findings = [
             told_finding
             for told_finding in told_findings(folder)
             if told_finding.code in _KIND_OF_CODE
@@ -67,34 +73,34 @@ def _findings(folder: Path) -> list[FindingTold]:
     except SessionError:
         return []
     return sorted(
-        found,
-        key=lambda one: (
-            -_KIND_OF_CODE[one.code].severity_level,
-            one.until_at_us is not None,
-            one.since_at_us,
+        findings,
+        key=lambda finding: (
+            -_KIND_OF_CODE[finding.code].severity_level,
+            finding.until_at_us is not None,
+            finding.since_at_us,
         ),
     )
 
 
-def _name(finding: FindingTold) -> str:
+def _finding_name(finding: FindingTold) -> str:
     subject = " > ".join(filter(None, (finding.stream, finding.consumer)))
     kind = _KIND_OF_CODE[finding.code]
     return clean_line(f"{kind.word} ({kind.code}) of {subject or kind.entity}")
 
 
-def _text(finding: FindingTold) -> str:
+def _finding_line(finding: FindingTold) -> str:
     """Return a finding as one harmless line."""
-    since, until = finding.since_at_us, finding.until_at_us
-    lasted = "open" if until is None else f"for {duration_text((until - since) / 1e6)}"
+    since_us, until_us = finding.since_at_us, finding.until_at_us
+    duration = "open" if until_us is None else f"for {duration_text((until_us - since_us) / 1e6)}"
     severity = _KIND_OF_CODE[finding.code].severity
-    when = f"since {moment_text(since)} UTC, {lasted}"
-    return clean_line(f"{severity} {_name(finding)}: {finding.text} · {when}")
+    time_text = f"since {moment_text(since_us)} UTC, {duration}"
+    return clean_line(f"{severity} {_finding_name(finding)}: {finding.text} · {time_text}")
 
 
-def _against(finding: FindingTold, result: dict[str, Any], session: str) -> Iterator[str]:
-    """Yield why the rows of the analysis say otherwise at the end of the session."""
+def _contradictions(finding: FindingTold, result: dict[str, Any], session: str) -> Iterator[str]:
+    """Yield why the rows of the analysis contradict a finding at the end of the session."""
     if finding.code == FALLING_BEHIND.code:
-        for row in _rows(result, "lag", session, finding):
+        for row in _rows_of_finding(result, "lag", session, finding):
             waits_s, drain_s = row["behind_last_s"], row["drain_s"]
             if drain_s is not None and waits_s is not None and waits_s < FALLING_BEHIND_S:
                 yield (
@@ -102,18 +108,18 @@ def _against(finding: FindingTold, result: dict[str, Any], session: str) -> Iter
                     f"{duration_text(drain_s)}"
                 )
     if finding.code in (S_NEAR.code, S_FULL_SOON.code):
-        for row in _rows(result, "capacity", session, finding):
-            ahead = [row[f"{what}_full_in_s"] for what in ("msgs", "bytes")]
+        for row in _rows_of_finding(result, "capacity", session, finding):
+            full_in_s = [row[f"{limit_name}_full_in_s"] for limit_name in ("msgs", "bytes")]
             shares = [
-                row[f"stored_{what}"] / row[f"max_{what}"]
-                for what in ("msgs", "bytes")
-                if row[f"max_{what}"]
+                row[f"stored_{limit_name}"] / row[f"max_{limit_name}"]
+                for limit_name in ("msgs", "bytes")
+                if row[f"max_{limit_name}"]
             ]
-            if shares and max(shares) < NEAR_SHARE and ahead == [None, None]:
+            if shares and max(shares) < NEAR_SHARE and full_in_s == [None, None]:
                 yield f"{max(shares) * 100:.0f} % full, and no limit will be reached at this rate"
 
 
-def _rows(
+def _rows_of_finding(
     result: dict[str, Any], table: str, session: str, finding: FindingTold
 ) -> Iterator[dict[str, Any]]:
     for row in rows_of(result, table, session):

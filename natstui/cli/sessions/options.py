@@ -1,4 +1,4 @@
-"""What commands about recordings share: flags, a progress bar, a session as JSON."""
+"""Shared parts of recording commands: flags, a progress bar, a session as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from natstui.paths import user_path
 
 
 def library_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `sessions: Path`, the folder of all sessions."""
+    """Add `--sessions` and `--config` to a command.
+
+    The command gets `sessions: Path`, the folder of all sessions.
+    """
 
     @click.option(
         "--sessions",
@@ -25,16 +28,19 @@ def library_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--config", "--settings", "config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
-    def with_library(*, sessions: str | None, config: str | None, **others: Any) -> Any:
-        return command(sessions=library(sessions, config), **others)
+    def with_library(*, sessions: str | None, config: str | None, **options: Any) -> Any:
+        return command(sessions=library_folder(sessions, config), **options)
 
     return with_library
 
 
-def library(named: str | None, config: str | None) -> Path:
-    """Return the folder of all sessions."""
-    if named is not None:
-        return user_path(named)
+def library_folder(typed_folder: str | None, config: str | None) -> Path:
+    """Return the folder of all sessions: the typed one, or that of the settings.
+
+    `config` is the typed configuration file. Raises UsageError for invalid settings.
+    """
+    if typed_folder is not None:
+        return user_path(typed_folder)
     # Imported here, so that a command that names its folder does not pay for pydantic.
     from natstui.config.load import load
     from natstui.session.library import sessions_folder
@@ -42,52 +48,56 @@ def library(named: str | None, config: str | None) -> Path:
     return sessions_folder(load(Path(config) if config else None).settings.session)
 
 
-def progress(what: str) -> Callable[[int, int], None]:
-    """Return a callback that draws a bar on stderr; nothing when that is no terminal."""
-    shown = sys.stderr.isatty()
+def progress(action: str) -> Callable[[int, int], None]:
+    """Return a callback that draws a bar on stderr; it does nothing if that is no terminal.
 
-    def draw(done_count: int, all_count: int) -> None:
-        if not shown:
+    It gets the number of steps that are done, and of all.
+    """
+    is_terminal = sys.stderr.isatty()
+
+    def draw(done_count: int, total_count: int) -> None:
+        if not is_terminal:
             return
-        share = done_count / all_count if all_count else 1.0
-        filled = round(30 * share)
-        end = "\n" if done_count == all_count else ""
-        bar = "█" * filled + "░" * (30 - filled)
-        sys.stderr.write(f"\r{what} {bar} {share:4.0%}{end}")
+        share = done_count / total_count if total_count else 1.0
+        filled_cells = round(30 * share)
+        end = "\n" if done_count == total_count else ""
+        bar = "█" * filled_cells + "░" * (30 - filled_cells)
+        sys.stderr.write(f"\r{action} {bar} {share:4.0%}{end}")
         sys.stderr.flush()
 
     return draw
 
 
 def print_session(folder: Path) -> None:
-    """Print the summary of a session as one JSON line."""
+    """Print the summary of a session as one line of JSON."""
     print_json(session_object(folder))
 
 
 def session_object(folder: Path) -> dict[str, object]:
-    """Return the summary of a session; one that cannot be read says why in `problem`."""
+    """Return the summary of a session by field; an unreadable one has the reason in `problem`."""
     from natstui.session.library import summary_of
 
     return asdict(summary_of(folder))
 
 
-def print_recorded(folder: Path, **first: str) -> None:
-    """Print what there is of a recording that just ended, as one JSON line, `first` before it.
+def print_recorded(folder: Path, **first_fields: str) -> None:
+    """Print the summary of a recording that just ended as one line of JSON, after the fields
+    `first_fields`.
 
-    `span_s` is from the first record to the last, as in `sessions ls`. `whole`: something was
-    polled, it was closed, and nothing was given up or deleted. That every record can be read again
-    is what `sessions verify` tells.
+    `span_s` is from the first record to the last, as in `sessions ls`. `whole` is true if
+    something was polled, and the recording was closed with nothing dropped or deleted. Whether
+    every record can be read is only checked by `sessions verify`.
     """
     from natstui.session.library import records_count, summary_of
     from natstui.session.read.recording import Recording
 
-    told = summary_of(folder)
-    known = told.problem is None
-    closed = told.status == "complete" and told.gaps_count == 0
+    summary = summary_of(folder)
+    is_readable = summary.problem is None
+    is_closed = summary.status == "complete" and summary.gaps_count == 0
     print_json({
-        **first,
-        **asdict(told),
-        "span_s": (told.ended_at_us - told.started_at_us) / 1e6 if known else None,
-        "records_count": records_count(Recording(folder)) if known else None,
-        "whole": known and closed and told.polls_count > 0,
+        **first_fields,
+        **asdict(summary),
+        "span_s": (summary.ended_at_us - summary.started_at_us) / 1e6 if is_readable else None,
+        "records_count": records_count(Recording(folder)) if is_readable else None,
+        "whole": is_readable and is_closed and summary.polls_count > 0,
     })  # fmt: skip

@@ -17,6 +17,7 @@ from natstui.clean import clean_line
 from natstui.cli.options import ConnectionFlags, WrittenPath, watching_flags
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import print_recorded
+from natstui.config.contexts import context_name
 from natstui.engine.headless import ConnectionLog, record_server
 from natstui.engine.stopping import stopped_after
 from natstui.errors import NatstuiError, UsageError
@@ -27,43 +28,56 @@ from natstui.session.write.settings import RecorderSettings
 
 
 @dataclass
-class _One:
-    """One of the recordings: where it is, and why it ended other than it should have."""
+class _SystemRecording:
+    """One of the recordings: its folder, and the error that ended it, if any."""
 
     folder: Path | None = None
-    failed: NatstuiError | None = None
+    failure: NatstuiError | None = None
 
 
-class Several:
-    """The recordings of some systems: one that fails is told, and holds up no other."""
+class SystemRecordings:
+    """The recordings of several systems; a failed one does not stop the others.
+
+    A failure is logged when it happens, and printed at the end.
+    """
 
     def __init__(
         self,
         systems: Mapping[str, ConnectionFlags],
-        tell: Callable[[str], None],
+        log_sentence: Callable[[str], None],
         sessions: str | None,
         limits: Mapping[str, Any],
         *,
         as_json: bool,
     ) -> None:
-        """`tell` logs a sentence; `limits` are the recorder's settings."""
-        self._systems, self._tell, self._sessions = systems, tell, sessions
+        """Create the recordings; `log_sentence` logs a sentence, `limits` are the recorder's
+        settings.
+        """
+        self._systems, self._log, self._sessions = systems, log_sentence, sessions
         self._limits, self._as_json = limits, as_json
-        self._every = {name: _One() for name in systems}
+        self._recordings = {name: _SystemRecording() for name in systems}
 
     def record(self, duration_s: float | None) -> int:
-        """Record until a signal, or the time is up; return the code of the first that failed."""
+        """Record until a signal, or for `duration_s`; return the exit code of the first failure,
+        or 0.
+
+        Prints a summary of each recording with --json.
+        """
         try:
             asyncio.run(self._record(duration_s))
         finally:
             # A recording that failed is told, too: its folder is there.
-            for name, it in self._every.items():
-                if self._as_json and it.folder is not None:
-                    print_recorded(it.folder, system=name)
-        failed = [(name, it.failed) for name, it in self._every.items() if it.failed is not None]
-        for name, error in failed:
+            for name, recording in self._recordings.items():
+                if self._as_json and recording.folder is not None:
+                    print_recorded(recording.folder, system=name)
+        failures = [
+            (name, recording.failure)
+            for name, recording in self._recordings.items()
+            if recording.failure is not None
+        ]
+        for name, error in failures:
             click.echo(f"natstui: {clean_line(name)}: {clean_line(str(error))}", err=True)
-        return next((error.exit_code for _, error in failed), 0)
+        return next((error.exit_code for _, error in failures), 0)
 
     async def _record(self, duration_s: float | None) -> None:
         stop = stopped_after(duration_s)
@@ -75,27 +89,35 @@ class Several:
         settings, connection = self._systems[name].resolve()
         folder = user_path(self._sessions) if self._sessions else sessions_folder(settings.session)
         # So that people can tell them apart in the library.
-        named = {**self._limits, "name": f"{self._limits['name']} {name}".strip()}
-        log = ConnectionLog(partial(self._say, name))
-        recording, begun = RecorderSettings(folder, **named), partial(self._begun, name)
+        recorder_limits = {
+            **self._limits,
+            "name": f"{self._limits['name']} {context_name(name)}".strip(),
+        }
+        log = ConnectionLog(partial(self._log_sentence, name))
+        recording, on_begin = (
+            RecorderSettings(folder, **recorder_limits),
+            partial(self._on_begin, name),
+        )
         try:
-            await record_server(settings, connection, recording, stop, log, begun)
+            await record_server(settings, connection, recording, stop, log, on_begin)
         except NatstuiError as error:
-            self._every[name].failed = error
-            self._say(name, str(error))
+            self._recordings[name].failure = error
+            self._log_sentence(name, str(error))
 
-    def _begun(self, name: str, folder: str) -> None:
-        self._every[name].folder = Path(folder)
+    def _on_begin(self, name: str, folder: str) -> None:
+        self._recordings[name].folder = Path(folder)
         if self._as_json:
-            self._say(name, f"recording into {folder}")
+            self._log_sentence(name, f"recording into {folder}")
         else:
             click.echo(f"{clean_line(name)}: {folder}")
 
-    def _say(self, name: str, text: str) -> None:
-        self._tell(f"{name}: {text}")
+    def _log_sentence(self, name: str, text: str) -> None:
+        self._log(f"{name}: {text}")
 
 
-def _duration_s(ctx: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
+def _parse_duration_s(
+    ctx: click.Context, _parameter: click.Parameter, text: str | None
+) -> float | None:
     from natstui.units import parse_duration_ns
 
     if text is None:
@@ -106,7 +128,7 @@ def _duration_s(ctx: click.Context, _parameter: click.Parameter, text: str | Non
         raise click.BadParameter(str(error), ctx) from error
 
 
-def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+def _parse_bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
     from natstui.units import parse_bytes
 
     if text is None:
@@ -121,19 +143,23 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 @watching_flags
 @click.option("--name", default="", help="A readable name for the recording.")
 @click.option(
-    "--duration", "duration_s", callback=_duration_s, metavar="TIME", help="Stop after, as 2h30m."
+    "--duration",
+    "duration_s",
+    callback=_parse_duration_s,
+    metavar="TIME",
+    help="Stop after, as 2h30m.",
 )
 @click.option(
     "--retain",
     "retain_s",
-    callback=_duration_s,
+    callback=_parse_duration_s,
     metavar="TIME",
     help="Delete records older than this, as 48h.",
 )
 @click.option(
     "--max-bytes",
     "max_bytes",
-    callback=_bytes,
+    callback=_parse_bytes,
     metavar="SIZE",
     help="Delete the oldest records above this size, as 2GB.",
 )
@@ -170,10 +196,14 @@ def record(
     """
     if metrics is not None and flags.are_several:
         raise UsageError("--metrics serves one system: leave it out to record several")
-    tell = _logger(_opened(log_file))
+    log_sentence = _create_logger(_open_log_file(log_file))
     if flags.are_several:
-        sys.exit(Several(flags.each(), tell, sessions, limits, as_json=as_json).record(duration_s))
-    _record_one(flags, duration_s, sessions, limits, metrics, tell, as_json)
+        sys.exit(
+            SystemRecordings(flags.each(), log_sentence, sessions, limits, as_json=as_json).record(
+                duration_s
+            )
+        )
+    _record_one(flags, duration_s, sessions, limits, metrics, log_sentence, as_json)
 
 
 def _record_one(
@@ -182,13 +212,13 @@ def _record_one(
     sessions: str | None,
     limits: dict[str, Any],
     metrics: str | None,
-    tell: Callable[[str], None],
+    log_sentence: Callable[[str], None],
     as_json: bool,
 ) -> None:
     import asyncio
 
-    from natstui.cli.metrics.exposition import Latest
-    from natstui.cli.metrics.serving import metrics_at
+    from natstui.cli.metrics.exposition import LatestState
+    from natstui.cli.metrics.serving import serve_metrics
     from natstui.engine.headless import ConnectionLog, record_server
     from natstui.engine.stopping import stopped_after
     from natstui.session.library import sessions_folder
@@ -197,51 +227,51 @@ def _record_one(
     settings, connection = flags.resolve()
     folder = user_path(sessions) if sessions else sessions_folder(settings.session)
     recording = RecorderSettings(folder, **limits)
-    log, begun = ConnectionLog(tell), _Begun(tell if as_json else None)
-    latest = Latest()
-    beside = [latest] if metrics is not None else []
+    log, on_begin = ConnectionLog(log_sentence), _FolderPrinter(log_sentence if as_json else None)
+    latest = LatestState()
+    extra_sinks = [latest] if metrics is not None else []
 
     async def work() -> None:
         stop = stopped_after(duration_s)
-        await record_server(settings, connection, recording, stop, log, begun, beside)
+        await record_server(settings, connection, recording, stop, log, on_begin, extra_sinks)
 
     try:
-        with metrics_at(metrics, "--metrics", lambda: latest.state):
+        with serve_metrics(metrics, "--metrics", lambda: latest.state):
             asyncio.run(work())
     finally:
         # A recording that failed is told, too: its folder is there.
-        if as_json and begun.folder is not None:
-            print_recorded(begun.folder)
+        if as_json and on_begin.folder is not None:
+            print_recorded(on_begin.folder)
 
 
-class _Begun:
-    """Takes the folder of the recording when there is one, and says it."""
+class _FolderPrinter:
+    """Prints or logs the folder of the recording when it begins."""
 
-    def __init__(self, tell: Callable[[str], None] | None) -> None:
-        """`tell` logs it; without, it is what stdout has."""
+    def __init__(self, log_sentence: Callable[[str], None] | None) -> None:
+        """Create with a logger; without one, the folder is printed on stdout."""
         self.folder: Path | None = None
-        self._tell = tell
+        self._log = log_sentence
 
     def __call__(self, folder: str) -> None:
         self.folder = Path(folder)
-        if self._tell is None:
+        if self._log is None:
             click.echo(folder)
         else:
-            self._tell(f"recording into {folder}")
+            self._log(f"recording into {folder}")
 
 
-def _opened(path: Path | None) -> IO[str]:
-    """Return where to log; a file is written line by line."""
+def _open_log_file(path: Path | None) -> IO[str]:
+    """Return the log file, written line by line, or stderr."""
     if path is None:
         return sys.stderr
     with writing(path):
         return open(open_log(path), "a", encoding="utf-8", buffering=1)
 
 
-def _logger(log: IO[str]) -> Callable[[str], None]:
-    def tell(text: str) -> None:
+def _create_logger(log: IO[str]) -> Callable[[str], None]:
+    def log_sentence(text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         log.write(f"{stamp} {clean_line(text)}\n")
         log.flush()
 
-    return tell
+    return log_sentence

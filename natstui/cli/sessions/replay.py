@@ -7,29 +7,29 @@ from pathlib import Path
 
 import click
 
-from natstui.cli.complete import session_name
+from natstui.cli.complete import session_argument
 from natstui.cli.sections import command
 from natstui.cli.sessions.options import library_options
 from natstui.errors import DamagedSession, UsageError
 from natstui.units import parse_moment
 
 
-def _at_us(text: str | None) -> int | None:
-    """Return a moment as people write it, in UTC unless it says otherwise, or so long ago."""
+def _parse_time_us(text: str | None) -> int | None:
+    """Return a typed moment, in UTC unless it has a zone, or a duration ago."""
     if text is None:
         return None
     try:
-        ago = text.strip().endswith("ago")
-        moment = parse_moment(text) if ago else datetime.fromisoformat(text)
+        is_ago = text.strip().endswith("ago")
+        time = parse_moment(text) if is_ago else datetime.fromisoformat(text)
     except ValueError as error:
-        how = "write it as 2026-11-20T14:30:00 or 10m ago"
-        raise UsageError(f"{text!r} is no time: {how}") from error
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1e6)
+        hint = "write it as 2026-11-20T14:30:00 or 10m ago"
+        raise UsageError(f"{text!r} is no time: {hint}") from error
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return round(time.timestamp() * 1e6)
 
 
 @command()
-@session_name
+@session_argument
 @library_options
 @click.option("--at", "at_text", metavar="TIME", help="Time to start at, as 2026-11-20T14:30:00.")
 @click.option("--paused", is_flag=True, help="Start paused.")
@@ -38,15 +38,15 @@ def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -
     from natstui.cli.open_viewer import open_viewer, replay_engine
     from natstui.session.library import find
 
-    _at_us(at_text)
+    _parse_time_us(at_text)
     folder = find(sessions, session)
-    words = [*replay_engine(str(folder.resolve())), "--sessions", str(sessions)]
-    words += ["--at", at_text] if at_text else []
-    open_viewer([*words, "--paused"] if paused else words)
+    arguments = [*replay_engine(str(folder.resolve())), "--sessions", str(sessions)]
+    arguments += ["--at", at_text] if at_text else []
+    open_viewer([*arguments, "--paused"] if paused else arguments)
 
 
 @command(hidden=True)
-@session_name
+@session_argument
 @library_options
 @click.option("--at", "at_text", metavar="TIME", help="Where to begin.")
 @click.option("--paused", is_flag=True, help="Start paused.")
@@ -62,7 +62,7 @@ def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: 
 
     recording = Recording(find(sessions, session), salvage=True)
     process = ReplayProcess(recording, load().settings.viewer, sessions)
-    process.run(playing=not paused, at_us=_at_us(at_text))
+    process.run(playing=not paused, at_us=_parse_time_us(at_text))
     damage = "; ".join(mark.text for mark in recording.damage())
     if damage:
         raise DamagedSession(recording.folder, damage)

@@ -1,1 +1,1 @@
-"""`natstui kv …` and `natstui object …`: buckets and object stores as what they are."""
+"""`natstui kv …` and `natstui object …`: buckets and object stores."""

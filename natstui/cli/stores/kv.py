@@ -8,7 +8,6 @@ import functools
 import json
 import os
 import sys
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +16,8 @@ import click
 from natstui.clean import clean_json, clean_line
 from natstui.cli.complete import buckets as bucket_names
 from natstui.cli.connected import run_connected
-from natstui.cli.core.options import seconds_of
-from natstui.cli.core.payload import given_payload
+from natstui.cli.core.options import parse_optional_seconds
+from natstui.cli.core.payload import read_payload
 from natstui.cli.listing import list_streams
 from natstui.cli.manage.writing import (
     change_flags,
@@ -27,16 +26,17 @@ from natstui.cli.manage.writing import (
 )
 from natstui.cli.options import COUNT, SEQUENCE, SEQUENCE_OR_ZERO, connection_options
 from natstui.cli.options import as_json as json_flag
-from natstui.cli.sections import Group, command
+from natstui.cli.sections import command
 from natstui.cli.stores.options import (
+    StoreGroup,
+    bucket_argument,
     bucket_options,
+    create_bucket,
     delete_bucket,
-    given_bucket,
-    given_filter,
-    given_key,
-    in_bucket,
-    key_name,
-    make_bucket,
+    key_argument,
+    parse_bucket,
+    parse_key,
+    parse_key_filter,
     print_buckets,
 )
 from natstui.cli.text_table import cut, print_rows
@@ -56,8 +56,8 @@ from natstui.jetstream.messages.keys import (
 from natstui.model.assets.buckets import KV, BucketOptions, bucket_config
 from natstui.units import bytes_text, counted, local_text
 
-_MOST_CELLS = 60
-HEADS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
+_MOST_VALUE_CELLS = 60
+HEADINGS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
 
 
 @command()
@@ -65,18 +65,18 @@ HEADS = ("REVISION", "KEY", "CREATED", "OPERATION", "SIZE", "VALUE")
 @functools.partial(bucket_options, of_keys=True)
 @change_flags
 @connection_options
-def add(connection: Connection, bucket: str, options: BucketOptions, **words: Any) -> None:
+def add(connection: Connection, bucket: str, options: BucketOptions, **flags: Any) -> None:
     """Create the bucket BUCKET."""
-    make_bucket(connection, bucket_config(given_bucket(bucket), options), words)
+    create_bucket(connection, bucket_config(parse_bucket(bucket), options), flags)
 
 
 @command()
-@in_bucket
+@bucket_argument
 @change_flags
 @connection_options
-def rm(connection: Connection, bucket: str, **words: Any) -> None:
+def rm(connection: Connection, bucket: str, **flags: Any) -> None:
     """Delete the bucket BUCKET and its contents."""
-    delete_bucket(connection, KV, given_bucket(bucket), words)
+    delete_bucket(connection, KV, parse_bucket(bucket), flags)
 
 
 def _value_options(command: Any) -> Any:
@@ -87,8 +87,8 @@ def _value_options(command: Any) -> Any:
 
 
 @command()
-@in_bucket
-@key_name
+@bucket_argument
+@key_argument
 @_value_options
 @click.option(
     "--if-revision", type=SEQUENCE_OR_ZERO,
@@ -103,16 +103,16 @@ def put(
     value: str | None,
     file: str | None,
     if_revision: int | None,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Set KEY in BUCKET to VALUE. Without VALUE, the value is read from stdin."""
-    content = given_payload(value, file)
-    asked = KeyChange("put_key", given_bucket(bucket), given_key(key), content, if_revision)
-    _do(connection, asked, words)
+    content = read_payload(value, file)
+    key_change = KeyChange("put_key", parse_bucket(bucket), parse_key(key), content, if_revision)
+    _change_key(connection, key_change, flags)
 
 
 @command()
-@in_bucket
+@bucket_argument
 @click.argument("key")
 @_value_options
 @click.option("--ttl", metavar="TIME", help="Lifetime of the key; the bucket must allow it.")
@@ -125,14 +125,14 @@ def create(
     value: str | None,
     file: str | None,
     ttl: str | None,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Create KEY in BUCKET if it has no value."""
     if ttl is not None:
         _check_ttl(ttl)
-    content = given_payload(value, file)
-    asked = KeyChange("put_key", given_bucket(bucket), given_key(key), content, 0, ttl)
-    _do(connection, asked, words)
+    content = read_payload(value, file)
+    key_change = KeyChange("put_key", parse_bucket(bucket), parse_key(key), content, 0, ttl)
+    _change_key(connection, key_change, flags)
 
 
 def _check_ttl(text: str) -> None:
@@ -144,66 +144,68 @@ def _check_ttl(text: str) -> None:
 
 
 @command("del")
-@in_bucket
-@key_name
+@bucket_argument
+@key_argument
 @change_flags
 @connection_options
-def delete(connection: Connection, bucket: str, key: str, **words: Any) -> None:
+def delete(connection: Connection, bucket: str, key: str, **flags: Any) -> None:
     """Delete KEY in BUCKET. Earlier revisions stay, up to the history of the bucket."""
-    _do(connection, KeyChange("delete_key", given_bucket(bucket), given_key(key)), words)
+    _change_key(connection, KeyChange("delete_key", parse_bucket(bucket), parse_key(key)), flags)
 
 
 @command()
-@in_bucket
-@key_name
+@bucket_argument
+@key_argument
 @change_flags
 @connection_options
-def purge(connection: Connection, bucket: str, key: str, **words: Any) -> None:
+def purge(connection: Connection, bucket: str, key: str, **flags: Any) -> None:
     """Delete KEY in BUCKET and all its revisions."""
-    _do(connection, KeyChange("purge_key", given_bucket(bucket), given_key(key)), words)
+    _change_key(connection, KeyChange("purge_key", parse_bucket(bucket), parse_key(key)), flags)
 
 
-def _do(connection: Connection, asked: KeyChange, words: dict[str, Any]) -> None:
-    async def work(writer: Writer, confirmed: str | None) -> ChangeResult:
-        return await change_key(writer, replace(asked, confirmed=confirmed))
+def _change_key(connection: Connection, key_change: KeyChange, flags: dict[str, Any]) -> None:
+    async def work(writer: Writer, confirmed_name: str | None) -> ChangeResult:
+        return await change_key(writer, replace(key_change, confirmed=confirmed_name))
 
-    print_changed(write_confirmed(connection, words, work), words["as_json"])
+    print_changed(write_confirmed(connection, flags, work), flags["as_json"])
 
 
 @command()
 @click.argument("bucket", required=False, shell_complete=bucket_names)
 @json_flag
 @connection_options
-def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any) -> None:
+def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any) -> None:
     """List the buckets, or the keys of BUCKET."""
     if bucket is not None:
-        _print_keys(connection, given_bucket(bucket), ">", as_json=as_json)
+        _print_keys(connection, parse_bucket(bucket), ">", as_json=as_json)
         return
     streams = run_connected(connection, lambda client: list_streams(client, "$KV.>"))
     rows = [row for row in streams if row["config"]["name"].startswith(KV)]
     if as_json:
         click.echo(json.dumps(rows))
         return
-    shown = ("bucket", "description", "values", "keys", "history", "ttl", "bytes", "replicas")
-    print_buckets(rows, shown)
+    columns = ("bucket", "description", "values", "keys", "history", "ttl", "bytes", "replicas")
+    print_buckets(rows, columns)
 
 
 @command()
-@in_bucket
-@click.argument("wanted", metavar="[KEY]", default=">")
+@bucket_argument
+@click.argument("key_filter", metavar="[KEY]", default=">")
 @json_flag
 @connection_options
-def keys(connection: Connection, bucket: str, wanted: str, as_json: bool, **_words: Any) -> None:
+def keys(
+    connection: Connection, bucket: str, key_filter: str, as_json: bool, **_flags: Any
+) -> None:
     """List the keys of BUCKET that have a value. KEY may have wildcards."""
-    _print_keys(connection, given_bucket(bucket), given_filter(wanted), as_json=as_json)
+    _print_keys(connection, parse_bucket(bucket), parse_key_filter(key_filter), as_json=as_json)
 
 
-def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bool) -> None:
-    found = run_connected(
+def _print_keys(connection: Connection, bucket: str, key_filter: str, *, as_json: bool) -> None:
+    entries = run_connected(
         connection,
-        lambda client: read_entries(client, bucket, wanted, "last_per_subject", values=False),
+        lambda client: read_entries(client, bucket, key_filter, "last_per_subject", values=False),
     )
-    names = sorted(one.key for one in found if one.operation == "PUT")
+    names = sorted(entry.key for entry in entries if entry.operation == "PUT")
     if as_json:
         click.echo(json.dumps(names))
         return
@@ -212,8 +214,8 @@ def _print_keys(connection: Connection, bucket: str, wanted: str, *, as_json: bo
 
 
 @command()
-@in_bucket
-@key_name
+@bucket_argument
+@key_argument
 @click.option("--revision", type=SEQUENCE, help="Revision to print instead of the newest.")
 @click.option(
     "--raw",
@@ -230,13 +232,13 @@ def get(
     key: str,
     revision: int | None,
     as_json: bool,
-    **_words: Any,
+    **_flags: Any,
 ) -> None:
     """Print the value of KEY in BUCKET.
 
     Prints the value unchanged; --json adds revision, time and operation.
     """
-    bucket, key = given_bucket(bucket), given_key(key)
+    bucket, key = parse_bucket(bucket), parse_key(key)
     entry = run_connected(connection, lambda client: read_key(client, bucket, key, revision))
     if entry.operation != "PUT" and revision is None:
         raise NotFound(f"{bucket} has no key {key}: it was deleted at revision {entry.revision}")
@@ -247,46 +249,48 @@ def get(
 
 
 @command()
-@in_bucket
-@key_name
+@bucket_argument
+@key_argument
 @json_flag
 @connection_options
-def history(connection: Connection, bucket: str, key: str, as_json: bool, **_words: Any) -> None:
+def history(connection: Connection, bucket: str, key: str, as_json: bool, **_flags: Any) -> None:
     """List the revisions of KEY in BUCKET. Prints the oldest first. KEY may have wildcards."""
-    bucket, wanted = given_bucket(bucket), given_filter(key)
-    found = run_connected(connection, lambda client: read_entries(client, bucket, wanted, "all"))
-    if not found:
+    bucket, key_filter = parse_bucket(bucket), parse_key_filter(key)
+    entries = run_connected(
+        connection, lambda client: read_entries(client, bucket, key_filter, "all")
+    )
+    if not entries:
         raise NotFound(f"{bucket} has no key {key}")
     if as_json:
-        for one in found:
-            print_object(one)
+        for entry in entries:
+            print_object(entry)
         return
-    print_rows(HEADS, [entry_row(one) for one in found], words_count=len(HEADS))
+    print_rows(HEADINGS, [entry_row(entry) for entry in entries], text_columns_count=len(HEADINGS))
 
 
 @dataclass
-class _Watching:
-    """What is watched, and when it ends."""
+class _KeyWatch:
+    """A watch of keys, and its end condition."""
 
     bucket: str
-    wanted: str
-    most_count: int | None
+    key_filter: str
+    most_values: int | None
     quiet_s: float | None
     as_json: bool
     printed_count: int = 0
 
     async def run(self, client: Client, policy: Any) -> None:
         with cancelled_by_signal("watching"):
-            async with aclosing(watch(client, self.bucket, self.wanted, policy)) as found:
-                click.echo(f"natstui: watching {self.bucket} {self.wanted}", err=True)
-                while self.most_count is None or self.printed_count < self.most_count:
+            async with watch(client, self.bucket, self.key_filter, policy) as entries:
+                click.echo(f"natstui: watching {self.bucket} {self.key_filter}", err=True)
+                while self.most_values is None or self.printed_count < self.most_values:
                     try:
                         async with asyncio.timeout(self.quiet_s):
-                            self._print(await anext(found))
+                            self._print_entry(await anext(entries))
                     except TimeoutError:
                         return
 
-    def _print(self, entry: Entry) -> None:
+    def _print_entry(self, entry: Entry) -> None:
         text = json.dumps(entry_object(entry)) if self.as_json else entry_line(entry)
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -294,8 +298,8 @@ class _Watching:
 
 
 @command("watch")
-@in_bucket
-@click.argument("wanted", metavar="[KEY]", default=">")
+@bucket_argument
+@click.argument("key_filter", metavar="[KEY]", default=">")
 @click.option("--history", is_flag=True, help="Begin with all stored revisions.")
 @click.option("--updates-only", is_flag=True, help="Print only changes from now on.")
 @click.option("--count", type=COUNT, help="End after this many values.")
@@ -305,33 +309,40 @@ class _Watching:
 def watch_keys(
     connection: Connection,
     bucket: str,
-    wanted: str,
+    key_filter: str,
     count: int | None,
     wait: str | None,
     as_json: bool,
-    **words: Any,
+    **flags: Any,
 ) -> None:
     """Print the values of BUCKET as they change.
 
     Prints the current values first. Runs until it is stopped.
     """
-    watching = _Watching(
-        given_bucket(bucket), given_filter(wanted), count, seconds_of(wait, "--wait"), as_json
+    key_watch = _KeyWatch(
+        parse_bucket(bucket),
+        parse_key_filter(key_filter),
+        count,
+        parse_optional_seconds(wait, "--wait"),
+        as_json,
     )
-    policy = "new" if words["updates_only"] else "all" if words["history"] else "last_per_subject"
+    policy = "new" if flags["updates_only"] else "all" if flags["history"] else "last_per_subject"
     try:
-        run_connected(connection, lambda client: watching.run(client, policy), prints=True)
+        run_connected(connection, lambda client: key_watch.run(client, policy), prints=True)
     except Interrupted:
         pass
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    click.echo(f"natstui: {counted(watching.printed_count, 'change')}", err=True)
+    click.echo(f"natstui: {counted(key_watch.printed_count, 'change')}", err=True)
 
 
 def entry_object(entry: Entry) -> dict[str, Any]:
-    """Return all that is known of a revision; `value` only where it is text."""
-    told: dict[str, Any] = {
+    """Return the fields of a revision for JSON; `created_at_us` is UTC µs.
+
+    `value` is null if the value is not UTF-8; `value_base64` always has its bytes.
+    """
+    values: dict[str, Any] = {
         "bucket": entry.bucket,
         "key": entry.key,
         "revision": entry.revision,
@@ -340,32 +351,32 @@ def entry_object(entry: Entry) -> dict[str, Any]:
         "value_base64": base64.b64encode(entry.value).decode(),
     }
     try:
-        return told | {"value": entry.value.decode()}
+        return values | {"value": entry.value.decode()}
     except UnicodeDecodeError:
-        return told | {"value": None}
+        return values | {"value": None}
 
 
 def print_object(entry: Entry) -> None:
-    """Print a revision as a line of JSON."""
+    """Print a revision as one line of JSON."""
     click.echo(clean_json(json.dumps(entry_object(entry))))
 
 
 def entry_row(entry: Entry) -> tuple[str, ...]:
-    """Return the cells of a revision, its value as a preview."""
+    """Return the cells of a revision in the order of `HEADINGS`; the value is cut at 60 cells."""
     text = entry.value.decode("utf-8", "backslashreplace")
     size = bytes_text(len(entry.value)) if entry.operation == "PUT" else ""
-    when = local_text(entry.created_at_us, "%Y-%m-%d %H:%M:%S")
-    value = cut(clean_line(text), _MOST_CELLS)
-    return str(entry.revision), entry.key, when, entry.operation, size, value
+    time_text = local_text(entry.created_at_us, "%Y-%m-%d %H:%M:%S")
+    value = cut(clean_line(text), _MOST_VALUE_CELLS)
+    return str(entry.revision), entry.key, time_text, entry.operation, size, value
 
 
 def entry_line(entry: Entry) -> str:
-    """Return a revision on one line, as it comes."""
-    revision, key, when, operation, _, value = entry_row(entry)
-    return clean_line(f"{when}  {operation:<5}  {revision}  {key}  {value}").rstrip()
+    """Return a revision as one line: time, operation, revision, key, beginning of the value."""
+    revision, key, time_text, operation, _, value = entry_row(entry)
+    return clean_line(f"{time_text}  {operation:<5}  {revision}  {key}  {value}").rstrip()
 
 
-@click.group(cls=Group)
+@click.group(cls=StoreGroup)
 def kv() -> None:
     """Read and change key-value buckets."""
 

@@ -1,9 +1,10 @@
-"""Names of buckets and keys on the command line, and the options of a new one."""
+"""Names of buckets and keys on the command line, and the options of a new bucket."""
 
 from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,15 +15,15 @@ from natstui.clean import clean_line
 from natstui.cli.complete import buckets, keys
 from natstui.cli.manage.writing import (
     WriterSession,
-    apply_shown,
-    change_confirmed,
-    confirmed_name,
+    apply_previewed,
+    confirm_preview,
     print_changed,
     refuse_read_only,
 )
+from natstui.cli.sections import Group
 from natstui.cli.text_table import stdout_width, table, text_column
 from natstui.config import Connection
-from natstui.errors import NotFound, Refused, UsageError
+from natstui.errors import NatstuiError, NotFound, Refused, UsageError
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.buckets import (
@@ -40,21 +41,21 @@ from natstui.model.columns.buckets import BUCKET_COLUMNS, BucketRow
 from natstui.model.records.managing import Change
 from natstui.units import parse_bytes, parse_duration_ns
 
-in_bucket = click.argument("bucket", shell_complete=buckets)
+bucket_argument = click.argument("bucket", shell_complete=buckets)
 """The argument BUCKET of a command about keys."""
-key_name = click.argument("key", shell_complete=keys)
+key_argument = click.argument("key", shell_complete=keys)
 """The argument KEY of a command about a key of BUCKET."""
 
 
-def given_bucket(name: str) -> str:
-    """Return a name that a bucket may have; raises UsageError."""
+def parse_bucket(name: str) -> str:
+    """Return the name of a bucket or store unchanged; raises UsageError for an invalid one."""
     if not is_bucket(name):
         raise UsageError(f"{name!r} is not a valid bucket name: use letters, digits, - and _")
     return name
 
 
-def given_key(key: str) -> str:
-    """Return a key that a bucket may have; raises UsageError."""
+def parse_key(key: str) -> str:
+    """Return a key unchanged; raises UsageError for an invalid one, and for a wildcard."""
     if not is_stored_key(key):
         raise UsageError(
             f"{key!r} is not a valid key: it has a space, a wildcard or an empty token"
@@ -62,21 +63,21 @@ def given_key(key: str) -> str:
     return key
 
 
-def given_filter(text: str) -> str:
-    """Return a key, or one with wildcards; raises UsageError."""
+def parse_key_filter(text: str) -> str:
+    """Return a key or a pattern with * and > unchanged; raises UsageError for an invalid one."""
     if not is_key_filter(text):
         raise UsageError(f"{text!r} is neither a key nor a pattern with * and >")
     return text
 
 
-def _size(text: str | None, option: str) -> int:
+def _parse_size_bytes(text: str | None, option: str) -> int:
     try:
         return -1 if text is None else parse_bytes(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
 
 
-def _duration(text: str | None, option: str) -> int:
+def _parse_duration_ns(text: str | None, option: str) -> int:
     try:
         return 0 if text is None else parse_duration_ns(text)
     except ValueError as error:
@@ -84,30 +85,34 @@ def _duration(text: str | None, option: str) -> int:
 
 
 def bucket_options(command: Callable[..., Any], *, of_keys: bool) -> Callable[..., Any]:
-    """Give a command that makes a bucket or store its options as `options: BucketOptions`."""
+    """Add the options of a new bucket or store to a command.
+
+    The command gets them as `options: BucketOptions`; an invalid one raises UsageError. `of_keys`:
+    of a key-value bucket, which has more options than an object store.
+    """
 
     @functools.wraps(command)
-    def with_options(**words: Any) -> Any:
+    def with_options(**flags: Any) -> Any:
         options = BucketOptions(
-            words.pop("description"),
-            words.pop("history", 1),
-            _duration(words.pop("ttl"), "--ttl"),
-            _duration(words.pop("marker_ttl", None), "--marker-ttl"),
-            words.pop("replicas"),
-            {"f": "file", "m": "memory"}.get(given := words.pop("storage"), given),
-            _size(words.pop("max_value_size", None), "--max-value-size"),
-            _size(words.pop("max_bucket_size"), "--max-bucket-size"),
-            words.pop("compress"),
+            flags.pop("description"),
+            flags.pop("history", 1),
+            _parse_duration_ns(flags.pop("ttl"), "--ttl"),
+            _parse_duration_ns(flags.pop("marker_ttl", None), "--marker-ttl"),
+            flags.pop("replicas"),
+            {"f": "file", "m": "memory"}.get(storage := flags.pop("storage"), storage),
+            _parse_size_bytes(flags.pop("max_value_size", None), "--max-value-size"),
+            _parse_size_bytes(flags.pop("max_bucket_size"), "--max-bucket-size"),
+            flags.pop("compress"),
         )
-        return command(options=options, **words)
+        return command(options=options, **flags)
 
-    decorated: Callable[..., Any] = with_options
-    for option in reversed([*(_OF_KEYS if of_keys else ()), *_OF_BOTH]):
-        decorated = option(decorated)
-    return decorated
+    decorated_command: Callable[..., Any] = with_options
+    for option in reversed([*(_KEY_OPTIONS if of_keys else ()), *_COMMON_OPTIONS]):
+        decorated_command = option(decorated_command)
+    return decorated_command
 
 
-_OF_KEYS = (
+_KEY_OPTIONS = (
     click.option(
         "--history", type=click.IntRange(1, MOST_HISTORY), default=1,
         help="Number of values kept per key; with 1, an overwritten value cannot be restored.",
@@ -116,7 +121,7 @@ _OF_KEYS = (
     click.option("--marker-ttl", metavar="TIME",
         help="How long markers of expired keys are kept."),
 )  # fmt: skip
-_OF_BOTH = (
+_COMMON_OPTIONS = (
     click.option("--ttl", metavar="TIME", help="How long values are kept: 1d, 2M."),
     click.option("--replicas", type=click.IntRange(1, 5), default=1, help="Number of replicas."),
     click.option("--storage", type=click.Choice(("file", "memory", "f", "m")), default="file"),
@@ -126,10 +131,13 @@ _OF_BOTH = (
 )
 
 
-def print_buckets(rows: Iterable[Mapping[str, Any]], shown: Sequence[str]) -> None:
-    """Print buckets or object stores, of each the columns that are shown."""
+def print_buckets(rows: Iterable[Mapping[str, Any]], column_keys: Sequence[str]) -> None:
+    """Print a table of buckets or object stores.
+
+    `rows` are STREAM.INFO of their streams, `column_keys` are keys of columns in `BUCKET_COLUMNS`.
+    """
     by_key = {column.key: column for column in BUCKET_COLUMNS}
-    columns = [by_key[key] for key in shown]
+    columns = [by_key[key] for key in column_keys]
     buckets = [
         BucketRow(
             row["config"],
@@ -140,51 +148,109 @@ def print_buckets(rows: Iterable[Mapping[str, Any]], shown: Sequence[str]) -> No
         )
         for row in rows
     ]
-    heads = [text_column(column, shrinks=column.key == "description") for column in columns]
+    text_columns = [text_column(column, shrinks=column.key == "description") for column in columns]
     texts = [[column.text(bucket) for column in columns] for bucket in buckets]
-    for line in table(heads, texts, stdout_width()):
+    for line in table(text_columns, texts, stdout_width()):
         click.echo(line)
 
 
-def make_bucket(connection: Connection, config: Config, words: dict[str, Any]) -> None:
-    """Make the stream of a bucket or a store, and print it."""
+def create_bucket(connection: Connection, config: Config, flags: dict[str, Any]) -> None:
+    """Create the stream of a bucket or store after confirmation, and print the result.
+
+    `flags` are those of `change_flags`. Raises Refused if it is not confirmed or read-only,
+    ConnectionFailed, RequestFailed.
+    """
     change = Change(0, "create_stream", str(config["name"]), None, json.dumps(config))
-    print_changed(change_confirmed(connection, change, words), words["as_json"])
+    refuse_read_only(connection, flags["read_only"])
+    with WriterSession(connection) as session:
+        _change(session, change, flags)
 
 
-def delete_bucket(connection: Connection, prefix: str, bucket: str, words: dict[str, Any]) -> None:
-    """Delete a bucket or a store when that is confirmed, and print it."""
-    what, stream = f"{_KINDS[prefix]} {bucket}", f"{prefix}{bucket}"
-    refuse_read_only(connection, words["read_only"])
+def delete_bucket(connection: Connection, prefix: str, bucket: str, flags: dict[str, Any]) -> None:
+    """Delete a bucket or store after confirmation, and print the result.
+
+    `prefix` is that of its stream, `flags` are those of `change_flags`. Raises NotFound without
+    it, Refused if it is not confirmed, read-only or no bucket, ConnectionFailed, RequestFailed.
+    """
+    change = Change(0, "delete_stream", f"{prefix}{bucket}")
+    change_bucket(connection, prefix, bucket, flags, lambda _config: change)
+
+
+def change_bucket(
+    connection: Connection,
+    prefix: str,
+    bucket: str,
+    flags: dict[str, Any],
+    change_of: Callable[[Config], Change],
+) -> None:
+    """Change a bucket or store after confirmation, and print the result.
+
+    `prefix` is that of its stream, `flags` are those of `change_flags`. `change_of` returns the
+    change by the current configuration of the stream. Raises NotFound without it, Refused if it is
+    not confirmed, read-only or no bucket, ConnectionFailed, RequestFailed.
+    """
+    bucket_text, stream = f"{_STORE_KINDS[prefix]} {bucket}", f"{prefix}{bucket}"
+    refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
         try:
             config = session.run(lambda writer: read_config(writer, "stream", stream))
         except NotFound as error:
-            raise NotFound(f"there is no {what}", err_code=error.err_code) from error
-        check_bucket_stream(config)
-        change = Change(0, "delete_stream", stream)
-        shown = session.run(lambda writer: preview(writer, change))
-        question = f"this will delete {what}: {'; '.join(shown.lines)}"
-        if connection.production:
-            question += "; this is production"
-        asked = replace(shown, name=bucket, question=question)
-        typed = confirmed_name(connection, asked, words)
-        # Scripts may name the stream: it is what the NATS CLI lists.
-        if typed not in (bucket, stream):
-            raise Refused(f"not confirmed: {typed!r} is not {bucket!r}: nothing was changed")
-        deleted = apply_shown(session, change, shown, stream)
-    print_changed(replace(deleted, text=f"{what} deleted"), words["as_json"])
+            raise NotFound(f"there is no {bucket_text}", err_code=error.err_code) from error
+        _check_bucket_stream(config)
+        _change(session, change_of(config), flags)
 
 
-_KINDS = {KV: "bucket", OBJECTS: "object store"}
-"""Beginning of the name of a stream → what the stream is."""
+def _change(session: WriterSession, change: Change, flags: dict[str, Any]) -> None:
+    """Change the stream of a bucket or store after confirmation, and print the result."""
+    bucket = change.stream.partition("_")[2]
+    preview_shown = session.run(lambda writer: preview(writer, change))
+    confirmation = replace(
+        preview_shown, name=bucket, question=_without_stream_names(preview_shown.question)
+    )
+    # Scripts may name the stream: it is what the NATS CLI lists.
+    confirm = bucket if flags["confirm"] == change.stream else flags["confirm"]
+    typed_name = confirm_preview(session.connection, confirmation, {**flags, "confirm": confirm})
+    if typed_name not in (None, bucket):
+        raise Refused(f"not confirmed: {typed_name!r} is not {bucket!r}: nothing was changed")
+    change_result = apply_previewed(session, change, preview_shown, change.stream)
+    print_changed(
+        replace(change_result, text=_without_stream_names(change_result.text)), flags["as_json"]
+    )
 
 
-def check_bucket_stream(config: Config) -> None:
-    """Raise Refused for a stream that has the name of a bucket and is none."""
+_STORE_KINDS = {KV: "bucket", OBJECTS: "object store"}
+"""Prefix of a stream name → what the stream is."""
+_STREAM_PATTERN = re.compile(rf"\bstream ({KV}|{OBJECTS})(?=[\w-])")
+_NO_STREAM_PATTERN = re.compile(rf"STREAM\.\w+\.({KV}|{OBJECTS})([\w-]+): stream not found.*")
+
+
+def _without_stream_names(text: str) -> str:
+    """Return a sentence about the stream of a bucket or store as one about that itself."""
+    text = _NO_STREAM_PATTERN.sub(
+        lambda match: f"there is no {_STORE_KINDS[match[1]]} {match[2]}", text
+    )
+    return _STREAM_PATTERN.sub(lambda match: f"{_STORE_KINDS[match[1]]} ", text)
+
+
+class StoreGroup(Group):
+    """A group of commands about buckets or stores, whose errors do not mention streams."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and return its result; its errors name the bucket or store, not its
+        stream.
+        """
+        try:
+            return super().invoke(ctx)
+        except NatstuiError as error:
+            error.args = (_without_stream_names(str(error)),)
+            raise
+
+
+def _check_bucket_stream(config: Config) -> None:
+    """Raise Refused for a stream with the name of a bucket that is none."""
     if not is_bucket_stream(config):
         subjects = ", ".join(strings_at(config, "subjects")) or "no subjects"
         raise Refused(
-            f"stream {config['name']} is no bucket: its subjects are {clean_line(subjects)}; "
-            f"`natstui stream` changes it"
+            f"{config['name']} is a stream and no bucket: its subjects are "
+            f"{clean_line(subjects)}; `natstui stream` changes it"
         )

@@ -1,5 +1,5 @@
 """`natstui watch`: rows of the state as JSON lines or as tables.
 
-A new field goes into the file of its row: `streams`, `consumers`, `server` or `happened`.
+A new field belongs into the file of its row: `streams`, `consumers`, `server` or `happened`.
 `root` names the command.
 """

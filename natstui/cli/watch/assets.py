@@ -1,4 +1,4 @@
-"""Streams and consumers in `natstui watch`: which rows, and which columns their tables have."""
+"""Streams and consumers in `natstui watch`: their rows, and the columns of their tables."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from natstui.model.live.state import State
 from natstui.model.live.table import Key
 
 Freshness = dict[Key, tuple[int, bool]]
-"""Identity → when it was sampled, and whether that is stale; in the order of the rows."""
+"""Identity → sample time, and whether it is stale; in the order of the rows."""
 R = TypeVar("R", StreamRow, ConsumerRow)
 
 ASSET_COLUMNS: Mapping[type, Sequence[Column[Any]]] = {
     StreamRow: STREAM_COLUMNS,
     ConsumerRow: CONSUMER_COLUMNS,
 }
-_STREAMS: Mapping[str, int] = {
+_STREAM_DROP_ORDERS: Mapping[str, int] = {
     "name": 0, "kind": 9, "subjects": 8, "retention": 10, "msgs": 0, "bytes": 2, "in": 0,
     "in_bytes": 5, "removed": 3, "first_seq": 12, "last_seq": 11, "last_age": 4, "used": 6,
     "full": 7, "consumers": 1, "leader": 13,
 }  # fmt: skip
-"""Column → its place among those that are left out where space is short; 0: it never is."""
-_CONSUMERS: Mapping[str, int] = {
+"""Column → drop order where space is short; 0: never dropped."""
+_CONSUMER_DROP_ORDERS: Mapping[str, int] = {
     "stream": 0, "name": 0, "status": 0, "mode": 10, "ack": 9, "pending": 0, "ack_pending": 1,
     "redelivered": 3, "waiting": 6, "delivered_rate": 2, "acked_rate": 4, "lag": 5, "drain": 7,
     "floor": 11, "delivered": 12, "activity": 8,
 }  # fmt: skip
-_SHRINKING = frozenset(("name", "stream", "subjects", "leader"))
+_SHRINKING_COLUMNS = frozenset(("name", "stream", "subjects", "leader"))
 
 
 def stream_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[StreamRow]:
-    """Yield the streams of these rows, or all, by name."""
+    """Yield the streams at the indexes `rows` of the state, None: all, ordered by name."""
     view = StreamView(state)
     names = view.columns.name
     for row in sorted(view.rows() if rows is None else rows, key=names.__getitem__):
@@ -46,7 +46,7 @@ def stream_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[Str
 
 
 def consumer_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[ConsumerRow]:
-    """Yield the consumers of these rows, or all, by stream and name."""
+    """Yield the consumers at the indexes `rows` of the state, None: all, by stream and name."""
     view = ConsumerView(state)
     names = list(zip(view.columns.stream, view.columns.name, strict=True))
     for row in sorted(view.rows() if rows is None else rows, key=names.__getitem__):
@@ -54,46 +54,54 @@ def consumer_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[C
 
 
 def stream_freshness(state: State) -> Freshness:
-    """Return how fresh every stream is."""
-    keys, sampled = state.streams.roster.keys, state.streams.columns.sampled_mono_us
+    """Return for every stream the time of its sample and whether it is stale, in the order of
+    rows.
+
+    The time is of the steady clock in µs.
+    """
+    keys, sampled_us = state.streams.roster.keys, state.streams.columns.sampled_mono_us
     return {
         key: (mono_us, stream_is_stale(state, row))
-        for row, (key, mono_us) in enumerate(zip(keys, sampled, strict=True))
+        for row, (key, mono_us) in enumerate(zip(keys, sampled_us, strict=True))
     }
 
 
 def consumer_freshness(state: State) -> Freshness:
-    """Return how fresh every consumer is."""
-    keys, sampled = state.consumers.roster.keys, state.consumers.columns.sampled_mono_us
+    """Return for every consumer the time of its sample and whether it is stale, in the order of
+    rows.
+
+    The time is of the steady clock in µs.
+    """
+    keys, sampled_us = state.consumers.roster.keys, state.consumers.columns.sampled_mono_us
     return {
         key: (mono_us, consumer_is_stale(state, row))
-        for row, (key, mono_us) in enumerate(zip(keys, sampled, strict=True))
+        for row, (key, mono_us) in enumerate(zip(keys, sampled_us, strict=True))
     }
 
 
 def asset_values(row: StreamRow | ConsumerRow) -> dict[str, object]:
-    """Return field of JSON → its value."""
+    """Return the value of each JSON field of a stream or consumer, by name with its unit."""
     return json_values(ASSET_COLUMNS[type(row)], row)
 
 
 def stream_table(rows: Sequence[StreamRow], width_cells: int | None) -> list[str]:
-    """Return the lines of the streams' table."""
-    return _table(STREAM_COLUMNS, _STREAMS, "kind", rows, width_cells)
+    """Return the lines of a table of streams; `width_cells` is as of `text_table.table`."""
+    return _table(STREAM_COLUMNS, _STREAM_DROP_ORDERS, "kind", rows, width_cells)
 
 
 def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list[str]:
-    """Return the lines of the consumers' table."""
-    return _table(CONSUMER_COLUMNS, _CONSUMERS, "status", rows, width_cells)
+    """Return the lines of a table of consumers; `width_cells` is as of `text_table.table`."""
+    return _table(CONSUMER_COLUMNS, _CONSUMER_DROP_ORDERS, "status", rows, width_cells)
 
 
 def _table(
     columns: Sequence[Column[R]],
-    shown: Mapping[str, int],
+    drop_orders: Mapping[str, int],
     marked_key: str,
     rows: Sequence[R],
     width_cells: int | None,
 ) -> list[str]:
-    """Return the lines of a table; the column of `marked_key` has a mark where a row is stale."""
+    """Return the lines of a table; stale rows are marked in the column of `marked_key`."""
     by_key: Mapping[str, Column[R]] = {column.key: column for column in columns}
 
     def text(key: str, row: R) -> str:
@@ -101,12 +109,14 @@ def _table(
         return by_key[key].text(row) + mark
 
     def shown_column(key: str, drop_order: int) -> Any:
-        column = text_column(by_key[key], drop_order, shrinks=key in _SHRINKING)
+        column = text_column(by_key[key], drop_order, shrinks=key in _SHRINKING_COLUMNS)
         if key != "status":
             return column
         levels = {text(key, row): by_key[key].level(row) for row in rows}
-        colours = {word: COLOURS[level] for word, level in levels.items() if level in COLOURS}
+        colours = {text: COLOURS[level] for text, level in levels.items() if level in COLOURS}
         return replace(column, colours=colours)
 
-    heads = [shown_column(key, drop_order) for key, drop_order in shown.items()]
-    return table(heads, [[text(key, row) for key in shown] for row in rows], width_cells)
+    text_columns = [shown_column(key, drop_order) for key, drop_order in drop_orders.items()]
+    return table(
+        text_columns, [[text(key, row) for key in drop_orders] for row in rows], width_cells
+    )

@@ -1,4 +1,4 @@
-"""`natstui watch`: what the viewer shows, as text or JSON, for scripts and plain terminals."""
+"""`natstui watch`: the state as text or JSON, for scripts and plain terminals."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from natstui.config.settings import Settings
 
 
-_INTERRUPTED = 130
-
-
-def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _print_schema(context: click.Context, _option: click.Parameter, is_requested: bool) -> None:
+    if is_requested:
         from natstui.cli.watch.lines import schema_text
 
         click.echo(schema_text())
@@ -83,13 +80,13 @@ def watch(
         _watch_several(flags, once=once, as_json=as_json, interval=interval, metrics=metrics)
     settings, connection = flags.resolve()
     write = _write_json if as_json else _write_text
-    _leaving_well(
+    _run_and_exit(
         lambda: _watch_one(settings, connection, write, interval, metrics, once=once), once=once
     )
 
 
 def _end_with_stdin() -> None:
-    """End this process as SIGTERM does once nobody has the other end of its stdin."""
+    """End this process like SIGTERM when its stdin is closed."""
     while os.read(0, 65536):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
@@ -106,27 +103,29 @@ def _watch_one(
 ) -> None:
     import asyncio
 
-    from natstui.cli.metrics.serving import metrics_at
-    from natstui.cli.watch.run import Collector, watch_on, watch_once
+    from natstui.cli.metrics.serving import serve_metrics
+    from natstui.cli.watch.run import Collector, watch_once, watch_until_cancelled
 
     monitor = settings.monitor
     interval_s = interval_seconds(interval) if interval else monitor.interval_s
     if once:
         asyncio.run(watch_once(connection, interval_s, write))
         return
-    budget, only_new = monitor.max_requests_per_s, write is _write_json
+    max_requests_per_s, only_new = monitor.max_requests_per_s, write is _write_json
     collector = Collector()
-    with metrics_at(metrics, "--metrics", lambda: collector.state):
-        watching = watch_on(connection, interval_s, budget, write, only_new, collector)
-        asyncio.run(_stopped_well(watching))
+    with serve_metrics(metrics, "--metrics", lambda: collector.state):
+        watch_work = watch_until_cancelled(
+            connection, interval_s, max_requests_per_s, write, only_new, collector
+        )
+        asyncio.run(_run_until_signal(watch_work))
 
 
-async def _stopped_well(watching: Coroutine[None, None, None]) -> None:
-    """Watch until Ctrl-C or SIGTERM; what is being written then is written to its end."""
+async def _run_until_signal(watch_work: Coroutine[None, None, None]) -> None:
+    """Watch until Ctrl-C or SIGTERM; a line that is being written is completed."""
     from natstui.engine.stopping import cancelled_by_signal
 
     with cancelled_by_signal("watching"):
-        await watching
+        await watch_work
 
 
 def _watch_several(
@@ -135,49 +134,53 @@ def _watch_several(
     """Watch several systems until they are left, and exit."""
     import asyncio
 
-    from natstui.cli.watch.several import System, watch_several
+    from natstui.cli.watch.several import WatchedSystem, watch_several
 
-    systems = [System(name, flags.naming) for name in flags.each()]
+    systems = [WatchedSystem(name, flags.naming_flag) for name in flags.each()]
     if metrics is not None:
         raise UsageError("--metrics serves one system: leave it out to watch several")
     if not as_json:
         raise UsageError("with several systems, add --json")
-    words = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
+    arguments = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
     if interval is not None:
         interval_seconds(interval)
-    words += _same_for_all(flags)
-    code = 0
+    arguments += _shared_arguments(flags)
+    exit_code = 0
 
     def work() -> None:
-        nonlocal code
-        code = asyncio.run(watch_several(systems, words, _write, _complain, once=once))
+        nonlocal exit_code
+        exit_code = asyncio.run(
+            watch_several(systems, arguments, _write, _print_stderr, is_once=once)
+        )
 
-    _leaving_well(work, once=once)
-    sys.exit(code)
+    _run_and_exit(work, once=once)
+    sys.exit(exit_code)
 
 
-def _same_for_all(flags: ConnectionFlags) -> list[str]:
-    """Return the flags that every process gets; an address goes where no other user can read."""
-    if flags.naming != "account":
+def _shared_arguments(flags: ConnectionFlags) -> list[str]:
+    """Return the flags for every process; an address is passed where no other user can read it."""
+    if flags.naming_flag != "account":
         return ["--config", flags.config] if flags.config else []
     if flags.server is not None:
         os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server
     return replace(flags, server=None, account=None).arguments()
 
 
-def _leaving_well(work: Callable[[], None], *, once: bool) -> None:
-    """Watch until somebody has had enough of it."""
+def _run_and_exit(work: Callable[[], None], *, once: bool) -> None:
+    """Run the work until a signal or a closed pipe, and exit cleanly."""
     try:
         work()
     except (KeyboardInterrupt, Interrupted):
         # Ctrl-C is how one leaves a monitor; with --once it leaves a set incomplete.
-        sys.exit(_INTERRUPTED if once else 0)
+        if once:
+            raise
+        sys.exit(0)
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complain(sentence: str) -> None:
+def _print_stderr(sentence: str) -> None:
     click.echo(f"natstui: {sentence}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""What happens in `natstui watch`: rows that are printed once, when something changes."""
+"""Events in `natstui watch`: rows that are printed once, when something changes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from natstui.model.records.record import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedRow:
-    """A stream or a consumer is gone; recreated under its name, it is another one."""
+    """A stream or a consumer was deleted; if recreated under its name, it is another one."""
 
     schema: Literal[1] = 1
     kind: Literal["removed"] = "removed"
     name: str
     stream: str | None
-    """The stream of a consumer; null when a stream is gone."""
+    """The stream of a consumer; null when a stream was deleted."""
     at_us: int
     created_at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnavailableRow:
-    """Something cannot be read; what was known of it grows stale."""
+    """Something cannot be read; its last values become stale."""
 
     schema: Literal[1] = 1
     kind: Literal["unavailable"] = "unavailable"
@@ -57,7 +57,7 @@ class RestoredRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisoryRow:
-    """The server announced something about a stream or a consumer."""
+    """An advisory about a stream or a consumer."""
 
     schema: Literal[1] = 1
     kind: Literal["advisory"] = "advisory"
@@ -74,7 +74,7 @@ HappenedRow = RemovedRow | UnavailableRow | RestoredRow | AdvisoryRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRow:
-    """What became of the process that watches one of several systems."""
+    """A change of the process that watches one of several systems."""
 
     schema: Literal[1] = 1
     kind: Literal["system"] = "system"
@@ -82,17 +82,20 @@ class SystemRow:
     """Its context or profile."""
     at_us: int
     state: Literal["started", "ended"]
-    """One that ended is started again after 2 s."""
+    """An ended process is restarted after 2 s."""
     reason: str | None
-    """What it said last, if it said why."""
+    """Its last error, if there is one."""
     exit_code: int | None
-    """How it ended; below zero: by that signal."""
+    """Its exit code; negative for a signal."""
 
 
 def happened_rows(
     before: State, record: Record, after: State
 ) -> Iterator[HappenedRow | ServerRow]:
-    """Yield the rows of a record whose news is printed at once."""
+    """Yield the events of a record, which are printed at once.
+
+    `before` and `after` are the states around it. Other records have none.
+    """
     match record:
         case Snapshot():
             yield from removed_rows(before, after)
@@ -121,13 +124,16 @@ def happened_rows(
 
 
 def removed_rows(before: State, after: State) -> Iterator[RemovedRow]:
-    """Yield the streams and consumers that were there before and are not any more."""
+    """Yield the streams and consumers of `before` that `after` has no more.
+
+    A recreated one has another creation time, so the old one is deleted.
+    """
     tables = ((before.streams, after.streams), (before.consumers, after.consumers))
-    for old, new in tables:
-        if old.roster is new.roster:
+    for before_table, after_table in tables:
+        if before_table.roster is after_table.roster:
             continue
-        for key in old.roster.keys:
-            if key not in new.roster.row_of:
+        for key in before_table.roster.keys:
+            if key not in after_table.roster.row_of:
                 *path, created_at_us = key
                 yield RemovedRow(
                     name=str(path[-1]),
@@ -137,40 +143,55 @@ def removed_rows(before: State, after: State) -> Iterator[RemovedRow]:
                 )
 
 
-_SILENT = "the leader does not reply"
+_NO_REPLY_TEXT = "the leader does not reply"
 
 
 def _reachable_rows(before: State, after: State) -> Iterator[UnavailableRow | RestoredRow]:
-    """Yield what became unreachable, and what is reachable again."""
+    """Yield what became unreachable or reachable again."""
     pairs = (
-        ("STREAM.INFO", *_names(before.unreachable_streams, after.unreachable_streams)),
-        ("CONSUMER.INFO", *_names(before.unreachable_consumers, after.unreachable_consumers)),
+        (
+            "STREAM.INFO",
+            *_added_and_removed(before.unreachable_streams, after.unreachable_streams),
+        ),
+        (
+            "CONSUMER.INFO",
+            *_added_and_removed(before.unreachable_consumers, after.unreachable_consumers),
+        ),
     )
-    refused = {".".join(filter(None, name)): why for name, why in after.offline.items()}
-    for verb, lost, found in pairs:
-        for name in lost:
-            reason = f"the server refuses to run it: {refused[name]}" if name in refused else None
+    refused_reasons = {
+        ".".join(filter(None, name)): reason for name, reason in after.offline.items()
+    }
+    for verb, unavailable_names, restored_names in pairs:
+        for name in unavailable_names:
+            reason = (
+                f"the server refuses to run it: {refused_reasons[name]}"
+                if name in refused_reasons
+                else None
+            )
             yield UnavailableRow(
                 name=f"{verb}.{name}",
                 at_us=after.now_at_us,
-                reason=reason or _SILENT,
+                reason=reason or _NO_REPLY_TEXT,
                 denied_subject=None,
             )
-        for name in found:
+        for name in restored_names:
             yield RestoredRow(name=f"{verb}.{name}", at_us=after.now_at_us)
 
 
-def _names(
+def _added_and_removed(
     before: frozenset[str] | frozenset[tuple[str, str]],
     after: frozenset[str] | frozenset[tuple[str, str]],
 ) -> tuple[list[str], list[str]]:
-    """Return the names that came and those that went, ordered."""
-    had, has = ({n if isinstance(n, str) else ".".join(n) for n in s} for s in (before, after))
-    return sorted(has - had), sorted(had - has)
+    """Return the added and the removed names, ordered."""
+    names_before, names_after = (
+        {name if isinstance(name, str) else ".".join(name) for name in names}
+        for names in (before, after)
+    )
+    return sorted(names_after - names_before), sorted(names_before - names_after)
 
 
 def happened_sentence(row: HappenedRow) -> str:
-    """Return what happened as text for people."""
+    """Return an event as a sentence for people; not cleaned of control characters."""
     match row:
         case RemovedRow(stream=None):
             return f"gone: stream {row.name}"

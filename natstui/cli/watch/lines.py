@@ -1,4 +1,4 @@
-"""The lines of `natstui watch`: one object of JSON per row, with their schema, or text."""
+"""The lines of `natstui watch`: one JSON object per row, with their schema, or text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from natstui.model.live.snapshot import Peer, Upstream
 from natstui.units import local_text
 
 SCHEMA = 1
-"""Grows when a field is renamed, removed, or changes its meaning; not when one is added."""
+"""Incremented when a field is renamed, removed, or changes its meaning; not when one is added."""
 
 Row = (
     ServerRow
@@ -50,7 +50,7 @@ _SYSTEM = "Context or profile of this object if several are watched, otherwise a
 
 
 def json_line(row: Row | SystemRow) -> str:
-    """Return a row as one line of printable ASCII: no name can control a terminal."""
+    """Return a row as one line of JSON in printable ASCII: no name can control a terminal."""
     values = asset_values(row) if isinstance(row, StreamRow | ConsumerRow) else row
     line = msgspec.json.encode(values)
     if line.isascii() and b"\x7f" not in line:
@@ -62,7 +62,7 @@ def json_line(row: Row | SystemRow) -> str:
 
 
 def schema_text() -> str:
-    """Return the JSON Schema of every kind of line, each field with its meaning."""
+    """Return the JSON Schema of all kinds of lines as indented JSON; it explains every field."""
     rows = (*get_args(Row), SystemRow)
     kinds = [_struct(cls) if cls in ASSET_COLUMNS else cls for cls in rows]
     _, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
@@ -83,13 +83,13 @@ def schema_text() -> str:
 
 
 def _struct(row: type) -> type:
-    """Return the type of the JSON of a stream or consumer."""
+    """Return the JSON type of a stream or consumer."""
     fields = [(field.name, field.type) for field in json_fields(ASSET_COLUMNS[row])]
     return msgspec.defstruct(row.__name__, fields, namespace={"__doc__": row.__doc__})
 
 
 def _meanings(cls: type) -> dict[str, str]:
-    """Return field → the help of its column, or the docstring under it."""
+    """Return field → the help of its column, or its docstring."""
     if cls in ASSET_COLUMNS:
         return {field.name: field.help for field in json_fields(ASSET_COLUMNS[cls]) if field.help}
     body = ast.parse(inspect.getsource(cls)).body[0]
@@ -102,7 +102,10 @@ def _meanings(cls: type) -> dict[str, str]:
 
 
 def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
-    """Return what one poll saw, as lines: server, account, what happened, two tables."""
+    """Return the rows of a poll as lines: server, account, events, then two tables.
+
+    `width_cells` is as of `text_table.table`.
+    """
     streams: list[StreamRow] = []
     consumers: list[ConsumerRow] = []
     lines: list[str] = []
@@ -120,9 +123,11 @@ def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
                 sentence = account_sentence(row)
             case _:
                 sentence = happened_sentence(row)
-        at = local_text(row.at_us)
-        said = hanging(f"{at} {clean_line(sentence)}", width_cells, len(at) + 1)
-        lines += said.splitlines()
+        time_text = local_text(row.at_us)
+        sentence_text = hanging(
+            f"{time_text} {clean_line(sentence)}", width_cells, len(time_text) + 1
+        )
+        lines += sentence_text.splitlines()
     if streams:
         lines += ["", *stream_table(streams, width_cells)]
     if consumers:

@@ -1,4 +1,4 @@
-"""The engine's parts without a viewer: connect, poll, listen, fold, and write rows."""
+"""The engine's parts without a viewer: connect, poll, subscribe, fold, and write rows."""
 
 from __future__ import annotations
 
@@ -33,74 +33,78 @@ from natstui.model.records.record import Record, Unavailable
 
 
 class Collector:
-    """A sink that folds records, and keeps what happened until it is taken."""
+    """A sink of records that folds them into a state, and queues rows of events."""
 
     def __init__(self) -> None:
         self.state = State()
         self.polls_count = 0
         self.changed = asyncio.Event()
-        self._happened: list[Row] = []
-        self._swept: set[str] = set()
-        self._listed = False
+        self._event_rows: list[Row] = []
+        self._swept_streams: set[str] = set()
+        self._is_listed = False
 
     def add(self, record: Record) -> None:
-        """Take one record."""
+        """Fold a record into `state`, and queue its events.
+
+        A poll, a failure of one, and a change of the connection set `changed`.
+        """
         before, self.state = self.state, judged_after(self.state, record)
         if isinstance(record, Snapshot):
             self.polls_count += 1
-            self._listed = self._listed or record.streams_complete
-            self._swept.update(record.swept_streams)
+            self._is_listed = self._is_listed or record.streams_complete
+            self._swept_streams.update(record.swept_streams)
             if record.consumers_complete:
-                self._swept.update(self.state.streams.columns.name)
-        self._happened += happened_rows(before, record, self.state)
+                self._swept_streams.update(self.state.streams.columns.name)
+        self._event_rows += happened_rows(before, record, self.state)
         if isinstance(record, Snapshot | LinkChanged | Unavailable):
             self.changed.set()
 
-    def take(self) -> list[Row]:
-        """Return what happened since the last time."""
+    def take_events(self) -> list[Row]:
+        """Return the rows of events since the last call, and clear `changed`."""
         self.changed.clear()
-        happened, self._happened = self._happened, []
-        return happened
+        event_rows, self._event_rows = self._event_rows, []
+        return event_rows
 
     @property
     def now(self) -> State:
-        """What is known, at the present moment: rows grow older without polls as well."""
+        """Return the state as old as it is now: rows become stale without polls too."""
         if not self.polls_count:
             return self.state
         return at_moment(self.state, time.monotonic_ns() // 1000 - self.state.now_mono_us)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every stream was listed, and the consumers of each that answers."""
+        """Return whether all streams are listed, and the consumers of each reachable one."""
         columns = self.state.streams.columns
         counts = zip(columns.name, columns.consumers_count, strict=True)
-        away = self.state.unreachable_streams
-        return self._listed and all(
-            not n or name in self._swept or name in away for name, n in counts
+        unreachable = self.state.unreachable_streams
+        return self._is_listed and all(
+            not consumers_count or name in self._swept_streams or name in unreachable
+            for name, consumers_count in counts
         )
 
     @property
     def problem(self) -> Unavailable | None:
-        """Why the streams or consumers cannot be listed, if they cannot."""
-        for what, failure in self.state.unavailable.items():
-            is_list = what.startswith(("STREAM.LIST", "CONSUMER.LIST", "answers"))
-            if is_list or (what == "INFO" and failure.denied_subject is None):
+        """Return why streams or consumers cannot be listed or read; None if they can."""
+        for source, failure in self.state.unavailable.items():
+            is_list = source.startswith(("STREAM.LIST", "CONSUMER.LIST", "answers"))
+            if is_list or (source == "INFO" and failure.denied_subject is None):
                 return failure
         return None
 
 
 def all_rows(state: State) -> Iterator[Row]:
-    """Yield server and account, then every stream and consumer."""
+    """Yield the rows of server and account, then of every stream, then of every consumer."""
     yield from server_rows(state)
     yield from stream_rows(state)
     yield from consumer_rows(state)
 
 
 class WrittenRows:
-    """When the row of each stream and consumer was sampled, and whether it was stale, as written.
+    """The sample time and staleness of each row as last written.
 
-    Answers can overtake each other, so a row of one poll may be older than rows of the poll
-    before it: each row is compared with what was last written of the same row.
+    Replies can overtake each other, so a row of one poll may be older than in the previous poll:
+    each row is compared with its last written version.
     """
 
     def __init__(self) -> None:
@@ -108,36 +112,50 @@ class WrittenRows:
         self._consumers: Freshness = {}
 
     def changed(self, state: State) -> tuple[list[int], list[int]]:
-        """Return the rows of streams and of consumers that changed, and count them as written."""
+        """Return the indexes of streams, and of consumers, with another sample or staleness than
+        written.
+
+        Keeps the current ones as written.
+        """
         streams, consumers = stream_freshness(state), consumer_freshness(state)
-        found = (
-            [row for row, (key, it) in enumerate(streams.items()) if self._streams.get(key) != it],
-            [r for r, (key, it) in enumerate(consumers.items()) if self._consumers.get(key) != it],
+        changed_rows = (
+            [
+                row
+                for row, (key, freshness) in enumerate(streams.items())
+                if self._streams.get(key) != freshness
+            ],
+            [
+                r
+                for r, (key, freshness) in enumerate(consumers.items())
+                if self._consumers.get(key) != freshness
+            ],
         )
         self._streams, self._consumers = streams, consumers
-        return found
+        return changed_rows
 
 
 Write = Callable[[Iterable[Row]], None]
 
 _ONCE_REQUESTS_PER_S = 300
-_ONCE_RATES_S = 1.0
-_LAGS_COUNT = 12
-_LOOK_S = 1.0
-"""How often rows are checked for staleness while nothing new comes."""
+_ONCE_INTERVAL_S = 1.0
+_LAG_CONSUMERS_COUNT = 12
+_STALENESS_CHECK_S = 1.0
+"""Interval of staleness checks without new records."""
 
 
 async def watch_once(connection: Connection, interval_s: float, write: Write) -> None:
-    """Write one complete set with rates; raise the reason where that is not possible.
+    """Write one complete set of rows with rates, and return.
 
-    Polls twice, because a rate needs two looks. Asks faster than a monitor may, for a short time.
+    Polls twice, because a rate needs two polls, each `interval_s` or 1 s, whichever is shorter,
+    and with more requests than a monitor may send. Raises ConnectionFailed, ServerGone if the
+    connection is lost, and RequestFailed after writing if not everything could be read.
     """
-    collector, control = Collector(), PollControl(min(interval_s, _ONCE_RATES_S))
+    collector, control = Collector(), PollControl(min(interval_s, _ONCE_INTERVAL_S))
     client = await connect(connection, on_link=collector.add)
     try:
-        polls = polling(client, control, collector, _ONCE_REQUESTS_PER_S)
-        await beside(polls, _complete(collector, control))
-        write([*collector.take(), *all_rows(collector.state)])
+        poll_work = polling(client, control, collector, _ONCE_REQUESTS_PER_S)
+        await run_until_first_ends(poll_work, _wait_until_complete(collector, control))
+        write([*collector.take_events(), *all_rows(collector.state)])
     finally:
         await client.close()
     if collector.problem is not None:
@@ -146,35 +164,40 @@ async def watch_once(connection: Connection, interval_s: float, write: Write) ->
         raise RequestFailed(left_out)
 
 
-_MOST_NAMED = 10
+_MOST_NAMES = 10
 
 
 def left_out_text(state: State) -> str | None:
-    """Return which streams and consumers do not answer; None where all do."""
+    """Return a sentence with the unreachable streams and consumers; None if there are none."""
     consumers = sorted(state.unreachable_consumers)
-    away = [*sorted(state.unreachable_streams), *(f"{name} on {of}" for of, name in consumers)]
-    if not away:
+    names = [
+        *sorted(state.unreachable_streams),
+        *(f"{name} on {stream}" for stream, name in consumers),
+    ]
+    if not names:
         return None
-    more_count = len(away) - _MOST_NAMED
-    more = f" and {more_count:,} more" if more_count > 0 else ""
-    return f"not everything could be read: not reachable: {', '.join(away[:_MOST_NAMED])}{more}"
+    more_count = len(names) - _MOST_NAMES
+    more_text = f" and {more_count:,} more" if more_count > 0 else ""
+    return (
+        f"not everything could be read: not reachable: {', '.join(names[:_MOST_NAMES])}{more_text}"
+    )
 
 
-async def _complete(collector: Collector, control: PollControl) -> None:
-    """Return once everything was seen and its rates are known, or cannot be."""
+async def _wait_until_complete(collector: Collector, control: PollControl) -> None:
+    """Return when everything was read with rates, or cannot be."""
     while True:
-        await _next_poll(collector)
+        await _wait_for_poll(collector)
         if collector.problem is not None:
             return
         if collector.is_complete:
             break
         control.poll_now()
-    look_at_lags(control, collector.state)
-    await _next_poll(collector)
+    request_lags(control, collector.state)
+    await _wait_for_poll(collector)
 
 
-async def _next_poll(collector: Collector) -> None:
-    """Wait for a poll or its failure; raise ServerGone when the connection is lost meanwhile."""
+async def _wait_for_poll(collector: Collector) -> None:
+    """Wait for a poll or its failure; raises ServerGone when the connection is lost meanwhile."""
     polls_count = collector.polls_count
     while collector.polls_count == polls_count and collector.problem is None:
         await collector.changed.wait()
@@ -184,7 +207,7 @@ async def _next_poll(collector: Collector) -> None:
             raise ServerGone(link.reason or "the connection was lost")
 
 
-async def watch_on(
+async def watch_until_cancelled(
     connection: Connection,
     interval_s: float,
     requests_per_s: float | None,
@@ -192,17 +215,20 @@ async def watch_on(
     only_new: bool,
     collector: Collector,
 ) -> None:
-    """Write what each poll saw until cancelled: all of it, or `only_new` values.
+    """Poll each `interval_s`, and write the rows of each poll until cancelled.
 
-    What grows stale is written as well, whether polls come or not. `collector` is a new one, and
-    knows at any time what was seen.
+    `requests_per_s` is the limit of requests, None: no limit. With `only_new`, only rows with a
+    new sample or that became stale are written, else all rows. `collector` is a new one; its state
+    can be read at any time. Raises ConnectionFailed, and what `write` raises.
     """
     control = PollControl(interval_s)
     client = await connect(connection, on_link=collector.add)
     try:
-        polls = polling(client, control, collector, requests_per_s)
-        writing = _write_changes(collector, control, write, only_new)
-        await beside(polls, *beside_polling(client, collector, requests_per_s), writing)
+        poll_work = polling(client, control, collector, requests_per_s)
+        write_work = _write_changes(collector, control, write, only_new)
+        await run_until_first_ends(
+            poll_work, *beside_polling(client, collector, requests_per_s), write_work
+        )
     finally:
         await client.close()
 
@@ -210,53 +236,55 @@ async def watch_on(
 async def _write_changes(
     collector: Collector, control: PollControl, write: Write, only_new: bool
 ) -> None:
-    written, polls_count = WrittenRows(), 0
+    written_rows, polls_count = WrittenRows(), 0
     while True:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_S):
+            async with asyncio.timeout(_STALENESS_CHECK_S):
                 await collector.changed.wait()
-        happened, state = collector.take(), collector.now
-        polled, polls_count = collector.polls_count > polls_count, collector.polls_count
-        if polled:
-            look_at_lags(control, state)
-        rows = _rows(state, written, polled, only_new)
+        event_rows, state = collector.take_events(), collector.now
+        has_polled, polls_count = collector.polls_count > polls_count, collector.polls_count
+        if has_polled:
+            request_lags(control, state)
+        rows = _rows_to_write(state, written_rows, has_polled, only_new)
         # In a thread: neither many rows nor a reader that has stopped may block the connection.
-        await asyncio.to_thread(write, chain(happened, rows))
+        await asyncio.to_thread(write, chain(event_rows, rows))
 
 
-def _rows(state: State, written: WrittenRows, polled: bool, only_new: bool) -> Iterator[Row]:
-    """Yield what is to be written after a poll, or after some time without one."""
-    streams, consumers = written.changed(state)
+def _rows_to_write(
+    state: State, written_rows: WrittenRows, has_polled: bool, only_new: bool
+) -> Iterator[Row]:
+    """Yield the rows to write after a poll, or after some time without one."""
+    streams, consumers = written_rows.changed(state)
     if only_new:
-        if polled:
+        if has_polled:
             yield from server_rows(state)
         yield from stream_rows(state, streams)
         yield from consumer_rows(state, consumers)
-    elif polled or streams or consumers:
+    elif has_polled or streams or consumers:
         yield from all_rows(state)
 
 
-def look_at_lags(control: PollControl, state: State) -> None:
-    """Have the poller ask for the next message of a few consumers with a backlog.
+def request_lags(control: PollControl, state: State) -> None:
+    """Make the poller read the next message of 12 consumers with pending messages.
 
-    What has a finding is polled in every poll.
+    They are those with the oldest samples. Rows with a finding are preferred in every poll.
     """
     control.prefer(frozenset(preferred(state.findings)))
     columns = state.consumers.columns
-    behind = sorted(
+    lagging = sorted(
         (row for row, pending in enumerate(columns.pending_msgs) if pending),
         key=columns.sampled_mono_us.__getitem__,
     )
-    names = ((columns.stream[row], columns.name[row]) for row in behind[:_LAGS_COUNT])
+    names = ((columns.stream[row], columns.name[row]) for row in lagging[:_LAG_CONSUMERS_COUNT])
     control.look_at((), tuple(names))
 
 
-async def beside(*works: Coroutine[None, None, None]) -> None:
-    """Run works until one ends or fails, and end the others with it."""
-    tasks = {asyncio.create_task(work) for work in works}
+async def run_until_first_ends(*coroutines: Coroutine[None, None, None]) -> None:
+    """Run coroutines until the first one ends, cancel the others, and raise its error, if any."""
+    tasks = {asyncio.create_task(coroutine) for coroutine in coroutines}
     try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
+        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in finished:
             task.result()
     finally:
         for task in tasks:

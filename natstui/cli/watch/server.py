@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRow:
-    """The connection and the server at its other end."""
+    """The connection and its server."""
 
     schema: Literal[1] = 1
     kind: Literal["server"] = "server"
@@ -43,23 +43,23 @@ class ServerRow:
     api_rtt_us: int | None
     """Round trip of the last `$JS.API.INFO`."""
     own_requests_per_s: float | None
-    """API requests this command makes."""
+    """API requests of this command."""
     poll_interval_us: int | None
     backoff_reason: str | None
-    """Why the interval is longer than asked for, if it is."""
+    """Why the interval is longer than requested, if it is."""
     round_us: int | None
-    """How long all rows take, where not every poll has every row."""
+    """How long a round of all rows takes, if not every poll has every row."""
     oldest_row_us: int | None
-    """How old the oldest row is."""
+    """Age of the oldest row."""
 
 
 def server_row(state: State) -> ServerRow | None:
-    """Return the connection and its server; None before the first try."""
+    """Return the row of the connection and its server; None before the first connecting."""
     link = state.link
     if link is None:
         return None
     cost = state.costs[-1].cost if state.costs else None
-    computed = {
+    computed_values = {
         "kind": "server",
         "name": link.server_name,
         "at_us": state.now_at_us,
@@ -73,28 +73,28 @@ def server_row(state: State) -> ServerRow | None:
         "round_us": cost.round_us if cost else None,
         "oldest_row_us": oldest_row_us(state),
     }
-    return msgspec.convert({**_values(link), **computed}, ServerRow)
+    return msgspec.convert({**_values(link), **computed_values}, ServerRow)
 
 
 def server_sentence(row: ServerRow) -> str:
-    """Return the server as text for people."""
+    """Return the server as a sentence for people; not cleaned of control characters."""
     if row.link != "connected":
         return f"server: {row.link}: {row.reason}" if row.reason else f"server: {row.link}"
-    words = [f"server: {row.name or row.url} v{row.version or UNKNOWN}"]
+    parts = [f"server: {row.name or row.url} v{row.version or UNKNOWN}"]
     if row.cluster:
-        words.append(f"cluster {row.cluster}")
+        parts.append(f"cluster {row.cluster}")
     if row.api_rtt_us is not None:
-        words.append(f"answers in {row.api_rtt_us / 1000:.1f} ms")
+        parts.append(f"answers in {row.api_rtt_us / 1000:.1f} ms")
     if row.own_requests_per_s is not None:
-        words.append(f"we ask {row.own_requests_per_s:.1f}/s")
+        parts.append(f"we ask {row.own_requests_per_s:.1f}/s")
     if row.backoff_reason:
-        words.append(row.backoff_reason)
-    return ", ".join(words)
+        parts.append(row.backoff_reason)
+    return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRow:
-    """What the account uses of its limits; a limit of null is unlimited."""
+    """The account's use and limits; a limit of null is unlimited."""
 
     schema: Literal[1] = 1
     kind: Literal["account"] = "account"
@@ -109,7 +109,7 @@ class AccountRow:
     consumers_count: int
     max_consumers_count: int | None
     api_requests_count: int
-    """By everybody in the account, since the server started."""
+    """Of all clients of the account, since the server started."""
     api_errors_count: int
     api_requests_per_s: float | None
     api_inflight_count: int | None
@@ -117,29 +117,29 @@ class AccountRow:
 
 
 def account_row(state: State) -> AccountRow | None:
-    """Return the account's use and limits; None where it cannot be read."""
+    """Return the row of the use and limits of the account; None if they are not known."""
     if state.account is None:
         return None
-    computed = {
+    computed_values = {
         "name": state.link.account if state.link else None,
         "at_us": state.now_at_us,
         "api_requests_per_s": _api_requests_per_s(state),
     }
-    return msgspec.convert({**_values(state.account), **computed}, AccountRow)
+    return msgspec.convert({**_values(state.account), **computed_values}, AccountRow)
 
 
 def _api_requests_per_s(state: State) -> float | None:
     """Return the growth of the account's own counter between the two newest polls."""
-    counts = [(c.mono_us, c.api_requests_count) for c in state.costs[-2:]]
+    counts = [(cost.mono_us, cost.api_requests_count) for cost in state.costs[-2:]]
     if len(counts) < 2 or counts[0][1] is None or counts[1][1] is None:
         return None
-    elapsed_us, grown = counts[1][0] - counts[0][0], counts[1][1] - counts[0][1]
-    return grown * 1e6 / elapsed_us if elapsed_us > 0 and grown >= 0 else None
+    elapsed_us, grown_count = counts[1][0] - counts[0][0], counts[1][1] - counts[0][1]
+    return grown_count * 1e6 / elapsed_us if elapsed_us > 0 and grown_count >= 0 else None
 
 
 def account_sentence(row: AccountRow) -> str:
-    """Return the account as text for people."""
-    uses = (
+    """Return the account as a sentence for people; not cleaned of control characters."""
+    use_texts = (
         _use(count_text(row.streams_count), "streams", row.max_streams_count, count_text),
         _use(count_text(row.consumers_count), "consumers", row.max_consumers_count, count_text),
         _use(bytes_text(row.storage_bytes), "on file", row.max_storage_bytes, bytes_text),
@@ -147,15 +147,15 @@ def account_sentence(row: AccountRow) -> str:
         f"API {count_text(row.api_requests_count)} requests",
         f"{count_text(row.api_errors_count)} errors",
     )
-    return f"account {row.name or UNKNOWN}: {', '.join(uses)}"
+    return f"account {row.name or UNKNOWN}: {', '.join(use_texts)}"
 
 
-def _use(used: str, of: str, limit: int | None, text: Callable[[int], str]) -> str:
-    return f"{used} {of}" if limit is None else f"{used} of {text(limit)} {of}"
+def _use(used: str, limit_name: str, limit: int | None, text: Callable[[int], str]) -> str:
+    return f"{used} {limit_name}" if limit is None else f"{used} of {text(limit)} {limit_name}"
 
 
 def server_rows(state: State) -> Iterator[ServerRow | AccountRow]:
-    """Yield the rows of the server and the account, where there are any."""
+    """Yield the rows of the server and of the account that are known."""
     for row in (server_row(state), account_row(state)):
         if row is not None:
             yield row

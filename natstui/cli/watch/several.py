@@ -1,6 +1,6 @@
 """`natstui watch --json` of several systems: a process for each, whose lines are passed on.
 
-A process of its own for each, so that one that hangs or dies disturbs no other.
+Each has its own process, so that a hanging or failing one does not affect the others.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from natstui.engine.stopping import stopped_by_signal
 _RESTART_S = 2.0
 _END_S = 3.0
 _READ_BYTES = 1 << 16
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class System:
-    """One of several: what it is called, and the flag that names it to a command."""
+class WatchedSystem:
+    """One of several systems: its name, and the flag that selects it."""
 
     name: str
     flag: Literal["context", "profile", "account"]
@@ -40,43 +39,54 @@ Write = Callable[[str], None]
 
 
 async def watch_several(
-    systems: Sequence[System], words: Sequence[str], write: Write, complain: Write, *, once: bool
+    systems: Sequence[WatchedSystem],
+    arguments: Sequence[str],
+    write: Write,
+    print_failure: Write,
+    *,
+    is_once: bool,
 ) -> int:
-    """Write the lines of all until a signal comes; return the exit code.
+    """Write the JSON lines of several systems, each with its name, until a signal; return the exit
+    code.
 
-    `words` are those of every command. With `once`, until all have ended: `complain` gets a
-    sentence for each that failed, and the code is the first one's.
+    `arguments` are for the `natstui watch` of each system, which is restarted when it ends. With
+    `is_once`, it returns when all have ended: `print_failure` gets a sentence for each failure,
+    and the code is that of the first one. Raises what `write` raises.
     """
-    stopping = asyncio.ensure_future(stopped_by_signal().wait())
-    follows = [asyncio.ensure_future(_follow(it, words, write, once=once)) for it in systems]
+    stop = stopped_by_signal()
+    stop_task = asyncio.ensure_future(stop.wait())
+    follow_tasks = [
+        asyncio.ensure_future(_follow_system(watched_system, arguments, write, is_once=is_once))
+        for watched_system in systems
+    ]
     try:
-        left = {stopping, *follows}
-        while left != {stopping}:
-            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
+        pending = {stop_task, *follow_tasks}
+        while pending != {stop_task}:
+            finished, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
                 # A reader that has closed the pipe ends it all.
-                one.result()
-            if stopping in done:
-                return INTERRUPTED if once else 0
-        ended = [follow.result() for follow in follows]
+                task.result()
+            if stop_task in finished:
+                return 128 + stop.signal_number if is_once else 0
+        results = [follow_task.result() for follow_task in follow_tasks]
     finally:
-        everything = {stopping, *follows}
-        for one in everything:
-            one.cancel()
-        await asyncio.wait(everything)
-    for system, (code, said) in zip(systems, ended, strict=True):
+        tasks = {stop_task, *follow_tasks}
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    for system, (code, message) in zip(systems, results, strict=True):
         if code:
-            complain(f"{system.name}: {said or f'ended with exit code {code}'}")
-    return next((code for code, _ in ended if code), 0)
+            print_failure(f"{system.name}: {message or f'ended with exit code {code}'}")
+    return next((code for code, _ in results if code), 0)
 
 
-async def _follow(
-    system: System, words: Sequence[str], write: Write, *, once: bool
+async def _follow_system(
+    system: WatchedSystem, arguments: Sequence[str], write: Write, *, is_once: bool
 ) -> tuple[int, str | None]:
-    """Pass on what a system's process writes; start another when it ends, unless it is `once`."""
+    """Pass on the lines of a system's process; restart it when it ends, unless `is_once`."""
     while True:
         process = await asyncio.create_subprocess_exec(
-            *own_program("natstui", "watch", "--json", "--until-stdin-ends", *words),
+            *own_program("natstui", "watch", "--json", "--until-stdin-ends", *arguments),
             f"--{system.flag}",
             system.name,
             # Open for as long as we are: also one that writes nothing ends with us.
@@ -86,34 +96,34 @@ async def _follow(
             # Ctrl-C is for us: we end it.
             start_new_session=True,
         )
-        if not once:
-            write(_told(system, "started"))
-        code, said = await _passed_on(system, process, write)
-        if once:
-            return code, said
-        write(_told(system, "ended", said, code))
+        if not is_once:
+            write(_system_line(system, "started"))
+        code, message = await _pass_lines(system, process, write)
+        if is_once:
+            return code, message
+        write(_system_line(system, "ended", message, code))
         await asyncio.sleep(_RESTART_S)
 
 
-async def _passed_on(
-    system: System, process: asyncio.subprocess.Process, write: Write
+async def _pass_lines(
+    system: WatchedSystem, process: asyncio.subprocess.Process, write: Write
 ) -> tuple[int, str | None]:
-    """Pass on every line until the process ends; return its exit code, and what it said last."""
+    """Pass on every line until the process ends; return its exit code and last message."""
     assert process.stdout is not None and process.stderr is not None
-    complaints = asyncio.ensure_future(_last_of(process.stderr))
-    head = msgspec.json.encode(system.name).decode()
+    message_task = asyncio.ensure_future(_read_last_message(process.stderr))
+    name_json = msgspec.json.encode(system.name).decode()
     try:
         async for line in _lines(process.stdout):
             # Every line is an object with at least its schema and kind.
-            write(f'{{"system":{head},{line[1:].decode()}\n')
-        return await process.wait(), await complaints
+            write(f'{{"system":{name_json},{line[1:].decode()}\n')
+        return await process.wait(), await message_task
     finally:
-        complaints.cancel()
+        message_task.cancel()
         if process.returncode is None:
-            await _end(process)
+            await _terminate(process)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _terminate(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
         try:
@@ -126,36 +136,36 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Yield whole lines, however long they are; one that a killed process tore is left out."""
+    """Yield complete lines of any length; one that a killed process has torn is left out."""
     parts: list[bytes] = []
     while chunk := await reader.read(_READ_BYTES):
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
+        *complete_lines, rest_bytes = chunk.split(b"\n")
+        for line in complete_lines:
             yield b"".join((*parts, line))
             parts.clear()
-        parts.append(rest)
+        parts.append(rest_bytes)
 
 
-async def _last_of(reader: asyncio.StreamReader) -> str | None:
-    last: deque[bytes] = deque(maxlen=1)
+async def _read_last_message(reader: asyncio.StreamReader) -> str | None:
+    last_line: deque[bytes] = deque(maxlen=1)
     async for line in _lines(reader):
-        last.append(line)
-    if not last:
+        last_line.append(line)
+    if not last_line:
         return None
     try:
         # Where JSON was asked for, a command says it so.
-        said = decoder_of(_Failure).decode(last[0]).error
+        message = decoder_of(_JsonError).decode(last_line[0]).error
     except (msgspec.DecodeError, RecursionError):
-        said = last[0].decode(errors="replace").removeprefix("natstui: ")
-    return clean_line(said) or None
+        message = last_line[0].decode(errors="replace").removeprefix("natstui: ")
+    return clean_line(message) or None
 
 
-class _Failure(msgspec.Struct):
+class _JsonError(msgspec.Struct):
     error: str
 
 
-def _told(
-    system: System,
+def _system_line(
+    system: WatchedSystem,
     state: Literal["started", "ended"],
     reason: str | None = None,
     exit_code: int | None = None,

@@ -1,4 +1,4 @@
-"""One connection to NATS: opened, explained when it fails, kept alive, used to read and to write.
+"""One connection to NATS: opening, failure reasons, keeping it alive, reading and writing.
 
-Import `client.Client` to ask and `writer.Writer` to change; imports `sockets` only.
+Import `client.Client` to send requests and `writer.Writer` to change; imports `sockets` only.
 """

@@ -1,4 +1,4 @@
-"""Our identity and TLS context as nats-py takes them: user, token, nkey, creds or JWT."""
+"""Our identity and TLS context in the form that nats-py needs: user, token, nkey, creds or JWT."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from natstui.config import Connection, Secret
 from natstui.config.servers import Address
 from natstui.errors import UsageError
-from natstui.files import MOST_TEXT_BYTES, read_given
+from natstui.files import MOST_TEXT_BYTES, read_plain
 from natstui.paths import user_path
 
 _SEED = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
@@ -43,12 +43,12 @@ def auth_options(connection: Connection, addresses: tuple[Address, ...]) -> dict
 
 
 def expired_since_s(connection: Connection) -> float | None:
-    """Return since when our own JWT has expired; None when it has not, or when there is none."""
+    """Return when our own JWT has expired; None if it has not, or without one."""
     if connection.user:
         return None
     if connection.creds or connection.creds_file:
-        found = _CREDS_JWT.search(_text(connection.creds, connection.creds_file))
-        jwt = found.group(1) if found else ""
+        jwt_match = _CREDS_JWT.search(_text(connection.creds, connection.creds_file))
+        jwt = jwt_match.group(1) if jwt_match else ""
     else:
         jwt = connection.user_jwt.reveal() if connection.user_jwt else ""
     claims = _claims(jwt)
@@ -57,7 +57,7 @@ def expired_since_s(connection: Connection) -> float | None:
 
 
 def _claims(jwt: str) -> dict[str, Any]:
-    """Return what a JWT says, unverified; nothing when it is not one."""
+    """Return the claims of a JWT, unverified; empty for an invalid one."""
     body = jwt.strip().split(".")[1:2]
     try:
         claims = json.loads(base64.urlsafe_b64decode(body[0] + "==")) if body else {}
@@ -73,22 +73,22 @@ def _names(
     user = connection.user
     password = connection.password.reveal() if connection.password else None
     token = connection.token.reveal() if connection.token else None
-    named = next((a for a in addresses if a.user is not None), None)
-    if user is None and token is None and named is not None:
-        if named.password is None:
-            return None, None, named.user
-        user, password = named.user, named.password
+    address_with_user = next((a for a in addresses if a.user is not None), None)
+    if user is None and token is None and address_with_user is not None:
+        if address_with_user.password is None:
+            return None, None, address_with_user.user
+        user, password = address_with_user.user, address_with_user.password
     return user, password, token
 
 
 def _creds(connection: Connection) -> dict[str, Any]:
     def read() -> tuple[str, str]:
         text = _text(connection.creds, connection.creds_file)
-        where = connection.creds_file or "the creds of the settings"
+        source = connection.creds_file or "the creds of the settings"
         jwt = _CREDS_JWT.search(text)
         if jwt is None:
-            raise UsageError(f"{where} has no NATS user JWT: it is not a creds file")
-        return jwt.group(1), _seed(text, where)
+            raise UsageError(f"{source} has no NATS user JWT: it is not a creds file")
+        return jwt.group(1), _seed(text, source)
 
     read()
     return {
@@ -113,27 +113,29 @@ def _jwt(connection: Connection) -> dict[str, Any]:
 
 
 def _text(secret: Secret | None, file: str | None) -> str:
-    """Return a secret given as text or as a file."""
+    """Return a secret given as text or as a plain file, which is read again for each
+    connection.
+    """
     if secret is not None or file is None:
         return secret.reveal() if secret else ""
     try:
-        return read_given(user_path(file), MOST_TEXT_BYTES).decode()
+        return read_plain(user_path(file), MOST_TEXT_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(f"{file} cannot be read: {reason}") from error
 
 
-def _seed(text: str, where: str) -> str:
+def _seed(text: str, source: str) -> str:
     """Find the seed in a text that may have comments and dashes around it."""
     import nkeys  # brings libsodium, which only these identities need
 
-    found = _SEED.search(text)
-    if found is None:
-        raise UsageError(f"{where} has no nkey seed (a word of 58 letters that starts with SU)")
-    raw = base64.b32decode(found.group() + "=" * 6)
+    match = _SEED.search(text)
+    if match is None:
+        raise UsageError(f"{source} has no nkey seed (a word of 58 letters that starts with SU)")
+    raw = base64.b32decode(match.group() + "=" * 6)
     if nkeys.crc16(raw[:-2]) != int.from_bytes(raw[-2:], "little"):
-        raise UsageError(f"the nkey seed in {where} is damaged: the checksum does not match")
-    return found.group()
+        raise UsageError(f"the nkey seed in {source} is damaged: the checksum does not match")
+    return match.group()
 
 
 def _sign(seed: str, nonce: str) -> bytes:
@@ -146,12 +148,12 @@ def _sign(seed: str, nonce: str) -> bytes:
     return signature
 
 
-def tls_options(connection: Connection, *, wanted: bool) -> dict[str, Any]:
-    """Return the arguments of nats-py's `connect` about encryption.
+def tls_options(connection: Connection, *, is_wanted: bool) -> dict[str, Any]:
+    """Return the TLS arguments of nats-py's `connect`.
 
-    Raises UsageError naming the file that is missing, unreadable or not what it should be.
+    Raises UsageError with the file that is missing, unreadable or invalid.
     """
-    if not wanted:
+    if not is_wanted:
         return {}
     context = ssl.create_default_context(cafile=_authorities(connection.ca))
     if connection.key and not connection.cert:
@@ -162,13 +164,13 @@ def tls_options(connection: Connection, *, wanted: bool) -> dict[str, Any]:
 
 
 def _authorities(ca: str | None) -> str | None:
-    """Return the CA file after looking into it."""
+    """Return the CA file after checking it."""
     if ca is None:
         return None
     path = str(user_path(ca))
     try:
         # OpenSSL reads a file without an end for ever.
-        read_given(Path(path), MOST_TEXT_BYTES)
+        read_plain(Path(path), MOST_TEXT_BYTES)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except ssl.SSLError as error:
         raise UsageError(f"{ca} is not a file with PEM certificates") from error
@@ -180,17 +182,17 @@ def _authorities(ca: str | None) -> str | None:
 def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
     """Load the client certificate and its key into the context."""
     files = [str(user_path(file)) if file else None for file in (cert, key)]
-    shown = f"{cert} and {key}" if key else cert
+    files_text = f"{cert} and {key}" if key else cert
 
     def refuse() -> bytes:
         raise UsageError(f"{key or cert} is encrypted, and natstui cannot ask for its password")
 
     try:
         for file in filter(None, files):
-            read_given(Path(file), MOST_TEXT_BYTES)
+            read_plain(Path(file), MOST_TEXT_BYTES)
         context.load_cert_chain(files[0] or "", files[1], password=refuse)
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").replace("_", " ").lower()
-        raise UsageError(f"{shown} are not a certificate and its key: {reason}") from error
+        raise UsageError(f"{files_text} are not a certificate and its key: {reason}") from error
     except OSError as error:
-        raise UsageError(f"{shown} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{files_text} cannot be read: {error.strerror}") from error

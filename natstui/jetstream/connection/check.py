@@ -1,4 +1,4 @@
-"""A connection, tried step by step, each step with what it found."""
+"""Checks a connection step by step, each step with its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from natstui.jetstream.connection.client import Client, client_of
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import Plan, attempt, dispose, prepare
 from natstui.model.live.permissions import READING, may_publish
-from natstui.model.servers.versions import too_old
+from natstui.model.servers.versions import version_problem
 
 _STEPS = ("address", "TCP", "greeting", "TLS", "authentication")
 _STEPS_TLS_FIRST = ("address", "TCP", "TLS", "greeting", "authentication")
@@ -21,15 +21,15 @@ _STEPS_TLS_FIRST = ("address", "TCP", "TLS", "greeting", "authentication")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step towards a usable JetStream."""
+    """A step towards a usable JetStream."""
 
     place: str
     """`host:port` of the server."""
     name: str
     text: str
-    """What was found, or why it failed."""
+    """The result, or why it failed."""
     error: NatstuiError | None = None
-    """Why it failed; None is passed."""
+    """Why it failed; None if it passed."""
 
 
 async def check(connection: Connection) -> AsyncIterator[Step]:
@@ -59,18 +59,19 @@ async def check(connection: Connection) -> AsyncIterator[Step]:
 
 async def _connect(plan: Plan, address: Address) -> tuple[GuardedClient | None, list[Step]]:
     """Try one address; return the steps up to the one that failed."""
-    way = _STEPS_TLS_FIRST if plan.connection.tls_first else _STEPS
-    place = address.place
+    steps = _STEPS_TLS_FIRST if plan.connection.tls_first else _STEPS
+    address_text = address.place
     try:
         client = await attempt(plan, address)
     except ConnectionFailed as error:
-        failed = error.step if error.step in way else way[-1]
+        failed_step = error.step if error.step in steps else steps[-1]
         # What the server sent before the failure is not kept.
-        known = {"address": address.host, "TCP": "connected"}
-        passed = [
-            Step(place, name, known.get(name, "passed")) for name in way[: way.index(failed)]
+        results = {"address": address.host, "TCP": "connected"}
+        passed_steps = [
+            Step(address_text, name, results.get(name, "passed"))
+            for name in steps[: steps.index(failed_step)]
         ]
-        return None, [*passed, Step(place, failed, error.reason, error)]
+        return None, [*passed_steps, Step(address_text, failed_step, error.reason, error)]
     info = client.server_info
     found = {
         "address": address.host,
@@ -79,40 +80,40 @@ async def _connect(plan: Plan, address: Address) -> tuple[GuardedClient | None, 
         "TLS": client.encryption or "not encrypted",
         "authentication": "accepted",
     }
-    return client, [Step(place, name, found[name]) for name in way]
+    return client, [Step(address_text, name, found[name]) for name in steps]
 
 
-async def _check_jetstream(client: Client, place: str) -> AsyncIterator[Step]:
-    """Yield the steps for our account, for JetStream, and for what we may read of it."""
+async def _check_jetstream(client: Client, address_text: str) -> AsyncIterator[Step]:
+    """Yield the steps for our account, JetStream, and our permissions."""
     link = client.link
-    unsupported = too_old(link.server_version)
+    unsupported = version_problem(link.server_version)
     if unsupported is not None:
         text = clean_line(unsupported)
-        yield Step(place, "version", text, ConnectionFailed(text))
-    who = f"user {link.user}" if link.user else "no user"
-    yield Step(place, "account", clean_line(f"{link.account or 'not known'}, {who}"))
+        yield Step(address_text, "version", text, ConnectionFailed(text))
+    user_text = f"user {link.user}" if link.user else "no user"
+    yield Step(address_text, "account", clean_line(f"{link.account or 'not known'}, {user_text}"))
     try:
         await client.request("INFO")
     except RequestFailed as error:
         reason = link.reason if link.jetstream is False and link.reason else str(error)
-        yield Step(place, "JetStream", reason, error)
+        yield Step(address_text, "JetStream", reason, error)
         return
     domain = f", domain {link.domain}" if link.domain else ""
-    yield Step(place, "JetStream", clean_line(f"API level {link.api_level}{domain}"))
-    async for step in _check_permissions(client, place):
+    yield Step(address_text, "JetStream", clean_line(f"API level {link.api_level}{domain}"))
+    async for step in _check_permissions(client, address_text):
         yield step
 
 
-async def _check_permissions(client: Client, place: str) -> AsyncIterator[Step]:
+async def _check_permissions(client: Client, address_text: str) -> AsyncIterator[Step]:
     try:
-        permitted = await client.permissions()
+        permissions = await client.permissions()
     except RequestFailed as error:
-        yield Step(place, "permissions", f"not known: {error}")
+        yield Step(address_text, "permissions", f"not known: {error}")
         return
     subjects = [f"{client.prefix}.{verb}" for verb in READING]
-    denied = [subject for subject in subjects if not may_publish(permitted, subject)]
-    for subject in denied:
+    denied_subjects = [subject for subject in subjects if not may_publish(permissions, subject)]
+    for subject in denied_subjects:
         denial = PermissionDenied(subject)
-        yield Step(place, "permissions", str(denial), denial)
-    if not denied:
-        yield Step(place, "permissions", "may read all streams and consumers")
+        yield Step(address_text, "permissions", str(denial), denial)
+    if not denied_subjects:
+        yield Step(address_text, "permissions", "may read all streams and consumers")

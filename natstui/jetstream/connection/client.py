@@ -1,11 +1,11 @@
-"""A connection to NATS that returns JetStream's raw JSON, or raises why it cannot."""
+"""A connection to NATS that returns JetStream's raw JSON, or raises errors of natstui."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,9 +16,15 @@ from nats.aio.subscription import Subscription
 from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
-from natstui.jetstream.connection.identity import AccountInfo, Identity, identity_of
-from natstui.jetstream.connection.link import Link, OnDenied, OnLink
-from natstui.jetstream.connection.nats_client import GuardedClient, status_of
+from natstui.jetstream.connection.link import (
+    AccountInfo,
+    Identity,
+    Link,
+    OnDenied,
+    OnLink,
+    identity_of,
+)
+from natstui.jetstream.connection.nats_client import GuardedClient, status_of, unsubscribe
 from natstui.jetstream.connection.opening import open_client
 from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
 from natstui.jetstream.connection.replies import (
@@ -43,7 +49,7 @@ _LONGEST_SUBJECTS = 4000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A raw JSON reply, when it was asked for and when it came."""
+    """A raw JSON reply, with the times of request and reply."""
 
     data: bytes
     asked_mono_us: int
@@ -53,20 +59,22 @@ class Answer:
 async def connect(connection: Connection, *, on_link: OnLink | None = None) -> Client:
     """Connect, and stay connected until `close()`.
 
-    `on_link` is called for every change of the link, the first connection included, and is told
-    the account that is watched, which may be another than the user's. Takes at most
-    `connect_timeout_s` plus 2 s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
+    `on_link` is called for every change of the link, the first connection included, with the
+    watched account, which may be another than the user's. Takes at most `connect_timeout_s` plus 2
+    s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
     """
     return await client_of(connection, await open_client(connection), on_link)
 
 
 async def client_of(connection: Connection, nc: GuardedClient, on_link: OnLink | None) -> Client:
-    """Return the client of a connection that is open already."""
+    """Return the client of an open connection."""
 
     def told(change: LinkChanged) -> None:
         if on_link is not None:
-            watched = connection.account
-            on_link(change if watched is None else replace(change, account=watched))
+            watched_account = connection.account
+            on_link(
+                change if watched_account is None else replace(change, account=watched_account)
+            )
 
     client = Client(connection, Link(connection, nc, told))
     await client.begin()
@@ -88,12 +96,12 @@ class Client:
 
     @property
     def link(self) -> LinkChanged:
-        """Return the present state of the link."""
+        """Return the current state of the link."""
         return self._link.state
 
     @property
     def leaving(self) -> str | None:
-        """Return our server's name while it is in lame duck mode, as it told its clients."""
+        """Return our server's name while it is in lame duck mode."""
         return self._link.leaving
 
     @property
@@ -102,7 +110,7 @@ class Client:
         return self._link.identity.api_level
 
     async def begin(self) -> None:
-        """Ask for our identity and keep the link alive from now on; `connect` calls this."""
+        """Read our identity, and keep the link alive; `connect` calls this."""
         await self._link.begin(self._read_identity)
 
     async def request(
@@ -125,13 +133,13 @@ class Client:
         body: Mapping[str, Any] | None = None,
         timeout_s: float | None = None,
     ) -> Answer:
-        """Return the JSON reply of `<prefix>.<verb>` as it came, and when that was.
+        """Return the JSON reply of `<prefix>.<verb>` unchecked, with its times.
 
-        Whoever decodes it checks its shape.
+        The caller must check its shape while decoding.
 
-        The time-out is for the server: the time that a slow link needs is not counted.
-        Raises PermissionDenied (at once), NotFound, Conflict, JetStreamUnavailable,
-        RequestTimedOut, ServerGone (not sent, or lost before the answer), else RequestFailed.
+        The time-out is for the server: the time that a slow link needs is not counted. Raises
+        PermissionDenied (at once), NotFound, Conflict, JetStreamUnavailable, RequestTimedOut,
+        ServerGone (not sent, or lost before the reply), else RequestFailed.
         """
         # A name in it may come from elsewhere: with a wildcard it would mean more than one asset.
         # Only what follows the name of a new consumer is a filter, and may have one.
@@ -159,21 +167,21 @@ class Client:
         timeout_s: float | None = None,
         headers: dict[str, str] | None = None,
     ) -> Msg:
-        """Return the first answer to a request on any subject, with its headers and status.
+        """Return the first reply to a request on any subject, with its headers and status.
 
         Raises PermissionDenied, RequestTimedOut, ServerGone or RequestFailed.
         """
         self._link.check()
-        word, answer = self._link.waiting.add(subject)
+        token, answer = self._link.waiting.add(subject)
         limit_s = timeout_s or self.connection.request_timeout_s
         try:
-            reply = f"{self._link.inbox}.{word}"
+            reply = f"{self._link.inbox}.{token}"
             await self.publish(subject, payload, reply=reply, headers=headers)
-            return await self._link.wait(answer, limit_s)
+            return await self._link.wait(answer, limit_s, reply)
         except TimeoutError as error:
             raise RequestTimedOut(subject, limit_s) from error
         finally:
-            self._link.waiting.remove(word)
+            self._link.waiting.remove(token)
 
     async def answers(
         self,
@@ -184,44 +192,42 @@ class Client:
         quiet_s: float | None = None,
         headers: dict[str, str] | None = None,
     ) -> AsyncGenerator[Msg, None]:
-        """Yield every answer to a request, status messages included, until it is closed.
+        """Yield every reply to a request, status messages included, until it is closed.
 
-        `timeout_s` is how long each may take. With `quiet_s`, that is for the first: the others
-        end when none comes for so long. Raises what `ask` raises.
+        `timeout_s` is the time-out of each. With `quiet_s`, it is that of the first: the others
+        end when none comes within `quiet_s`. Raises what `ask` raises.
         """
         self._link.check()
-        word, failure = self._link.waiting.add(subject)
+        token, failure = self._link.waiting.add(subject)
         inbox = self.nc.new_inbox()
-        arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
-        failure.add_done_callback(lambda _: arrived.put_nowait(None))
+        messages: asyncio.Queue[Msg | None] = asyncio.Queue()
+        failure.add_done_callback(lambda _: messages.put_nowait(None))
         subscription = await self.nc.subscribe(
-            inbox, cb=arrived.put, pending_msgs_limit=0, pending_bytes_limit=0
+            inbox, cb=messages.put, pending_msgs_limit=0, pending_bytes_limit=0
         )
         try:
             await self.publish(subject, payload, reply=inbox, headers=headers)
             limit_s, many = timeout_s, False
             while True:
                 try:
-                    one = await self._next(arrived, limit_s)
+                    message = await self._next(messages, limit_s, inbox)
                 except TimeoutError as error:
                     if many:
                         return
                     raise RequestTimedOut(subject, timeout_s) from error
-                yield failure.result() if one is None else one
+                yield failure.result() if message is None else message
                 if quiet_s is not None:
                     limit_s, many = quiet_s, True
         finally:
-            self._link.waiting.remove(word)
-            # Without a connection there is nothing to unsubscribe from.
-            with suppress(nats.errors.Error):
-                await subscription.unsubscribe()
+            self._link.waiting.remove(token)
+            await unsubscribe(subscription)
 
-    async def _next(self, arrived: asyncio.Queue[T], timeout_s: float) -> T:
-        if not arrived.empty():
-            return arrived.get_nowait()
-        getting = asyncio.ensure_future(arrived.get())
+    async def _next(self, messages: asyncio.Queue[T], timeout_s: float, inbox: str) -> T:
+        if not messages.empty():
+            return messages.get_nowait()
+        getting = asyncio.ensure_future(messages.get())
         try:
-            return await self._link.wait(getting, timeout_s)
+            return await self._link.wait(getting, timeout_s, inbox)
         finally:
             getting.cancel()
 
@@ -233,7 +239,7 @@ class Client:
         reply: str = "",
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Send one message now, or fail: it is never kept for later.
+        """Send one message now, or fail: it is never queued.
 
         Raises ServerGone or RequestFailed. A denied subject is not noticed here: use `ask`.
         """
@@ -247,13 +253,13 @@ class Client:
         except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError) as error:
             raise self._link.gone() from error
         except nats.errors.MaxPayloadError as error:
-            most = f"the {self.nc.max_payload} the server accepts"
-            raise RequestFailed(f"{len(payload)} bytes are more than {most}") from error
+            limit_text = f"the {self.nc.max_payload} the server accepts"
+            raise RequestFailed(f"{len(payload)} bytes are more than {limit_text}") from error
         except (nats.errors.BadSubjectError, nats.errors.BadHeaderError) as error:
             raise RequestFailed(f"{subject!r} or its headers are not valid") from error
 
     async def tell(self, subject: str, payload: bytes = b"") -> None:
-        """Send one message that is not answered, and wait until the server has taken it.
+        """Send one message without a reply, and wait until the server has received it.
 
         Raises what `telling` and `publish` raise.
         """
@@ -262,19 +268,19 @@ class Client:
 
     @asynccontextmanager
     async def telling(self, subject: str) -> AsyncIterator[None]:
-        """Let messages be published to a subject; at the end the server has taken them all.
+        """Let the block publish to a subject; at the end the server has received all messages.
 
-        What a server refuses it says before it answers a ping. Raises PermissionDenied and
+        The server sends errors before its reply to a ping. Raises PermissionDenied and
         RequestTimedOut.
         """
         self._link.check()
-        word, refusal = self._link.waiting.add(subject)
+        token, refusal = self._link.waiting.add(subject)
         limit_s = self.connection.request_timeout_s
         try:
             yield
             sign = await self.nc.ping()
-            either: set[asyncio.Future[Any]] = {refusal, sign}
-            await asyncio.wait(either, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            first_of: set[asyncio.Future[Any]] = {refusal, sign}
+            await asyncio.wait(first_of, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             # What was refused came before the sign, but is handed over a moment after it.
             await asyncio.wait({refusal}, timeout=_HANDED_OVER_S)
             if refusal.done():
@@ -282,7 +288,7 @@ class Client:
             elif not sign.done():
                 raise RequestTimedOut(subject, limit_s)
         finally:
-            self._link.waiting.remove(word)
+            self._link.waiting.remove(token)
 
     async def pages(
         self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
@@ -291,7 +297,7 @@ class Client:
 
         The next page begins after `limit` rows, not after the rows received: a server leaves out
         rows it cannot reach. Raises what `request` raises, and RequestFailed for a list without
-        end: nothing new comes in many pages.
+        end: many pages without a new row.
         """
         offset, news = 0, News(verb)
         while True:
@@ -322,12 +328,12 @@ class Client:
         try:
             return await self.nc.subscribe(subject, queue=queue, cb=on_message)
         except nats.errors.BadSubjectError as error:
-            what = f"{subject!r} is not a subject"
-            what += f", or {queue!r} is not a queue group" if queue else ""
-            raise RequestFailed(what) from error
+            problem = f"{subject!r} is not a subject"
+            problem += f", or {queue!r} is not a queue group" if queue else ""
+            raise RequestFailed(problem) from error
 
     async def permissions(self) -> Permitted:
-        """Return what the user may do; raises PermissionDenied when the user may not ask that."""
+        """Return the user's permissions; raises PermissionDenied if they may not be read."""
         return (await self._user_info(None)).permitted
 
     async def close(self) -> None:
@@ -341,15 +347,15 @@ class Client:
         return read_user_info(reply.data)
 
     async def _read_identity(self) -> Identity:
-        """Ask for our user and account, and for JetStream."""
+        """Request our user and account, and JetStream's INFO."""
         user, info = await asyncio.gather(
             self._user_info(_IDENTITY_S),
             _account_info(self),
             return_exceptions=True,
         )
-        for answer in (user, info):
-            if isinstance(answer, BaseException) and not isinstance(answer, NatstuiError):
-                raise answer
+        for reply in (user, info):
+            if isinstance(reply, BaseException) and not isinstance(reply, NatstuiError):
+                raise reply
         return identity_of(info, user if isinstance(user, UserInfo) else None)
 
 

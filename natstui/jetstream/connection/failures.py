@@ -1,4 +1,4 @@
-"""Why there is no connection: the failed step and its real cause, as one of our errors."""
+"""Explains failed connections: the failed step and its cause, as errors of natstui."""
 
 from __future__ import annotations
 
@@ -20,34 +20,37 @@ _AUTH = re.compile("authorization|authentication|credentials|auth callout|expire
 
 
 def explain(
-    place: str, step: Step, error: BaseException, refusal: str | None = None
+    address_text: str, step: Step, error: BaseException, refusal: str | None = None
 ) -> NatstuiError:
-    """Return our error for an attempt to connect to `place` (host:port) that failed at `step`.
+    """Return natstui's error for an attempt to connect to `address_text` (host:port) that failed
+    at `step`.
 
-    `refusal` is what the server said before it hung up.
+    `refusal` is the server's error before it closed the connection.
     """
     if isinstance(error, OurSideFailed):
         return error.cause
     if refusal is not None:
-        return _refusal(place, nats.errors.Error(refusal))
+        return _refusal(address_text, nats.errors.Error(refusal))
     if isinstance(error, nats.errors.SecureConnWantedError):
-        reason = f"{place} offers no TLS, but TLS is required: nothing was sent to it"
+        reason = f"{address_text} offers no TLS, but TLS is required: nothing was sent to it"
         return ConnectionFailed(reason, step="TLS")
     if step == "address":
-        return ConnectionFailed(_address_reason(place, error), step=step)
+        return ConnectionFailed(_address_reason(address_text, error), step=step)
     if step == "TCP":
-        return ConnectionFailed(_tcp_reason(place, error), step=step)
+        return ConnectionFailed(_tcp_reason(address_text, error), step=step)
     if step == "TLS":
-        return ConnectionFailed(_tls_reason(place, error), step=step)
+        return ConnectionFailed(_tls_reason(address_text, error), step=step)
     if step == "greeting":
-        return ConnectionFailed(_greeting_reason(place, error), step=step)
-    return _refusal(place, error)
+        return ConnectionFailed(_greeting_reason(address_text, error), step=step)
+    return _refusal(address_text, error)
 
 
-def explain_refusal(place: str, error: NatstuiError, connection: Connection) -> NatstuiError:
-    """Return the better reason for a refused user, when we know it: our JWT has expired.
+def explain_refusal(
+    address_text: str, error: NatstuiError, connection: Connection
+) -> NatstuiError:
+    """Return the better reason for a refused user, if known: our JWT has expired.
 
-    The server only says that it does not accept the user.
+    The server only reports that it does not accept the user.
     """
     if not isinstance(error, AuthenticationFailed):
         return error
@@ -57,24 +60,26 @@ def explain_refusal(place: str, error: NatstuiError, connection: Connection) -> 
         return unreadable
     if since_s is None:
         return error
-    what = f"the JWT in {connection.creds_file}" if connection.creds_file else "the user's JWT"
-    reason = f"{place} refuses the connection: {what} expired {duration_text(since_s)} ago"
+    subject = f"the JWT in {connection.creds_file}" if connection.creds_file else "the user's JWT"
+    reason = (
+        f"{address_text} refuses the connection: {subject} expired {duration_text(since_s)} ago"
+    )
     return AuthenticationFailed(reason, step="authentication")
 
 
-def handshake_not_first(place: str) -> ConnectionFailed:
-    """Return the error of a handshake that came before the server expected one.
+def handshake_not_first(address_text: str) -> ConnectionFailed:
+    """Return the error for a TLS handshake in the wrong order with the server's INFO.
 
-    The handshake has then read the greeting, or the other way round.
+    The handshake has then read the INFO, or the other way round.
     """
-    reason = f"{place} does not begin with a TLS handshake: switch tls_first off"
+    reason = f"{address_text} does not begin with a TLS handshake: switch tls_first off"
     return ConnectionFailed(reason, step="TLS")
 
 
 def explain_loss(error: BaseException | None, leaving: str | None = None) -> str:
     """Return one sentence on why an open connection was lost.
 
-    `leaving` is the server that said it is in lame duck mode.
+    `leaving` is the server that announced lame duck mode.
     """
     if leaving is not None:
         return f"{leaving} was in lame duck mode and closed the connection"
@@ -90,9 +95,9 @@ def explain_loss(error: BaseException | None, leaving: str | None = None) -> str
 
 
 def hung_up(error: BaseException) -> bool:
-    """Tell whether a connection failed because the other end closed it, with or without a word."""
-    closed = isinstance(error, nats.errors.UnexpectedEOF | OSError)
-    return closed and not isinstance(error, TimeoutError | ssl.SSLError)
+    """Return whether a connection failed because the server closed it."""
+    is_closed = isinstance(error, nats.errors.UnexpectedEOF | OSError)
+    return is_closed and not isinstance(error, TimeoutError | ssl.SSLError)
 
 
 def _words(error: BaseException) -> str:
@@ -102,70 +107,73 @@ def _words(error: BaseException) -> str:
     return text or type(error).__name__
 
 
-def _address_reason(place: str, error: BaseException) -> str:
-    host = clean_line(place.rpartition(":")[0])
+def _address_reason(address_text: str, error: BaseException) -> str:
+    host = clean_line(address_text.rpartition(":")[0])
     if isinstance(error, socket.gaierror):
         return f"the host {host!r} is not known ({_words(error)})"
     return f"looking up the host {host!r} takes too long"
 
 
-def _tcp_reason(place: str, error: BaseException) -> str:
+def _tcp_reason(address_text: str, error: BaseException) -> str:
     if isinstance(error, ConnectionRefusedError):
-        return f"nothing listens at {place} (connection refused)"
+        return f"nothing listens at {address_text} (connection refused)"
     if isinstance(error, TimeoutError):
-        return f"{place} does not reply: the host is down, or a firewall blocks it"
-    return f"{place} cannot be reached ({_words(error)})"
+        return f"{address_text} does not reply: the host is down, or a firewall blocks it"
+    return f"{address_text} cannot be reached ({_words(error)})"
 
 
-def _tls_reason(place: str, error: BaseException) -> str:
+def _tls_reason(address_text: str, error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = clean_line(error.verify_message)
-        return f"the certificate of {place} is not trusted ({reason})"
+        return f"the certificate of {address_text} is not trusted ({reason})"
     if isinstance(error, TimeoutError):
-        return f"{place} does not complete the TLS handshake: is tls_first right?"
+        return f"{address_text} does not complete the TLS handshake: is tls_first right?"
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         if "wrong version" in reason or "record layer" in reason:
-            return handshake_not_first(place).reason
-        return f"{place} refuses the handshake ({reason})"
-    return f"{place} aborts the TLS handshake ({_words(error)})"
+            return handshake_not_first(address_text).reason
+        return f"{address_text} refuses the handshake ({reason})"
+    return f"{address_text} aborts the TLS handshake ({_words(error)})"
 
 
-def _greeting_reason(place: str, error: BaseException) -> str:
+def _greeting_reason(address_text: str, error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return f"{place} accepts the connection, but does not greet as a NATS server does"
+        return f"{address_text} accepts the connection, but does not greet as a NATS server does"
     if "empty response" in str(error) or isinstance(error, ConnectionResetError):
-        return f"{place} closes the connection: is it a NATS server?"
-    return f"{place} does not greet as a NATS server does ({_words(error)})"
+        return f"{address_text} closes the connection: is it a NATS server?"
+    return f"{address_text} does not greet as a NATS server does ({_words(error)})"
 
 
-def _refusal(place: str, error: BaseException) -> NatstuiError:
+def _refusal(address_text: str, error: BaseException) -> NatstuiError:
     """Explain a failure after our identity was sent."""
     text = _words(error)
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or text).replace("_", " ").lower()
         return ConnectionFailed(
-            f"{place} requires a client certificate that it trusts ({reason})", step="TLS"
+            f"{address_text} requires a client certificate that it trusts ({reason})", step="TLS"
         )
     if hung_up(error):
         reason = (
-            f"{place} closes the connection: does it require a client certificate (cert, key)?"
+            f"{address_text} closes the connection: does it require a client certificate "
+            "(cert, key)?"
         )
         return ConnectionFailed(reason, step="authentication")
     if isinstance(error, TimeoutError):
-        return ConnectionFailed(f"{place} does not answer", step="authentication")
+        return ConnectionFailed(f"{address_text} does not answer", step="authentication")
     if "timeout" in text:
         # The server counts from its greeting: a slow link or a slow lookup here is enough.
-        reason = f"{place} did not receive user or password in time ({text})"
+        reason = f"{address_text} did not receive user or password in time ({text})"
         return ConnectionFailed(reason, step="authentication")
     if _AUTH.search(text):
-        return AuthenticationFailed(_auth_reason(place, text), step="authentication")
-    return ConnectionFailed(f"{place} refuses the connection ({text})", step="authentication")
+        return AuthenticationFailed(_auth_reason(address_text, text), step="authentication")
+    return ConnectionFailed(
+        f"{address_text} refuses the connection ({text})", step="authentication"
+    )
 
 
-def _auth_reason(place: str, text: str) -> str:
+def _auth_reason(address_text: str, text: str) -> str:
     if "expired" in text:
-        return f"{place} reports that the JWT of this user or account has expired"
+        return f"{address_text} reports that the JWT of this user or account has expired"
     if "revoked" in text:
-        return f"{place} reports that this user has been revoked"
-    return f"{place} does not accept this user, password, token or key ({text})"
+        return f"{address_text} reports that this user has been revoked"
+    return f"{address_text} does not accept this user, password, token or key ({text})"

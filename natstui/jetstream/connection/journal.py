@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import platformdirs
 
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
-from natstui.files import open_lock, open_plain
+from natstui.files import open_lock, open_plain, wait_for_lock
 from natstui.model.records.managing import JournalEntry
 from natstui.parsing import reason
 from natstui.paths import private_folder
@@ -24,12 +23,12 @@ _decoder = decoder_of(JournalEntry)
 
 
 def journal_file() -> Path:
-    """Return where this user's journal is: the state folder of the platform."""
+    """Return the path of this user's journal: in the state folder of the platform."""
     return platformdirs.user_state_path("natstui") / "journal.jsonl"
 
 
 class Room(NamedTuple):
-    """Where in the file an entry will be."""
+    """The reserved place of an entry in the file."""
 
     offset: int
     size_bytes: int
@@ -42,18 +41,18 @@ class Journal:
         self.file = file or journal_file()
 
     def reserve(self, size_bytes: int) -> Room:
-        """Write a blank line for an entry that is about to be known; raises SessionError.
+        """Write a blank line for a later entry; raises SessionError.
 
-        A full disk then refuses the change, and not only its entry.
+        A full disk then prevents the change, and not only its entry.
         """
         with self._opened() as handle:
             offset = _append(handle, b" " * (size_bytes - 1) + b"\n")
         return Room(offset, size_bytes)
 
     def add(self, entry: JournalEntry, room: Room) -> None:
-        """Write one entry and wait until it is on the disk; raises SessionError.
+        """Write an entry and wait until it is on the disk; raises SessionError.
 
-        It lies in its room, unless it is larger.
+        It is written into its room, unless it is longer.
         """
         line = msgspec.json.encode(entry) + b"\n"
         with self._opened() as handle:
@@ -68,19 +67,19 @@ class Journal:
                     os.ftruncate(handle, room.offset + len(line))
 
     def release(self, room: Room) -> None:
-        """Leave a room without an entry; raises SessionError."""
+        """Free a room without an entry; raises SessionError."""
         with self._opened() as handle:
             if _is_last(handle, room):
                 os.ftruncate(handle, room.offset)
 
     @property
     def stamp(self) -> tuple[int, int] | None:
-        """What changes whenever the file does; None without a file that can be seen."""
+        """Return a value that changes whenever the file does; None without a readable file."""
         try:
-            seen = self.file.stat()
+            status = self.file.stat()
         except OSError:
             return None
-        return seen.st_mtime_ns, seen.st_size
+        return status.st_mtime_ns, status.st_size
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
@@ -89,8 +88,7 @@ class Journal:
             private_folder(self.file.parent)
             handle = open_lock(self.file)
             try:
-                with suppress(OSError):  # a file system without locks
-                    fcntl.flock(handle, fcntl.LOCK_EX)
+                wait_for_lock(handle)
                 yield handle
             finally:
                 os.close(handle)
@@ -98,7 +96,9 @@ class Journal:
             raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
 
     def entries(self) -> list[JournalEntry]:
-        """Return every entry, oldest first; what a crash or a full disk cut off is left out."""
+        """Return every entry, oldest first; incomplete ones after a crash or a full disk are left
+        out.
+        """
         try:
             with open_plain(self.file) as file:
                 lines = file.read().splitlines()
@@ -114,13 +114,13 @@ class Journal:
                 entries.append(_decoder.decode(line))
             except (msgspec.DecodeError, RecursionError) as error:
                 if number < len(lines) and "truncated" not in str(error):
-                    said = f"{self.file}:{number} is damaged: {reason(error)}"
-                    raise SessionError(said) from error
+                    message = f"{self.file}:{number} is damaged: {reason(error)}"
+                    raise SessionError(message) from error
         return entries
 
 
 def _append(handle: int, line: bytes) -> int:
-    """Write a line at the end and wait until it is on the disk; return where it begins."""
+    """Append a line and wait until it is on the disk; return its offset."""
     end = os.lseek(handle, 0, os.SEEK_END)
     start = b"\n" if _is_torn(handle) else b""
     os.lseek(handle, 0, os.SEEK_END)
@@ -136,7 +136,9 @@ def _is_last(handle: int, room: Room) -> bool:
 
 
 def _is_torn(handle: int) -> bool:
-    """Return whether the last line has no end, so that a new one must not follow it directly."""
+    """Return whether the last line is incomplete, so that a new one must not follow it
+    directly.
+    """
     if not os.lseek(handle, 0, os.SEEK_END):
         return False
     os.lseek(handle, -1, os.SEEK_END)

@@ -1,28 +1,109 @@
-"""The life of one connection: lost, restored, refused; it reports each and ends open requests."""
+"""Keeps one connection alive: reports when it is lost, restored or refused, and fails open
+requests.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
 from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
+from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.config.servers import parse_servers
-from natstui.errors import AuthenticationFailed, NatstuiError, PermissionDenied, ServerGone
+from natstui.errors import (
+    AuthenticationFailed,
+    JetStreamUnavailable,
+    NatstuiError,
+    PermissionDenied,
+    ServerGone,
+)
 from natstui.jetstream.connection.failures import explain, explain_loss, explain_refusal
-from natstui.jetstream.connection.identity import Identity, link_changed
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import RETRY_S, dispose, refusal_of
-from natstui.jetstream.connection.permissions import Violation, read_violation
+from natstui.jetstream.connection.permissions import UserInfo, Violation, read_violation
 from natstui.model.records.link import LinkChanged, LinkState
+
+_NOT_FOR_ACCOUNT = 10039
+
+
+class _Api(msgspec.Struct):
+    level: int | None = None
+
+
+class AccountInfo(msgspec.Struct):
+    """The fields of the reply of `$JS.API.INFO` that the link needs."""
+
+    domain: str | None = None
+    api: _Api = msgspec.field(default_factory=_Api)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Our user and account and their JetStream, as reported by the server; None if unknown."""
+
+    jetstream: bool | None = None
+    reason: str | None = None
+    """Why there is no JetStream, or why it is unknown."""
+    api_level: int | None = None
+    domain: str | None = None
+    user: UserInfo | None = None
+    denied: bool = False
+    """Whether the user may not request INFO, so that repeating it is pointless."""
+
+
+def link_changed(
+    client: GuardedClient,
+    connection: Connection,
+    state: LinkState,
+    reason: str | None,
+    identity: Identity,
+) -> LinkChanged:
+    """Return the record of the link's current state, without secrets."""
+    info = client.server_info
+    user = identity.user
+    return LinkChanged(
+        at_us=time.time_ns() // 1000,
+        state=state,
+        reason=reason or identity.reason,
+        server_name=info.get("server_name"),
+        server_version=info.get("version"),
+        server_url=client.url,
+        cluster=info.get("cluster"),
+        user=(user.user if user else None) or connection.user,
+        account=user.account if user else None,
+        tls=client.encryption is not None,
+        jetstream=identity.jetstream,
+        api_level=identity.api_level,
+        domain=identity.domain,
+        max_payload_bytes=info.get("max_payload"),
+    )
+
+
+def identity_of(reply: AccountInfo | BaseException, user: UserInfo | None) -> Identity:
+    """Return our identity from the reply to the first INFO of JetStream, or from its error."""
+    if isinstance(reply, AccountInfo):
+        # Servers before 2.11 have no level.
+        level = reply.api.level or 0
+        return Identity(jetstream=True, api_level=level, domain=reply.domain, user=user)
+    if not isinstance(reply, JetStreamUnavailable):
+        is_denied = isinstance(reply, PermissionDenied)
+        return Identity(reason=str(reply), user=user, denied=is_denied)
+    reason = str(reply)
+    if reply.err_code == _NOT_FOR_ACCOUNT and user is not None:
+        reason = f"JetStream is not enabled for the account {user.account!r}"
+    return Identity(jetstream=False, reason=reason, user=user)
 
 
 class PendingRequests:
-    """The open requests of one connection, by the last word of their reply subject."""
+    """The open requests of one connection, by the last token of their reply subject."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
@@ -30,25 +111,25 @@ class PendingRequests:
 
     @property
     def count(self) -> int:
-        """Return how many requests wait."""
+        """Return the number of open requests."""
         return len(self._open)
 
     def add(self, subject: str) -> tuple[str, asyncio.Future[Msg]]:
-        """Begin to wait; return the word to end the reply subject with, and the answer to be."""
+        """Add a request; return the last token of its reply subject, and the future reply."""
         self._last += 1
-        word = str(self._last)
+        token = str(self._last)
         future = asyncio.get_running_loop().create_future()
-        self._open[word] = (subject, future)
-        return word, future
+        self._open[token] = (subject, future)
+        return token, future
 
-    def remove(self, word: str) -> None:
-        """Wait no longer."""
-        _, future = self._open.pop(word, ("", None))
+    def remove(self, token: str) -> None:
+        """Remove a request."""
+        _, future = self._open.pop(token, ("", None))
         if future is not None and future.done() and not future.cancelled():
             future.exception()  # or Python complains about an exception that nobody retrieved
 
     async def answer(self, message: Msg) -> None:
-        """Give an answer to the request that waits for it, if it still does."""
+        """Set a message as the reply of its request, if that is still open."""
         _, future = self._open.get(message.subject.rpartition(".")[2], ("", None))
         if future is not None and not future.done():
             future.set_result(message)
@@ -73,7 +154,7 @@ _STUCK_S = 30.0
 async def keep_alive(
     client: GuardedClient, on_fault: Callable[[str], None], stuck_s: float = _STUCK_S
 ) -> None:
-    """Restart the client's dead inner loops at once, stuck reconnecting after `stuck_s`, for ever.
+    """Restart the client's dead inner loops at once, stuck reconnecting after `stuck_s`, forever.
 
     `on_fault` gets one sentence before each restart.
     """
@@ -104,11 +185,13 @@ _RETRY_REFUSED_S = 1.5
 _ASK_AGAIN_S = 4.0
 _HANDED_OVER_S = 0.1
 _SILENT_S = 2.0
-"""After so long without any byte, a late answer is not on its way either."""
+"""Time without any byte of a message after which a late reply is not in flight any more."""
+_BEHIND_OTHERS_S = 120.0
+"""How long a late reply is waited for behind other messages."""
 
 
 class Link:
-    """Keeps a client connected for ever, and reports each change to `on_link`."""
+    """Keeps a client connected forever, and reports each change to `on_link`."""
 
     def __init__(self, connection: Connection, nc: GuardedClient, on_link: OnLink) -> None:
         self.nc = nc
@@ -121,23 +204,23 @@ class Link:
         self._on_link = on_link
         self._reason: str | None = None
         self.leaving: str | None = None
-        """The server that announced lame duck mode, until there is another connection."""
+        """The server that announced lame duck mode, until the next connection."""
         self._inbox_denied: PermissionDenied | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._read_identity: Callable[[], Awaitable[Identity]] | None = None
 
     @property
     def state(self) -> LinkChanged:
-        """Return the present state of the link."""
-        connected = bool(self.nc.is_connected)
-        now: LinkState = "connected" if connected else "reconnecting"
+        """Return the current state of the link."""
+        is_connected = bool(self.nc.is_connected)
+        now: LinkState = "connected" if is_connected else "reconnecting"
         if self.nc.is_closed:
             now = "closed"
-        reason = None if connected else self._reason
+        reason = None if is_connected else self._reason
         return link_changed(self.nc, self._connection, now, reason, self.identity)
 
     async def begin(self, read_identity: Callable[[], Awaitable[Identity]]) -> None:
-        """Keep the connection alive from now on; `read_identity` is called after each connect."""
+        """Start keeping the connection alive; `read_identity` is called after each connect."""
         self._read_identity = read_identity
         urls = [address.url for address in parse_servers(self._connection.servers)]
         self.nc.keep(urls, self._on_error, self._on_lost, self._on_back, self._on_leaving)
@@ -148,32 +231,41 @@ class Link:
         await self._report_identity()
 
     def check(self) -> None:
-        """Raise the reason why no request can be answered now: no link, or no inbox."""
+        """Raise the reason why no request can be sent now: no link, or no inbox."""
         if not self.nc.is_connected:
             raise self.gone()
         if self._inbox_denied is not None:
             raise self._inbox_denied
 
-    async def wait(self, answer: asyncio.Future[T], limit_s: float) -> T:
-        """Return an answer that the server gives within `limit_s`, however slow the link is.
+    async def wait(self, reply: asyncio.Future[T], limit_s: float, subject: str) -> T:
+        """Return a reply that the server sends within `limit_s`, however slow the link is.
 
-        An answer sent in that time may still be on its way, behind other answers. So a PING
-        follows: its PONG arrives after everything sent before it, and is waited for as long as
-        any byte comes. Raises TimeoutError.
+        A reply sent in that time may still be in flight, behind other replies. So a PING follows:
+        its PONG arrives after everything sent before it. It is waited for while bytes of the reply
+        to `subject` come, and for two minutes while those of other messages do: other lines, as
+        INFO, are never in front of a reply for long. Raises TimeoutError.
         """
-        await asyncio.wait({answer}, timeout=limit_s)
-        if not answer.done() and self.nc.is_connected and self.nc.silent_s < _SILENT_S:
+        await asyncio.wait({reply}, timeout=limit_s)
+        if not reply.done() and self.nc.is_connected and self.nc.silent_s < _SILENT_S:
+            pinged_mono_us = steady_us()
             pong = await self.nc.ping()
-            either: set[asyncio.Future[Any]] = {answer, pong}
-            while not (answer.done() or pong.done()) and self.nc.silent_s < _SILENT_S:
+            first_of: set[asyncio.Future[Any]] = {reply, pong}
+            while not (reply.done() or pong.done()) and self._may_come(subject, pinged_mono_us):
                 await asyncio.wait(
-                    either, timeout=_SILENT_S / 4, return_when=asyncio.FIRST_COMPLETED
+                    first_of, timeout=_SILENT_S / 4, return_when=asyncio.FIRST_COMPLETED
                 )
             # An answer that came just before the PONG still has to reach its future.
-            await asyncio.wait({answer}, timeout=_HANDED_OVER_S)
-        if not answer.done():
+            await asyncio.wait({reply}, timeout=_HANDED_OVER_S)
+        if not reply.done():
             raise TimeoutError
-        return answer.result()
+        return reply.result()
+
+    def _may_come(self, subject: str, pinged_mono_us: int) -> bool:
+        """Return whether a late reply to `subject` may still be in flight."""
+        waited_s = (steady_us() - pinged_mono_us) / 1e6
+        if min(waited_s, self.nc.message_silent_s) >= _SILENT_S:
+            return False
+        return waited_s < _BEHIND_OTHERS_S or self.nc.is_arriving(subject)
 
     def gone(self) -> ServerGone:
         """Return the error for an attempt to send something now."""
@@ -185,50 +277,54 @@ class Link:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self.waiting.fail_all(ServerGone("the connection was closed", sent=True))
+        self.waiting.fail_all(ServerGone("the connection was closed", is_sent=True))
         self.nc.keep((), _ignore_error, _ignore, _ignore)
         await dispose(self.nc)
         self._on_link(self.state)
 
     async def _on_error(self, error: Exception) -> None:
-        """Take an asynchronous error of nats-py: a denied subject, or a failed reconnect."""
+        """Handle an asynchronous error of nats-py: a denied subject, or a failed reconnect."""
         violation = read_violation(str(error))
         if violation is not None:
             self._deny(violation)
         elif not self.nc.is_connected:
-            tried = urlsplit(self.nc.tried_url or "")
-            refusal = await refusal_of(self.nc, tried.hostname or "", tried.port or 0, error)
-            reason = explain(tried.netloc, self.nc.step, error, refusal)
-            reason = explain_refusal(tried.netloc, reason, self._connection)
-            refused = isinstance(reason, AuthenticationFailed)
-            self.nc.options["reconnect_time_wait"] = _RETRY_REFUSED_S if refused else RETRY_S
+            tried_url = urlsplit(self.nc.tried_url or "")
+            refusal = await refusal_of(
+                self.nc, tried_url.hostname or "", tried_url.port or 0, error
+            )
+            reason = explain(tried_url.netloc, self.nc.step, error, refusal)
+            reason = explain_refusal(tried_url.netloc, reason, self._connection)
+            is_refused = isinstance(reason, AuthenticationFailed)
+            self.nc.options["reconnect_time_wait"] = _RETRY_REFUSED_S if is_refused else RETRY_S
             self._report_lost(str(reason))
 
     async def _on_lost(self) -> None:
-        """Fail every open request: its answer cannot come any more."""
+        """Fail every open request: its reply cannot come any more."""
         self.nc.forget_pending()
         self._inbox_denied = None
         self._report_lost(self._reason or explain_loss(self.nc.lost_by, self.leaving))
         self.waiting.fail_all(
             ServerGone(
-                f"the connection was lost before the reply arrived: {self._reason}", sent=True
+                f"the connection was lost before the reply arrived: {self._reason}", is_sent=True
             )
         )
 
     async def _on_back(self) -> None:
-        """Report that the connection is back, once our identity is known."""
+        """Report that the connection is restored, once our identity is known."""
         self._reason = self.leaving = None
         self._spawn(self._report_identity())
 
     async def _on_leaving(self) -> None:
-        """Report that the server will soon stop: it takes no new clients, and closes ours."""
+        """Report that the server is in lame duck mode: it accepts no new clients, and
+        closes ours.
+        """
         name = self.nc.server_info.get("server_name") or self.nc.url or "the server"
         self.leaving = clean_line(str(name))
         reason = f"{self.leaving} is in lame duck mode: it closes its connections and then stops"
         self._on_link(link_changed(self.nc, self._connection, "connected", reason, self.identity))
 
     async def _report_identity(self) -> None:
-        """Read our identity, then report what we are connected to."""
+        """Read our identity, then report the link."""
         if self._read_identity is not None:
             self.identity = await self._read_identity()
         if self.nc.is_connected:
@@ -237,14 +333,14 @@ class Link:
                 self._spawn(self._report_identity_again())
 
     async def _report_identity_again(self) -> None:
-        """Ask again while JetStream is missing: it may elect a leader, or be enabled later."""
+        """Repeat that while JetStream is missing: it may elect a leader, or be enabled later."""
         reconnects_count = self.nc.stats["reconnects"]
         await asyncio.sleep(_ASK_AGAIN_S)
         if self.nc.is_connected and self.nc.stats["reconnects"] == reconnects_count:
             await self._report_identity()
 
     def _deny(self, violation: Violation) -> None:
-        """Fail at once the request or subscription that the server refused."""
+        """Fail the request or subscription that the server refused."""
         if violation.kind == "publish":
             self.waiting.deny(violation)
         elif violation.subject.startswith(self.inbox.lower()):
@@ -256,7 +352,7 @@ class Link:
             on_denied(PermissionDenied(subject, "subscribe"))
 
     def _report_lost(self, reason: str) -> None:
-        """Report why there is no link, unless that was reported last."""
+        """Report why there is no link, unless the last report was the same."""
         if reason != self._reason:
             self._reason = reason
             self._on_link(
@@ -274,4 +370,4 @@ async def _ignore_error(_error: Exception) -> None:
 
 
 async def _ignore() -> None:
-    """Ignore what happens while closing."""
+    """Ignore events while closing."""

@@ -1,4 +1,4 @@
-"""nats-py's client with our rules: nothing unencrypted, nothing stuck, nothing sent late.
+"""nats-py's client with stricter rules: nothing unencrypted, nothing stuck, nothing sent late.
 
 Everything that reaches into private parts of nats-py (2.16) is here, in `wire_parser.py` and in
 `sockets/transport.py`.
@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.protocol.command import hpub_cmd
 
+from natstui.clock import steady_us
 from natstui.errors import NatstuiError
 from natstui.jetstream.connection.transport import Arrival, Step, Transport
 from natstui.jetstream.connection.wire_parser import OnRun, WireParser
@@ -39,27 +40,34 @@ for _name in ("nats", "asyncio"):
 
 
 class OurSideFailed(nats.errors.Error):  # type: ignore[misc]
-    """Our own part of the handshake failed; `cause` says why."""
+    """Our own part of the handshake failed; `cause` is the reason."""
 
     def __init__(self, cause: NatstuiError) -> None:
         super().__init__(str(cause))
         self.cause = cause
 
 
+async def unsubscribe(*subscriptions: Subscription) -> None:
+    """End subscriptions; without a connection there is nothing to unsubscribe from."""
+    for subscription in subscriptions:
+        with contextlib.suppress(nats.errors.Error):
+            await subscription.unsubscribe()
+
+
 class Headers(dict[str, str]):
-    """Headers as nats-py reads them, of repeated names the last, beside the bytes that came."""
+    """Headers as nats-py reads them (the last of repeated names), with the raw bytes."""
 
     block = b""
 
 
 STATUS_LINE = b"NATS/1.0 "
-"""How headers begin that say a status; those of a message have none."""
+"""Start of headers with a status; those of a message have none."""
 
 
 def status_of(headers: Mapping[str, str] | None) -> str | None:
-    """Return the status that the server wrote into the first line; None for a message.
+    """Return the status in the first line, written by the server; None for a message.
 
-    A header of that name is the publisher's own, and says nothing about the message.
+    A header named Status is the publisher's own, and is no status.
     """
     if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE):
         return None
@@ -70,12 +78,12 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def is_header(name: str, text: str) -> bool:
-    """Tell whether a message can have this header: a name without blanks, a text on one line."""
+    """Return whether a message can have this header: a name without blanks, a text on one line."""
     return bool(_HEADER_NAME.fullmatch(name)) and "\r" not in text and "\n" not in text
 
 
 class Pairs(dict[str, str]):
-    """Headers to send as they are, repeated names included, which a plain dict cannot hold.
+    """Headers to send unchanged, with repeated names, which a plain dict cannot contain.
 
     nats-py leaves out blanks and headers without a name, and has no text that is not UTF-8.
     """
@@ -89,7 +97,7 @@ class Pairs(dict[str, str]):
         return self._pairs
 
     def block(self) -> bytes:
-        """Return them as they are sent; raises BadHeaderError for what no header can be."""
+        """Return them encoded; raises BadHeaderError for an invalid header."""
         lines = [b"NATS/1.0"]
         for name, text in self._pairs:
             if not is_header(name, text):
@@ -106,7 +114,9 @@ class TimedMsg(Msg):  # type: ignore[misc]
 
 
 class StrictClient(NatsClient):  # type: ignore[misc]
-    """nats-py's protocol, but it never hangs, never leaks a password and never gives up."""
+    """nats-py's client, but it never hangs, never leaks a password and never stops
+    reconnecting.
+    """
 
     msg_class = TimedMsg
 
@@ -127,19 +137,21 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         """Whether nothing is read on purpose, so that silence says nothing about the server."""
 
     async def _connect_to_server(self, s: Srv) -> None:
-        """Count the attempts, so that a stuck one is noticed."""
+        """Connect, and count the attempts, so that a stuck one is noticed."""
         self.attempts_count += 1
         self.tried_url = s.uri.geturl()
         await super()._connect_to_server(s)
 
     async def _process_op_err(self, e: Exception) -> None:
-        """Remember why the connection is lost, which nats-py does not tell."""
+        """Store why the connection is lost, which nats-py does not report."""
         if self.is_connected:
             self.lost_by = e
         await super()._process_op_err(e)
 
     def _connect_command(self) -> bytes:
-        """Refuse to send our identity unencrypted when encryption was asked for."""
+        """Return the CONNECT command; refuses to send it unencrypted when encryption is
+        required.
+        """
         if self._tls_only and self._transport.encryption is None:
             self._transport.step = "TLS"
             raise nats.errors.SecureConnWantedError
@@ -151,7 +163,9 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         return command
 
     async def _process_connect_init(self) -> None:
-        """Notice that the server hung up instead of answering, which nats-py takes for success."""
+        """Handle the handshake; detect that the server closed instead, which nats-py takes for
+        success.
+        """
         await super()._process_connect_init()
         if not self.is_connected:
             for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
@@ -160,7 +174,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self._transport.step = "ready"
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Accept a server's offer to encrypt when we want encryption."""
+        """Handle INFO; accept a server's offer to encrypt when we want encryption."""
         if initial_connection and self._tls_only and info.get("tls_available"):
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
@@ -179,7 +193,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         payload_size: int,
         headers: dict[str, Any] | None,
     ) -> None:
-        """Send a message; headers that are `Pairs` as they are."""
+        """Send a message, with `Pairs` headers unchanged."""
         if not isinstance(headers, Pairs):
             await super()._send_publish(subject, reply, payload, payload_size, headers)
             return
@@ -190,22 +204,24 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             await self._flush_pending()
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
-        """Read headers; of invalid ones only the bytes, where nats-py's read loop would end."""
+        """Read headers; invalid ones are kept as bytes only, where nats-py's read loop
+        would end.
+        """
         if headers is None:
             return None
-        read: dict[str, str] | None = None
+        parsed: dict[str, str] | None = None
         with contextlib.suppress(UnicodeDecodeError, IndexError):
-            read = await super()._process_headers(headers)
-        kept = Headers(read or {})
-        kept.block = headers
-        return kept
+            parsed = await super()._process_headers(headers)
+        headers_read = Headers(parsed or {})
+        headers_read.block = headers
+        return headers_read
 
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
     ) -> TimedMsg:
-        """Make a message of any subject, where what is not UTF-8 becomes U+FFFD.
+        """Create a message of any subject, where bytes that are not UTF-8 become U+FFFD.
 
-        Note which bytes it is: the parser has just taken the last of them.
+        Store the position of its bytes: the parser has just read the last of them.
         """
         message = self.msg_class(
             subject=subject.decode(errors="replace"),
@@ -220,7 +236,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         return message
 
     async def _process_pong(self) -> None:
-        """Accept a PONG that nobody waits for any more; it would end nats-py's read loop."""
+        """Accept an unexpected PONG, which would end nats-py's read loop."""
         if self._pongs:
             waiting = self._pongs.pop(0)
             if not waiting.done():
@@ -229,10 +245,10 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         self._pings_outstanding = 0
 
     async def _ping_interval(self) -> None:
-        """Give up a connection only when no byte comes; send a PING while none comes.
+        """Close a connection only when no byte comes; send a PING while none comes.
 
-        nats-py wants each PONG in time, but one that waits behind a long answer on a slow link
-        is late.
+        nats-py wants each PONG in time, but one that waits behind a long reply on a slow link is
+        late.
         """
         arrivals = self._transport.arrivals
         heard_bytes, silent_s = arrivals.bytes_count, 0.0
@@ -250,7 +266,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
                 await self._send_ping()
 
     async def _process_err(self, err_msg: str) -> None:
-        """Reconnect after any error the server ends a connection with, as an expired JWT."""
+        """Reconnect after any error with which the server ends a connection, as an expired JWT."""
         if "permissions violation" in err_msg:
             await super()._process_err(err_msg)
         elif self.is_connected:
@@ -260,41 +276,52 @@ class StrictClient(NatsClient):  # type: ignore[misc]
 
 
 class GuardedClient(StrictClient):
-    """What the rest of this room may see and do of nats-py's client."""
+    """The interface of nats-py's client for the rest of this room."""
 
     @property
     def step(self) -> Step:
-        """Return how far the last attempt to connect came."""
+        """Return the last step of the last attempt to connect."""
         return self._transport.step
 
     @property
     def refusal(self) -> str | None:
-        """Return what the server said before it hung up, as that it is full."""
+        """Return the server's error before it closed the connection, as that it is full."""
         return self._transport.refusal
 
     @property
     def encryption(self) -> str | None:
-        """Return protocol and cipher, as `TLSv1.3, TLS_AES_256_GCM_SHA384`; None is plain."""
+        """Return protocol and cipher, as `TLSv1.3, TLS_AES_256_GCM_SHA384`; None if
+        unencrypted.
+        """
         return self._transport.encryption
 
     @property
     def arrived_bytes(self) -> int:
-        """Return how many bytes have come, over all connections."""
+        """Return the number of received bytes, over all connections."""
         return self._transport.arrivals.bytes_count
 
     @property
     def silent_s(self) -> float:
-        """Return for how long no byte has come."""
+        """Return the time since the last received byte."""
         return self._transport.arrivals.silent_s
 
+    @property
+    def message_silent_s(self) -> float:
+        """Return the time since the last received byte of a message."""
+        return (steady_us() - self._parser.message_mono_us) / 1e6
+
+    def is_arriving(self, subject: str) -> bool:
+        """Return whether a message of this subject has begun to arrive, and has not ended."""
+        return self._parser.arriving_subject == subject.encode()
+
     def arrival_of(self, message: Msg) -> Arrival:
-        """Return when the bytes of a message came; ask soon after it did."""
+        """Return the arrival times of a message's bytes; call it soon after that."""
         return self._transport.arrivals.of(message.first, message.end)
 
     async def ping(self) -> asyncio.Future[bool]:
-        """Send a PING behind all that was sent; the future ends with its PONG.
+        """Send a PING behind all sent data; the future ends with its PONG.
 
-        Then the server has taken all of that, and we everything that it sent before.
+        Then the server has received all of that, and we everything that it sent before.
         """
         pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._pongs.append(pong)
@@ -304,23 +331,23 @@ class GuardedClient(StrictClient):
         return pong
 
     def deliver_runs(self, subscription: Subscription, take: OnRun | None) -> None:
-        """Hand over the messages of a subscription by the block, None: no longer."""
+        """Deliver the messages of a subscription block by block; None: stop that."""
         self._parser.hand_over(subscription._id, take)
 
     @property
     def server_info(self) -> dict[str, Any]:
-        """Return the server's INFO, as it sent it when the connection began."""
+        """Return the server's INFO at the start of the connection."""
         info: dict[str, Any] = self._server_info
         return info
 
     @property
     def url(self) -> str | None:
-        """Return the address of the server we are, or were last, connected to."""
+        """Return the address of the current or last server."""
         return None if self._current_server is None else self._current_server.uri.geturl()
 
     @property
     def ended_loop(self) -> str | None:
-        """Return which inner loop died although the client says that it is connected."""
+        """Return the name of a dead inner loop although the client reports a connection."""
         for name, task in (("read", self._reading_task), ("write", self._flusher_task)):
             if self.is_connected and task is not None and task.done():
                 return name
@@ -328,7 +355,7 @@ class GuardedClient(StrictClient):
 
     @property
     def reconnect_ended(self) -> bool:
-        """Return whether nobody tries to reconnect any more although nobody is connected."""
+        """Return whether reconnecting has stopped although there is no connection."""
         task = self._reconnection_task
         return bool(self.is_reconnecting) and (task is None or task.done())
 
@@ -344,7 +371,7 @@ class GuardedClient(StrictClient):
         on_back: Callable[[], Awaitable[None]],
         on_leaving: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """From now on reconnect for ever, to these servers and those they announce.
+        """Reconnect forever from now on, to these servers and those they announce.
 
         `on_leaving` is called when the server announces lame duck mode.
         """
@@ -352,19 +379,19 @@ class GuardedClient(StrictClient):
         self._lame_duck_mode_cb = on_leaving
         self.options["allow_reconnect"] = True
         self.options["max_reconnect_attempts"] = -1
-        known = {server.uri.netloc for server in self._server_pool}
+        known_hosts = {server.uri.netloc for server in self._server_pool}
         for url in urls:
             uri = self._parse_server_uri(url)
-            if uri.netloc not in known:
+            if uri.netloc not in known_hosts:
                 self._server_pool.append(Srv(uri))
 
     def forget_pending(self) -> None:
-        """Drop what was not sent yet: no request from before an outage is sent after it."""
+        """Drop unsent data: no request from before an outage is sent after it."""
         self._pending.clear()
         self._pending_data_size = 0
 
     async def reconnect_now(self) -> None:
-        """Give up the present socket, or the present attempt to reconnect, and begin again."""
+        """Close the current socket, or the current attempt to reconnect, and start again."""
         if self._reconnection_task is not None:
             self._reconnection_task.cancel()
             await asyncio.wait({self._reconnection_task}, timeout=_CLOSE_S)

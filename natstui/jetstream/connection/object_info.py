@@ -1,4 +1,4 @@
-"""What an object store knows of an object, under whichever encoding of its name it was stored."""
+"""The info of an object in a store, under any encoding of its name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_MESSAGE = 10037
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """The newest message about an object: its subject, sequence and content."""
+    """The newest info message of an object: its subject, sequence and content."""
 
     subject: str
     seq: int
@@ -32,7 +32,7 @@ class ObjectInfo:
 
 
 async def read_object_info(client: Client, bucket: str, name: str) -> ObjectInfo:
-    """Return what is known of an object, also of one whose info is under another encoding.
+    """Return the info of an object, also under another encoding of its name.
 
     Raises NotFound without a store (err_code 10059) or object (10037), and the request errors.
     """
@@ -62,7 +62,7 @@ async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:
 
 
 async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
-    """Yield the subjects of infos that are not named as natstui, Go and Python name them."""
+    """Yield the subjects of infos with another encoding than that of natstui, Go and Python."""
     prefix = info_subject(bucket, "")
     async for msgs in every_subject_count(client, f"{OBJECTS}{bucket}", f"{prefix}>"):
         for subject in msgs:

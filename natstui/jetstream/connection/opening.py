@@ -1,4 +1,6 @@
-"""The first connection: one address after the other, each failure explained, all within a time."""
+"""Opens the first connection: one address after the other, each failure explained, within a
+timeout.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,9 @@ _OF_WEBSOCKET = {
 
 
 async def guess_protocol(host: str, port: int) -> str | None:
-    """Return what is spoken there: `NATS`, `HTTP`, `TLS`, `TLS NATS`, `TLS HTTP`, or None.
+    """Return the protocol of a port: `NATS`, `HTTP`, `TLS`, `TLS NATS`, `TLS HTTP`, or None.
 
-    Takes 2 s on a port that says nothing; no certificate is looked at.
+    Takes 2 s on a silent port; no certificate is checked.
     """
     insecure = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     insecure.check_hostname, insecure.verify_mode = False, ssl.CERT_NONE
@@ -57,13 +59,13 @@ async def guess_protocol(host: str, port: int) -> str | None:
         try:
             writer.write(b"GET / HTTP/1.0\r\n\r\n")
             async with asyncio.timeout(_PROBE_S):
-                begin = await reader.read(5)
+                first_bytes = await reader.read(5)
         except OSError:
-            begin = b""
+            first_bytes = b""
         finally:
             writer.transport.abort()
         spoken = (["TLS"] if context else []) + (
-            [_GREETINGS[begin]] if begin in _GREETINGS else []
+            [_GREETINGS[first_bytes]] if first_bytes in _GREETINGS else []
         )
         if spoken:
             return " ".join(spoken)
@@ -71,7 +73,7 @@ async def guess_protocol(host: str, port: int) -> str | None:
 
 
 async def _other_protocol(address: Address) -> str | None:
-    """Return half a sentence on what an address speaks instead, and what to do; else None."""
+    """Return half a sentence on the other protocol of an address, with advice; else None."""
     spoken = await guess_protocol(address.host, address.port)
     if address.websocket and spoken == "HTTP":
         if address.tls:
@@ -89,7 +91,7 @@ _INBOX = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
 
 
 async def open_client(connection: Connection) -> GuardedClient:
-    """Return a connected client; it does not reconnect yet.
+    """Return a connected client that does not reconnect yet.
 
     Raises ConnectionFailed or AuthenticationFailed with the reason of every address, UsageError
     when our own files or addresses are wrong.
@@ -104,14 +106,14 @@ async def open_client(connection: Connection) -> GuardedClient:
                 except ConnectionFailed as failure:
                     failures.append(failure)
     except TimeoutError:
-        within = f"within {connection.connect_timeout_s:g} s"
-        failures.append(ConnectionFailed(f"no connection could be made {within}"))
+        timeout_text = f"within {connection.connect_timeout_s:g} s"
+        failures.append(ConnectionFailed(f"no connection could be made {timeout_text}"))
     raise _summary(failures)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything an attempt to connect needs, resolved and checked."""
+    """The resolved and checked inputs of an attempt to connect."""
 
     connection: Connection
     addresses: tuple[Address, ...]
@@ -123,7 +125,7 @@ class Plan:
 def prepare(connection: Connection) -> Plan:
     """Resolve addresses, identity and TLS files; raises UsageError when one is wrong."""
     addresses = parse_servers(connection.servers)
-    wanted = connection.wants_tls or any(address.tls for address in addresses)
+    is_tls_wanted = connection.wants_tls or any(address.tls for address in addresses)
     prefix = connection.inbox_prefix
     if not _INBOX.fullmatch(prefix):
         raise UsageError(f"inbox_prefix {prefix!r} is not a subject without wildcards")
@@ -138,24 +140,24 @@ def prepare(connection: Connection) -> Plan:
         "dont_randomize": True,
         "inbox_prefix": prefix.rstrip("."),
         **auth_options(connection, addresses),
-        **tls_options(connection, wanted=wanted),
+        **tls_options(connection, is_wanted=is_tls_wanted),
     }
-    return Plan(connection, addresses, options, wanted)
+    return Plan(connection, addresses, options, is_tls_wanted)
 
 
 async def attempt(plan: Plan, address: Address) -> GuardedClient:
     """Connect to one address, or raise the explained reason."""
     client = GuardedClient(tls_only=plan.tls_only)
-    connected = False
+    is_connected = False
     try:
         await client.connect(servers=[address.url], error_cb=_raise, **plan.options)
-        connected = True
+        is_connected = True
     except (OSError, nats.errors.Error) as error:
         await dispose(client)
         failure = await _failure(plan.connection, address, client, error)
         raise explain_refusal(address.place, failure, plan.connection) from error
     finally:
-        if not connected:
+        if not is_connected:
             await dispose(client)
     return client
 
@@ -163,28 +165,28 @@ async def attempt(plan: Plan, address: Address) -> GuardedClient:
 async def _failure(
     connection: Connection, address: Address, client: GuardedClient, error: Exception
 ) -> NatstuiError:
-    """Return why an attempt failed, from all that can be known about it."""
-    place, step = address.place, client.step
+    """Return why an attempt failed, from all available information."""
+    address_text, step = address.place, client.step
     silent = step == "greeting" and client.refusal is None
     if silent and connection.tls_first and not address.websocket:
-        return handshake_not_first(place)
+        return handshake_not_first(address_text)
     no_handshake = address.websocket and step == "TLS" and isinstance(error, ssl.SSLError)
     certificate = isinstance(error, ssl.SSLCertVerificationError)
     if silent or (no_handshake and not certificate):
-        other = await _other_protocol(address)
-        if other is not None:
+        other_protocol = await _other_protocol(address)
+        if other_protocol is not None:
             kind = "WebSocket" if address.websocket else "NATS"
-            reason = f"{place} does not greet as a {kind} server does; {other}"
+            reason = f"{address_text} does not greet as a {kind} server does; {other_protocol}"
             return ConnectionFailed(reason, step=step)
     refusal = await refusal_of(client, address.host, address.port, error)
-    return explain(place, step, error, refusal)
+    return explain(address_text, step, error, refusal)
 
 
 async def refusal_of(client: GuardedClient, host: str, port: int, error: Exception) -> str | None:
-    """Return what a server said before it hung up on a client; takes 1 s at most.
+    """Return the server's error before it closed a connection; takes 1 s at most.
 
-    A server that closes while we write resets the connection, and what it said is lost with it.
-    Then we connect once more and only listen: one that is full says so to anybody.
+    A server that closes while we write resets the connection, and its error is lost. Then we
+    connect once more and only read: a full server sends its error to anybody.
     """
     if client.refusal is not None or client.step != "authentication" or not hung_up(error):
         return client.refusal
@@ -196,24 +198,24 @@ async def refusal_of(client: GuardedClient, host: str, port: int, error: Excepti
 
 
 async def _said_unasked(host: str, port: int) -> str | None:
-    """Return the error that follows the greeting of a server, where one does."""
+    """Return the error after the INFO of a server; None without one."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
         await reader.readline()
-        said = refusal_in(await reader.readline())
+        error_text = refusal_in(await reader.readline())
     finally:
         writer.transport.abort()
     # That we do not say who we are is what it complains of then, and not why it hung up before.
-    return None if said is None or "timeout" in said.lower() else said
+    return None if error_text is None or "timeout" in error_text.lower() else error_text
 
 
 async def _raise(error: Exception) -> None:
-    """Stop nats-py at the first failure instead of letting it try again."""
+    """Raise the error, to stop nats-py at the first failure instead of retrying."""
     raise error
 
 
 async def dispose(client: GuardedClient) -> None:
-    """Close a client for good, in a bounded time, whatever state it is in."""
+    """Close a client in any state, in a bounded time."""
     closing = asyncio.ensure_future(client.close())
     await asyncio.wait({closing}, timeout=_CLOSE_S)
     client.abort()

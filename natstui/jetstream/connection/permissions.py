@@ -1,4 +1,4 @@
-"""What the user may do, as the server says it: in violations, and when asked."""
+"""The user's permissions, as reported by the server: in violations, and on request."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "(
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A subject the server just refused; nats-py has lower-cased it."""
+    """A subject that the server has refused; nats-py has lower-cased it."""
 
     kind: Literal["publish", "subscribe"]
     subject: str
 
 
 def read_violation(text: str) -> Violation | None:
-    """Return the violation an asynchronous error of nats-py talks about."""
-    found = _VIOLATION.search(text.lower())
-    if found is None:
+    """Return the violation in an asynchronous error of nats-py."""
+    match = _VIOLATION.search(text.lower())
+    if match is None:
         return None
-    return Violation("publish" if found[1] == "publish" else "subscribe", found[2])
+    return Violation("publish" if match[1] == "publish" else "subscribe", match[2])
 
 
 class _Rules(msgspec.Struct):
@@ -56,7 +56,7 @@ class _UserInfo(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Who the server says we are; None is not known."""
+    """Our user, as reported by the server; None if unknown."""
 
     user: str | None
     account: str | None
@@ -68,14 +68,14 @@ def read_user_info(data: bytes) -> UserInfo:
     user = read(USER_INFO, data, _UserInfo).data or _User()
     rules = user.permissions or _Permissions()
     publish, subscribe = rules.publish or _Rules(), rules.subscribe or _Rules()
-    permitted = Permitted(
+    permissions = Permitted(
         at_us=time.time_ns() // 1000,
         publish_allow=_tuple_or_all(publish.allow),
         publish_deny=tuple(publish.deny or ()),
         subscribe_allow=_tuple_or_all(subscribe.allow),
         subscribe_deny=tuple(subscribe.deny or ()),
     )
-    return UserInfo(user.user, user.account, permitted)
+    return UserInfo(user.user, user.account, permissions)
 
 
 def _tuple_or_all(subjects: list[str] | None) -> tuple[str, ...] | None:

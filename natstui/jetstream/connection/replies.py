@@ -1,4 +1,4 @@
-"""Replies of the JetStream API: their errors as ours, and the pages of lists."""
+"""Replies of the JetStream API: their errors as errors of natstui, and the pages of lists."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 MOST = 2**63 - 1
 Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
-"""A number that a recording, and everything that reads one, can hold."""
+"""A number that a recording and its readers can store."""
 Limit = Annotated[int, msgspec.Meta(ge=-1, le=MOST)]
-"""A count, where -1 is unlimited."""
+"""A count, where -1 means unlimited."""
 
 _MOST_UNSIGNED = 2**64 - 1
 _LONG_NUMBER = re.compile(rb"[0-9]{20}")
@@ -57,7 +57,7 @@ class _Row(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """Where a page of a list lies in the whole (`total`, `offset`, `limit`), and its rows."""
+    """The position of a page in a list (`total`, `offset`, `limit`), and its rows."""
 
     total: int = 0
     offset: int = 0
@@ -67,7 +67,7 @@ class Page(msgspec.Struct):
 
     @property
     def names(self) -> Iterator[str]:
-        """Yield the names of what the page lists."""
+        """Yield the names of the listed items."""
         for row in (*(self.streams or ()), *(self.consumers or ())):
             if isinstance(row, str):
                 yield row
@@ -77,7 +77,7 @@ class Page(msgspec.Struct):
 
 
 def check_reply(verb: str, data: bytes) -> None:
-    """Raise the error of an API reply; return when it has none.
+    """Raise the error of an API reply, if it has one.
 
     Errors: NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes.
     """
@@ -94,7 +94,7 @@ def check_reply(verb: str, data: bytes) -> None:
 
 
 def _check_numbers(verb: str, data: bytes) -> None:
-    """Raise RequestFailed for a number that no server counts to: it is in no sum and no text."""
+    """Raise RequestFailed for an impossibly large number, which would break sums and texts."""
 
     def number(text: str) -> int:
         if abs(value := int(text)) > _MOST_UNSIGNED:
@@ -104,12 +104,12 @@ def _check_numbers(verb: str, data: bytes) -> None:
     try:
         json.loads(data, parse_int=number)
     except (ValueError, RecursionError) as error:
-        why = clean_line(reason(error))
-        raise RequestFailed(f"{verb}: the server's reply cannot be read ({why})") from error
+        message = clean_line(reason(error))
+        raise RequestFailed(f"{verb}: the server's reply cannot be read ({message})") from error
 
 
 def _advice(err_code: int | None) -> str:
-    """Return what to do where the server's words do not say it."""
+    """Return advice for an error whose text has none."""
     advice = _ADVICE.get(err_code or 0)
     return f": {advice}" if advice else ""
 
@@ -125,24 +125,24 @@ def _kind(error: _Error) -> type[RequestFailed]:
 
 
 def read(verb: str, data: bytes, kind: type[T]) -> T:
-    """Return a decoded reply; raises RequestFailed when it is not of its kind."""
+    """Return a decoded reply; raises RequestFailed if it has another shape."""
     try:
         return decoder_of(kind).decode(data)
     except _UNREADABLE as error:
-        why = clean_line(reason(error))
-        raise RequestFailed(f"{verb}: the server's reply cannot be read ({why})") from error
+        message = clean_line(reason(error))
+        raise RequestFailed(f"{verb}: the server's reply cannot be read ({message})") from error
 
 
 _IDLE_PAGES_COUNT = 16
-"""So many pages of a list may bring nothing new: rows of nodes that are down are left out."""
+"""Limit of list pages without a new row: rows of nodes that are down are left out."""
 
 
 _MOST_LISTED = 1_000_000
-"""A list that is said to be longer would be read until the memory is full."""
+"""Limit of a list's length: a longer one would fill the memory."""
 
 
 class News:
-    """Notices a list that has no end: page after page brings nothing new."""
+    """Detects an endless list: many pages without a new name."""
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
@@ -150,13 +150,13 @@ class News:
         self._idle_pages_count = 0
 
     def check(self, names: Iterable[str], total: int = 0) -> None:
-        """Take the names of a page that is not the last; raises RequestFailed.
+        """Check the names of a page that is not the last; raises RequestFailed.
 
-        `total` is how many there are, as the server says; 0 where whoever reads has a limit.
+        `total` is the server's count; 0 if the caller has its own limit.
         """
         if total > _MOST_LISTED:
-            much = f"the server lists {total:,}, natstui reads at most {_MOST_LISTED:,}"
-            raise RequestFailed(f"{self._verb}: {much}")
+            limit_text = f"the server lists {total:,}, natstui reads at most {_MOST_LISTED:,}"
+            raise RequestFailed(f"{self._verb}: {limit_text}")
         known_count = len(self._names)
         self._names.update(names)
         is_idle = len(self._names) == known_count
@@ -166,12 +166,12 @@ class News:
 
 
 def read_page(verb: str, data: bytes) -> Page:
-    """Return where this page of a list lies."""
+    """Return the position of this page of a list."""
     return read(verb, data, Page)
 
 
 def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> RequestFailed:
-    """Return why nobody answers a request of the API (the server's "no responders")."""
+    """Return the error for a request of the API without responders."""
     if verb.startswith("DIRECT.GET."):
         stream = clean_line(verb.split(".")[2])
         return NotFound(f"no stream {stream!r}, or it does not allow direct reads", code=503)
@@ -186,22 +186,22 @@ def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> 
 
 
 class reading:
-    """Turn an error of decoding into RequestFailed: the reply is not as documented.
+    """Turns decoding errors into RequestFailed: the reply is not as documented.
 
-    A class, because there is one for each row of a big answer: a generator takes three times as
+    A class, because there is one for each row of a big reply: a generator takes three times as
     long.
     """
 
     __slots__ = ("_what",)
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, label: str) -> None:
+        self._what = label
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Enter the block."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Raise RequestFailed in the place of an error of decoding."""
+        """Raise RequestFailed instead of a decoding error."""
         if error is not None and isinstance(error, _UNREADABLE):
             sentence = f"the server's reply to {self._what} cannot be read: {reason(error)}"
             raise RequestFailed(sentence) from error

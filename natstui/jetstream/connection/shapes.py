@@ -1,7 +1,7 @@
-"""What the replies of the JetStream API look like, checked before anything of one is used.
+"""The documented shapes of JetStream API replies, checked before a reply is used.
 
-A reply that is not as documented becomes one sentence here, not a failure where its parts are
-read. Fields that are not known pass as they are.
+A reply with another shape becomes one sentence here, not a failure where its parts are read.
+Unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from natstui.model.assets.subjects import contains
 
 _Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
-"""Without an end: sequences are unsigned there, and bounds here are signed."""
+"""A count without limit: sequences are unsigned there, and bounds here are signed."""
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -44,7 +44,7 @@ _KINDS: dict[Kind, Any] = {
 
 
 def _struct(name: str, fields: Iterable[Field], needs_name: bool) -> type[msgspec.Struct]:
-    """Return the shape of a configuration with these options, each of which may be absent."""
+    """Return the shape of a configuration with these options, all of which are optional."""
     types, inner = dict[str, Any](), dict[str, dict[str, Any]]()
     for field in fields:
         if field.kind == "threshold":
@@ -126,7 +126,7 @@ class _Reset(msgspec.Struct):
 
 
 class _Typed(msgspec.Struct):
-    """A reply with nothing in it but what it replies to."""
+    """A reply of which only its type is checked."""
 
     type: str = ""
 
@@ -136,7 +136,7 @@ class _Begun(msgspec.Struct):
 
 
 class _Any(msgspec.Struct):
-    """An object, whatever it holds."""
+    """An object with any fields."""
 
 
 @cache
@@ -179,15 +179,15 @@ def _shapes() -> dict[str, Any]:
         ],
     )
     # Which rows it could not reach, and which it refuses to run, with the reason.
-    left_out = [
+    unlisted = [
         ("missing", list[str] | None, None),
         ("offline", dict[str, str] | None, None),
         ("total", _Count, 0),
     ]
-    streams = msgspec.defstruct("Streams", [("streams", list[stream] | None, None), *left_out])  # type: ignore[valid-type]
+    streams = msgspec.defstruct("Streams", [("streams", list[stream] | None, None), *unlisted])  # type: ignore[valid-type]
     consumers = msgspec.defstruct(
         "Consumers",
-        [("consumers", list[consumer] | None, None), *left_out],  # type: ignore[valid-type]
+        [("consumers", list[consumer] | None, None), *unlisted],  # type: ignore[valid-type]
     )
     return {
         "STREAM.INFO": stream, "STREAM.CREATE": stream, "STREAM.UPDATE": stream,
@@ -208,11 +208,11 @@ _VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER|META|SERVER)\.[A-Z]+")
 def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -> None:
     """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape.
 
-    Of a message that was requested, also unless it is the one that `body` asked for. Raises
-    OutcomeUnknown for a reply to a change that does not say whether it was done.
+    Also if a message is not the one that `body` requested. Raises OutcomeUnknown for a reply to a
+    change that does not say whether it was done.
     """
-    found = _VERB.match(verb)
-    reply = read(verb, data, _shapes().get(found[0] if found else "", _Any))
+    match = _VERB.match(verb)
+    reply = read(verb, data, _shapes().get(match[0] if match else "", _Any))
     match reply:
         case _Done(success=False):
             raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
@@ -224,12 +224,12 @@ def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -
     read(verb, data, Any)
 
 
-def _check_message(verb: str, message: _Message, asked: Mapping[str, Any]) -> None:
-    following, newest = asked.get("next_by_subj"), asked.get("last_by_subj")
+def _check_message(verb: str, message: _Message, requested: Mapping[str, Any]) -> None:
+    following, newest = requested.get("next_by_subj"), requested.get("last_by_subj")
     wanted = following or newest
     if wanted and not contains(wanted, message.subject):
         raise RequestFailed(f"{verb}: the server replied with a message of another subject")
-    seq = asked.get("seq")
+    seq = requested.get("seq")
     if seq and (message.seq < seq if following else message.seq != seq):
         raise RequestFailed(
             f"{verb}: the server replied with message {message.seq}, not with {seq}"

@@ -1,18 +1,29 @@
-"""One message into a stream, and what the stream says of it."""
+"""Stores one message in a stream, and checks its ack."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
+from natstui.clock import steady_s
 from natstui.decoding import decoder_of
-from natstui.errors import OutcomeUnknown, Refused, RequestFailed, RequestTimedOut
+from natstui.errors import (
+    JetStreamUnavailable,
+    OutcomeUnknown,
+    PermissionDenied,
+    Refused,
+    RequestFailed,
+    RequestTimedOut,
+    ServerGone,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
@@ -20,6 +31,11 @@ from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import removal_reason
 from natstui.model.assets.subjects import contains
 from natstui.model.records.messages import PubAck
+
+LEADERLESS_S = 10.0
+"""How long a message is sent again that nobody receives: electing a leader takes some seconds."""
+_AGAIN_S = 0.25
+_NO_META_LEADER = 10008
 
 
 class _PubAck(msgspec.Struct):
@@ -36,41 +52,78 @@ async def store(
     headers: dict[str, str] | None = None,
     stream: str | None = None,
 ) -> PubAck:
-    """Send one message and return what the stream says of it.
+    """Send one message and return the ack of the stream.
 
-    Raises RequestFailed when none stores the subject, what `check_ack` raises, and the request
+    While the stream has no leader, the message is sent again. Raises RequestFailed when no stream
+    stores the subject, or none elects a leader in time, what `check_ack` raises, and the request
     errors.
     """
-    reply = await client.ask(subject, payload, headers=headers or None)
-    check_answered(reply, f'no stream stores "{subject}"')
+    until_s = steady_s() + LEADERLESS_S
+    while is_unanswered(reply := await client.ask(subject, payload, headers=headers or None)):
+        if stream is None:
+            await _check_has_stream(client, subject)
+        if steady_s() > until_s:
+            raise RequestFailed(
+                f'nothing stores "{subject}": no stream has this subject, or its stream elected '
+                f"no leader within {LEADERLESS_S:g} s",
+                code=503,
+            )
+        await asyncio.sleep(_AGAIN_S)
     check_reply("publish", reply.data)
     try:
         ack = decoder_of(_PubAck).decode(reply.data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestFailed(f'the reply on "{subject}" did not come from a stream') from error
-    stored = PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
-    check_ack(stored, subject, (headers or {}).items(), stream)
-    return stored
+    pub_ack = PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+    check_ack(pub_ack, subject, (headers or {}).items(), stream)
+    return pub_ack
+
+
+async def has_stream(client: Client, subject: str) -> bool | None:
+    """Return whether a stream has a subject, also without a leader; None if no server knows now.
+
+    Raises PermissionDenied and RequestFailed.
+    """
+    try:
+        reply = await client.request("STREAM.NAMES", {"subject": subject})
+    except (RequestTimedOut, ServerGone):
+        return None
+    except JetStreamUnavailable as error:
+        # While the cluster elects the leader of its meta group, nobody can tell.
+        return None if error.err_code == _NO_META_LEADER else False
+    return bool(json.loads(reply).get("streams"))
+
+
+async def _check_has_stream(client: Client, subject: str) -> None:
+    """Raise RequestFailed when no stream has a subject; unknown for whom may not list streams."""
+    with suppress(PermissionDenied):
+        if await has_stream(client, subject) is False:
+            raise no_stream(subject)
+
+
+def no_stream(subject: str) -> RequestFailed:
+    """Return the error of a message that no stream stores."""
+    return RequestFailed(f'no stream stores "{subject}"', code=503)
 
 
 EXPECTED_STREAM = "Nats-Expected-Stream"
-_ID = "nats-msg-id"
+MESSAGE_ID = "nats-msg-id"
 
 
 def check_ack(
     ack: PubAck, subject: str, headers: Iterable[tuple[str, str]], stream: str | None = None
 ) -> None:
-    """Raise OutcomeUnknown for what no stream says of a message with these headers.
+    """Raise OutcomeUnknown for an ack that no stream sends for a message with these headers.
 
-    `stream` is the one that stores it, where that is known.
+    `stream` is the one that stores it, if known.
     """
-    expected, has_id = stream, False
+    expected_stream, has_id = stream, False
     for name, text in headers:
-        has_id = has_id or name.lower() == _ID
-        expected = text if name == EXPECTED_STREAM else expected
+        has_id = has_id or name.lower() == MESSAGE_ID
+        expected_stream = text if name == EXPECTED_STREAM else expected_stream
     problem = ""
-    if expected not in (None, ack.stream):
-        problem = f"by stream {clean_line(ack.stream)} instead of {expected}"
+    if expected_stream not in (None, ack.stream):
+        problem = f"by stream {clean_line(ack.stream)} instead of {expected_stream}"
     elif ack.duplicate and not has_id:
         problem = f"as a duplicate of {ack.stored_seq} in {ack.stream}, though it has no id"
     # Of a duplicate that is still being stored a cluster may not know the sequence yet.
@@ -86,9 +139,9 @@ async def not_kept(
     """Return how many acknowledged messages a stream has not kept, and why; None if it has all.
 
     An acknowledgement promises no more than that the stream has received a message: its limits may
-    have removed it since, and without a consumer interest retention stores nothing. What consumers
-    acked is not counted. `ranges` are the first and last sequence of each; of messages of one
-    `subject` those between the ends are not looked for. Raises the request errors.
+    have removed it since, and without a consumer interest retention stores nothing. Messages acked
+    by consumers are not counted. `ranges` are the first and last sequence of each; of messages of
+    one `subject` those between the ends are not checked. Raises the request errors.
     """
     verb = f"STREAM.INFO.{stream}"
     info = json.loads(await client.request(verb))
@@ -97,7 +150,7 @@ async def not_kept(
     is_interest = text_at(config, "retention") == "interest"
     if subject and is_interest and consumers_count and not config.get("subject_transform"):
         filters = await consumer_filters(client, stream)
-        if not any(contains(each, subject) for each in filters):
+        if not any(contains(subject_filter, subject) for subject_filter in filters):
             count = sum(last - first + 1 for first, last in ranges)
             return count, f"{stream}: interest retention, and no consumer of {subject}"
     reason = removal_reason(config, consumers_count)
@@ -111,7 +164,7 @@ async def not_kept(
 
 
 async def consumer_filters(client: Client, stream: str) -> list[str]:
-    """Return the subjects that the consumers of a stream get; raises the request errors."""
+    """Return the filter subjects of a stream's consumers; raises the request errors."""
     filters = list[str]()
     async for page in client.pages(f"CONSUMER.LIST.{stream}"):
         for consumer in json.loads(page).get("consumers") or ():
@@ -123,9 +176,9 @@ async def consumer_filters(client: Client, stream: str) -> list[str]:
 def missing_count(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> int:
     """Return how many sequences of ranges have no message in a stream.
 
-    `state` is that of its INFO with the details of what was deleted.
+    `state` is that of its INFO with deleted details.
     """
-    deleted = sorted(state.get("deleted") or ())
+    deleted_seqs = sorted(state.get("deleted") or ())
     first_seq, last_seq = number_at(state, "first_seq"), number_at(state, "last_seq")
     if not number_at(state, "messages"):
         first_seq = last_seq + 1
@@ -134,23 +187,23 @@ def missing_count(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> 
         from_seq, to_seq = max(first, first_seq), min(last, last_seq)
         missing += last - first + 1
         if from_seq <= to_seq:
-            holes = bisect_right(deleted, to_seq) - bisect_left(deleted, from_seq)
+            holes = bisect_right(deleted_seqs, to_seq) - bisect_left(deleted_seqs, from_seq)
             missing -= to_seq - from_seq + 1 - holes
     return missing
 
 
 async def check_domain(client: Client, subject: str) -> None:
-    """Raise Refused where a message to another domain would be stored in the local one as well.
+    """Raise Refused if a message to another domain would also be stored in the local one.
 
     A subject outside the API names no domain: every JetStream that receives it stores it.
     """
-    wanted = client.connection.domain
-    if wanted is None:
+    wanted_domain = client.connection.domain
+    if wanted_domain is None:
         return
     try:
         local = await _ask_local(client, "INFO", {})
         # A leaf node without a JetStream of its own is served by the hub.
-        if local.get("domain") == wanted:
+        if local.get("domain") == wanted_domain:
             return
         streams = (await _ask_local(client, "STREAM.NAMES", {"subject": subject})).get("streams")
     except RequestTimedOut:
@@ -160,23 +213,29 @@ async def check_domain(client: Client, subject: str) -> None:
         # No JetStream here, or it may not be asked: nothing is known to store it.
         return
     if streams:
-        where = f"domain {local['domain']}" if local.get("domain") else "the connected server"
+        local_text = f"domain {local['domain']}" if local.get("domain") else "the connected server"
         raise Refused(
-            f"stream {streams[0]} of {where} would store this as well as domain {wanted}:"
-            f" connect to a server of domain {wanted} to write there"
+            f"stream {streams[0]} of {local_text} would store this as well as domain "
+            f"{wanted_domain}:"
+            f" connect to a server of domain {wanted_domain} to write there"
         )
 
 
 async def _ask_local(client: Client, verb: str, body: dict[str, str]) -> dict[str, Any]:
-    """Return the reply of the JetStream that needs no prefix; raises RequestFailed."""
+    """Return the reply of the local JetStream, without a prefix; raises RequestFailed."""
     reply = await client.ask(f"$JS.API.{verb}", json.dumps(body).encode())
     check_answered(reply, "there is no JetStream here")
     check_reply(verb, reply.data)
-    answer: dict[str, Any] = json.loads(reply.data)
-    return answer
+    reply_body: dict[str, Any] = json.loads(reply.data)
+    return reply_body
+
+
+def is_unanswered(reply: Msg) -> bool:
+    """Return whether there were no responders."""
+    return status_of(reply.headers) == "503" and not reply.data
 
 
 def check_answered(reply: Msg, sentence: str) -> None:
-    """Raise RequestFailed with a sentence when nobody was there to answer."""
-    if status_of(reply.headers) == "503" and not reply.data:
+    """Raise RequestFailed with a sentence if there were no responders."""
+    if is_unanswered(reply):
         raise RequestFailed(sentence, code=503)

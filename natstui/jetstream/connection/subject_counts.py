@@ -1,4 +1,4 @@
-"""The messages that a stream has by subject, which the server lists page by page."""
+"""The number of messages of a stream by subject, which the server lists page by page."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.errors import RequestFailed
+from natstui.errors import Conflict, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import News
+from natstui.jetstream.connection.times import time_us
 from natstui.units import counted
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectCounts:
-    """One page of the subjects that match a filter."""
+    """A page of the subjects that match a filter."""
 
     msgs: dict[str, int]
     """Subject → stored messages."""
     left_count: int
-    """How many subjects follow in other pages, as the server counts them."""
+    """Number of subjects in later pages, as counted by the server."""
+    created_at_us: int | None = None
+    """Creation time of the stream: pages of another one do not go together."""
 
     @property
     def is_last(self) -> bool:
@@ -37,7 +40,8 @@ async def read_subject_counts(
     limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
     page = json.loads(await client.request(f"STREAM.INFO.{stream}", body, limit_s))
     msgs: dict[str, int] = page["state"].get("subjects") or {}
-    return SubjectCounts(msgs, max(0, page.get("total", 0) - offset_count - len(msgs)))
+    left_count = max(0, page.get("total", 0) - offset_count - len(msgs))
+    return SubjectCounts(msgs, left_count, time_us(page["created"]))
 
 
 async def every_subject_count(
@@ -45,13 +49,16 @@ async def every_subject_count(
 ) -> AsyncIterator[dict[str, int]]:
     """Yield page after page of messages by subject, until the server's `total` is reached.
 
-    Raises the request errors, and RequestFailed for a list without end, or with fewer subjects
-    than the server counts.
+    Raises the request errors, RequestFailed for a list without end, or with fewer subjects than
+    the server counts, and Conflict for a stream that is recreated meanwhile.
     """
-    offset_count, verb = 0, f"STREAM.INFO.{stream}"
+    offset_count, verb, created_at_us = 0, f"STREAM.INFO.{stream}", None
     news = News(verb)
     while True:
         page = await read_subject_counts(client, stream, subject, offset_count)
+        created_at_us = created_at_us or page.created_at_us
+        if page.created_at_us != created_at_us:
+            raise Conflict(f"{stream} was deleted and recreated while its subjects were counted")
         yield page.msgs
         offset_count += len(page.msgs)
         if page.is_last:

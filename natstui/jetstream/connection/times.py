@@ -1,11 +1,15 @@
-"""RFC 3339 with nanoseconds and any offset → UTC microseconds."""
+"""Converts RFC 3339 with nanoseconds and any offset to UTC microseconds."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
+
+from natstui.clock import wall_us
 
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -13,19 +17,19 @@ _RFC3339 = re.compile(
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 NEVER = "0001-01-01T00:00:00Z"
-"""Go's zero time, which the server writes where there is none."""
+"""Go's zero time, which the server writes for an unset time."""
 
 
 @lru_cache(maxsize=8192)
 def _minute_s(minute: str, offset: str) -> int:
-    """Return the seconds since 1970 of a whole minute; rows of one list share few of them."""
+    """Return the seconds since 1970 of a full minute; rows of one list share few of them."""
     zone = "+00:00" if offset in "Zz" else offset
     since = datetime.fromisoformat(minute + ":00" + zone) - _EPOCH
     return since.days * 86_400 + since.seconds
 
 
 def time_us(text: str) -> int:
-    """Return microseconds since 1970, rounded down; raise ValueError for anything else."""
+    """Return microseconds since 1970, rounded down; raises ValueError for any other text."""
     if text[19:20] == "." and text[10] in "Tt" and text[4] == text[7] == "-" and text[-1] == "Z":
         # As the server writes nearly all times, of which a big answer holds tens of thousands.
         with suppress(ValueError):
@@ -41,3 +45,8 @@ def time_us(text: str) -> int:
 def time_or_never_us(text: str | None) -> int | None:
     """Return microseconds since 1970; None for an absent or zero time."""
     return None if text is None or text == NEVER else time_us(text)
+
+
+def server_us(info: Mapping[str, Any]) -> int:
+    """Return the server's time of an INFO; by the local clock for an old server."""
+    return time_us(info["ts"]) if info.get("ts") else wall_us()

@@ -1,6 +1,7 @@
-"""The socket under nats-py's client: it knows how far connecting came, and closing always ends.
+"""The socket under nats-py's client: it knows the step of connecting, and closing always ends.
 
-A lookup of a host name never delays the end of the program."""
+A lookup of a host name never delays the end of the program.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _Answer = list[tuple[Any, ...]]
 
 
 class _Info(msgspec.Struct):
-    """What nats-py and we read of a server's INFO, each of the kind that it has to be."""
+    """The fields of a server's INFO that nats-py and natstui read, with their types."""
 
     server_id: str = ""
     server_name: str = ""
@@ -49,7 +50,7 @@ class _Info(msgspec.Struct):
 
 
 def check_info(info: bytes) -> None:
-    """Raise nats.errors.Error for an INFO that nats-py would stumble over, then or later."""
+    """Raise nats.errors.Error for an INFO that nats-py would fail on, at once or later."""
     try:
         decoder_of(_Info).decode(info)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -59,28 +60,27 @@ def check_info(info: bytes) -> None:
 async def lookup(host: str, port: int) -> list[str]:
     """Return the IP addresses of a host, best first; raises socket.gaierror.
 
-    Runs in a thread of its own that dies with the program: asyncio would wait for it at the end,
-    and a resolver that does not answer takes its time.
+    Runs in a daemon thread: asyncio would wait for its end, and a silent resolver takes its time.
     """
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[_Answer] = loop.create_future()
+    result: asyncio.Future[_Answer] = loop.create_future()
 
-    def deliver(found: _Answer | OSError) -> None:
-        if answer.done():
+    def deliver(outcome: _Answer | OSError) -> None:
+        if result.done():
             return
-        if isinstance(found, OSError):
-            answer.set_exception(found)
+        if isinstance(outcome, OSError):
+            result.set_exception(outcome)
         else:
-            answer.set_result(found)
+            result.set_result(outcome)
 
     def look() -> None:
-        found = _look(host, port)
+        outcome = _look(host, port)
         # The program may have ended meanwhile, and its loop with it.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(deliver, found)
+            loop.call_soon_threadsafe(deliver, outcome)
 
     threading.Thread(target=look, name="lookup", daemon=True).start()
-    addresses = [str(entry[4][0]) for entry in await answer]
+    addresses = [str(entry[4][0]) for entry in await result]
     if not addresses:
         raise socket.gaierror(socket.EAI_NONAME, "no address")
     return list(dict.fromkeys(addresses))
@@ -96,7 +96,7 @@ def _look(host: str, port: int) -> _Answer | OSError:
 
 
 Step = Literal["address", "TCP", "greeting", "TLS", "authentication", "ready"]
-"""How far an attempt to connect came: where it is now, or where it failed."""
+"""Step of an attempt to connect: the current one, or the failed one."""
 
 _CLOSE_S = 0.5
 _READS_KEPT_COUNT = 4096
@@ -106,59 +106,60 @@ _GAPS_KEPT_US = 120_000_000
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """When the bytes of one message came, on the monotonic clock."""
+    """Arrival times of a message's bytes, on the monotonic clock."""
 
     silent_since_mono_us: int
-    """When the last byte before it came."""
+    """Time of the last byte before it."""
     began_mono_us: int
     ended_mono_us: int
     read_bytes: int
-    """What came at once when it began, the end of another message perhaps included."""
+    """Bytes of the read in which it began, perhaps including the end of another message."""
     first_bytes: int
-    """What came of it then."""
+    """Bytes of the message in that read."""
     all_bytes: int
     silent_since_own_us: int
     began_own_us: int
     ended_own_us: int
-    """The same moments by the processor time of our own thread: what lies in between, bytes may
-    have waited for us."""
+    """The same times in processor time of our own thread: meanwhile, bytes may have waited
+    for us.
+    """
 
 
 def own_us() -> int:
-    """Return the processor time that this thread has used."""
+    """Return the processor time of this thread."""
     return time.thread_time_ns() // 1000
 
 
 class Arrivals:
-    """When which byte of a connection came: every byte shows that the connection lives."""
+    """The arrival times of a connection's bytes: every byte shows that the connection is alive."""
 
     def __init__(self) -> None:
         self.bytes_count = 0
         self._last_mono_us = steady_us()
         self._ends: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
-        """Position after each read, and when it was."""
+        """Position after each read, and its time."""
         self._times_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
         self._own_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
         self._gaps: deque[tuple[int, int]] = deque()
 
     @property
     def silent_s(self) -> float:
-        """Return for how long nothing has come."""
+        """Return the time since the last byte."""
         return (steady_us() - self._last_mono_us) / 1e6
 
     @property
     def longest_gap_s(self) -> float:
-        """Return the longest silence of the last two minutes that ended; 0 below a second."""
+        """Return the longest silence of the last two minutes that has ended; 0 below a second."""
         oldest_us = self._last_mono_us - _GAPS_KEPT_US
         return max((gap_us for at_us, gap_us in self._gaps if at_us > oldest_us), default=0) / 1e6
 
     def begin(self) -> None:
-        """Start again for another connection."""
+        """Reset for another connection."""
         self._last_mono_us = steady_us()
         self._gaps.clear()
 
     def add(self, count: int) -> None:
-        """Count bytes that have just come."""
+        """Count received bytes."""
         now_us = steady_us()
         gap_us = now_us - self._last_mono_us
         if gap_us > _GAP_US:
@@ -172,19 +173,19 @@ class Arrivals:
         self._own_us.append(own_us())
 
     def of(self, first: int, end: int) -> Arrival:
-        """Return when the bytes from position `first` to `end` came."""
-        at, last = bisect_right(self._ends, first), bisect_right(self._ends, end - 1)
-        times_us, own = self._times_us, self._own_us
+        """Return the arrival of the bytes from position `first` to `end`."""
+        index, last = bisect_right(self._ends, first), bisect_right(self._ends, end - 1)
+        times_us, own_times = self._times_us, self._own_us
         return Arrival(
-            silent_since_mono_us=times_us[at - 1] if at else times_us[0],
-            began_mono_us=times_us[at],
+            silent_since_mono_us=times_us[index - 1] if index else times_us[0],
+            began_mono_us=times_us[index],
             ended_mono_us=times_us[last],
-            read_bytes=self._ends[at] - (self._ends[at - 1] if at else 0),
-            first_bytes=min(self._ends[at], end) - first,
+            read_bytes=self._ends[index] - (self._ends[index - 1] if index else 0),
+            first_bytes=min(self._ends[index], end) - first,
             all_bytes=end - first,
-            silent_since_own_us=own[at - 1] if at else own[0],
-            began_own_us=own[at],
-            ended_own_us=own[last],
+            silent_since_own_us=own_times[index - 1] if index else own_times[0],
+            began_own_us=own_times[index],
+            ended_own_us=own_times[last],
         )
 
 
@@ -193,44 +194,51 @@ def _netloc(ip: str, port: int) -> str:
 
 
 def refusal_in(line: bytes) -> str | None:
-    """Return the error that a line of the protocol tells, or None."""
+    """Return the error in a line of the protocol, or None."""
     if not line.startswith(b"-ERR "):
         return None
     return line[5:].decode(errors="replace").strip().strip("'")
 
 
 class Transport(TcpTransport):  # type: ignore[misc]
-    """A socket that knows how far connecting came, and whose closing always ends."""
+    """A socket that knows the step of connecting, and whose closing always ends."""
 
     _io_reader: Any
     _io_writer: Any
     step: Step = "address"
     refusal: str | None = None
-    """What the server said before it hung up."""
+    """The server's error before it closed the connection."""
 
     def __init__(self) -> None:
         super().__init__()
         self.arrivals = Arrivals()
         self._under_writer: asyncio.StreamWriter | None = None
-        """Of the socket below a WebSocket: a writer that nobody holds closes it."""
+        """Writer of the socket below a WebSocket: it is kept because garbage collection would
+        close it.
+        """
+        self.encryption: str | None = None
+        """Protocol and cipher of an encrypted connection, read at its beginning: asyncio raises
+        AttributeError for one that is closed.
+        """
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
-        """Find the address, then open the socket."""
+        """Resolve the address, then open the socket."""
         self.abort()
+        self._under_writer = self.encryption = None
         self.step, self.refusal = "address", None
         host, port = uri.hostname or "", uri.port or 0
         async with asyncio.timeout(connect_timeout):
             ips = await lookup(host, port)
         self.step = "TCP"
         end = asyncio.get_running_loop().time() + connect_timeout
-        for left in range(len(ips), 0, -1):
-            share_s = (end - asyncio.get_running_loop().time()) / left
-            place = uri._replace(netloc=_netloc(ips[-left], port))
+        for remaining in range(len(ips), 0, -1):
+            share_s = (end - asyncio.get_running_loop().time()) / remaining
+            ip_uri = uri._replace(netloc=_netloc(ips[-remaining], port))
             try:
-                await super().connect(place, buffer_size, share_s)
+                await super().connect(ip_uri, buffer_size, share_s)
                 break
             except OSError:
-                if left == 1:
+                if remaining == 1:
                     raise
         self.step = "greeting"
         self.arrivals.begin()
@@ -244,7 +252,9 @@ class Transport(TcpTransport):  # type: ignore[misc]
         buffer_size: int,
         connect_timeout: float,
     ) -> None:
-        """Encrypt the open socket; a WebSocket is opened, encrypted, and not encrypted again."""
+        """Encrypt the open socket; for a WebSocket, open it over TLS, without a second
+        encryption.
+        """
         if isinstance(uri, str):
             if self.is_websocket:
                 return
@@ -252,15 +262,16 @@ class Transport(TcpTransport):  # type: ignore[misc]
             await self.connect(uri, buffer_size, connect_timeout)
         self.step = "TLS"
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
+        tls = self._io_writer.get_extra_info("ssl_object")
+        self.encryption = f"{tls.version()}, {tls.cipher()[0]}"
         self.step = "greeting"
         if not isinstance(uri, str):
             await self._inside_websocket(uri, connect_timeout)
 
     @property
     def is_websocket(self) -> bool:
-        """Return whether the bytes go inside a WebSocket."""
-        writer = self._io_writer
-        return writer is not None and bool(writer.get_extra_info("websocket"))
+        """Return whether the data is sent inside a WebSocket."""
+        return self._under_writer is not None
 
     async def _inside_websocket(self, uri: ParseResult, timeout_s: float) -> None:
         """Read and write inside a WebSocket from now on."""
@@ -277,14 +288,14 @@ class Transport(TcpTransport):  # type: ignore[misc]
         self._io_writer = asyncio.StreamWriter(websocket, protocol, reader, loop)
 
     async def read(self, buffer_size: int) -> bytes:
-        """Read what has come."""
+        """Return received bytes."""
         data: bytes = await super().read(buffer_size)
         if data:
             self.arrivals.add(len(data))
         return data
 
     async def readline(self) -> bytes:
-        """Read a line of the handshake; keep one that says why it is refused."""
+        """Read a line of the handshake; store one with an error."""
         try:
             line: bytes = await super().readline()
         except ConnectionError:
@@ -298,12 +309,12 @@ class Transport(TcpTransport):  # type: ignore[misc]
         return line
 
     def _keep_refusal(self, line: bytes) -> None:
-        said = refusal_in(line)
-        if said is not None:
-            self.refusal = said
+        error_text = refusal_in(line)
+        if error_text is not None:
+            self.refusal = error_text
 
     async def drain(self) -> None:
-        """Send what was written; keep the reason of a server that hung up."""
+        """Send the written data; store the error of a server that closed the connection."""
         try:
             await super().drain()
         except ConnectionError:
@@ -311,14 +322,8 @@ class Transport(TcpTransport):  # type: ignore[misc]
             raise
 
     def _keep_unread(self) -> None:
-        """Keep what came before a reset, which makes the reader raise and not return it."""
+        """Keep the data before a reset, as the reader raises instead of returning it."""
         self._keep_refusal(bytes(self._io_reader._buffer).partition(b"\n")[0])
-
-    @property
-    def encryption(self) -> str | None:
-        """Return protocol and cipher of an encrypted socket."""
-        tls = self._io_writer.get_extra_info("ssl_object") if self._io_writer else None
-        return f"{tls.version()}, {tls.cipher()[0]}" if tls else None
 
     def abort(self) -> None:
         """Close the socket at once, dropping what was not sent."""
@@ -327,18 +332,18 @@ class Transport(TcpTransport):  # type: ignore[misc]
                 writer.transport.abort()
 
     def __bool__(self) -> bool:
-        """Keep nats-py from replacing this transport with its own."""
+        """Return True: keeps nats-py from replacing this transport with its own."""
         return True
 
     async def wait_closed(self) -> None:
-        """Wait for the end of the socket, but not for a peer that is frozen or cut off."""
+        """Wait for the end of the socket, but not for a frozen or disconnected peer."""
         writer = self._io_writer
         if writer is None:
             return
         waiting = asyncio.ensure_future(writer.wait_closed())
-        _, unfinished = await asyncio.wait({waiting}, timeout=_CLOSE_S)
+        _, pending = await asyncio.wait({waiting}, timeout=_CLOSE_S)
         self.abort()
-        if unfinished:
+        if pending:
             waiting.cancel()
             await asyncio.wait({waiting})
         elif (error := waiting.exception()) is not None and not isinstance(error, OSError):

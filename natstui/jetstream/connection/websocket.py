@@ -1,7 +1,7 @@
-"""A WebSocket as an asyncio transport: above it, it looks like any other socket.
+"""A WebSocket as an asyncio transport: its users see an ordinary socket.
 
-It lies between a socket, encrypted or not, and whoever reads bytes from it, as asyncio's TLS does.
-The protocol (RFC 6455) is that of the library `websockets`, without its input and output.
+It lies between a socket, encrypted or not, and the reader of its bytes, as asyncio's TLS does. The
+protocol (RFC 6455) is that of the library `websockets`, without its input and output.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NotAWebSocket(ConnectionError):
 
 
 class WebSocket(asyncio.Transport):
-    """The transport that the user of the WebSocket sees; below it is that of the socket."""
+    """The transport for users of the WebSocket; below it is that of the socket."""
 
     def __init__(
         self, under: asyncio.Transport, above: asyncio.Protocol, uri: ParseResult
@@ -39,13 +39,13 @@ class WebSocket(asyncio.Transport):
         under.set_protocol(_SocketProtocol(self))
 
     async def open(self) -> None:
-        """Do the opening handshake; raise ConnectionError when the server refuses it."""
+        """Do the opening handshake; raises ConnectionError when the server refuses it."""
         self._protocol.send_request(self._protocol.connect())
         self._flush()
         await self._opened
 
     def _flush(self) -> None:
-        """Write what the protocol has to send to the socket; close it after the last byte."""
+        """Write pending protocol data to the socket; close it after the last byte."""
         for data in self._protocol.data_to_send():
             if data:
                 self._under.write(data)
@@ -53,7 +53,7 @@ class WebSocket(asyncio.Transport):
                 self._under.close()
 
     def receive(self, data: bytes) -> None:
-        """Pass the contents of frames in bytes from the socket to the user."""
+        """Pass the contents of received frames to the user."""
         if self._protocol.state is State.CLOSED:
             return
         self._protocol.receive_data(data)
@@ -100,7 +100,7 @@ class WebSocket(asyncio.Transport):
 
     @property
     def above(self) -> asyncio.Protocol:
-        """The protocol that receives the bytes."""
+        """Return the protocol that receives the bytes."""
         return self._above
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -113,7 +113,7 @@ class WebSocket(asyncio.Transport):
         return self._above
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what is known of the socket, and that there is a WebSocket around it."""
+        """Return information about the socket, and that there is a WebSocket around it."""
         return super().get_extra_info(name) or self._under.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -123,7 +123,7 @@ class WebSocket(asyncio.Transport):
             self._flush()
 
     def can_write_eof(self) -> bool:
-        """No: a WebSocket ends both ways at once."""
+        """Return False: a WebSocket ends both ways at once."""
         return False
 
     def close(self) -> None:
@@ -139,11 +139,11 @@ class WebSocket(asyncio.Transport):
         self._under.abort()
 
     def is_closing(self) -> bool:
-        """Return whether it is closed, or soon will be."""
+        """Return whether it is closed or closing."""
         return self._under.is_closing()
 
     def pause_reading(self) -> None:
-        """Leave what comes in the socket."""
+        """Leave received data in the socket."""
         self._under.pause_reading()
 
     def resume_reading(self) -> None:
@@ -151,15 +151,15 @@ class WebSocket(asyncio.Transport):
         self._under.resume_reading()
 
     def is_reading(self) -> bool:
-        """Return whether what comes is read."""
+        """Return whether received data is read."""
         return self._under.is_reading()
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes wait for the socket, heads of frames included."""
+        """Return the number of bytes that wait for the socket, with frame headers."""
         return self._under.get_write_buffer_size()
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
-        """Return from and to how many waiting bytes writing is paused."""
+        """Return the limits of waiting bytes between which writing is resumed and paused."""
         return self._under.get_write_buffer_limits()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
@@ -168,7 +168,7 @@ class WebSocket(asyncio.Transport):
 
 
 class _SocketProtocol(asyncio.Protocol):
-    """Passes what happens at the socket to the WebSocket."""
+    """Passes events of the socket to the WebSocket."""
 
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket

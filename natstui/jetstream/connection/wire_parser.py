@@ -1,8 +1,8 @@
-"""A parser for nats-py that no published message can end a connection with.
+"""A parser for nats-py that survives every published message.
 
 nats-py 2.16 splits `MSG` at every white space of ASCII, a server only at space and tab: a subject
-with a vertical tab or a form feed is "unknown protocol" there. It also decodes what the server
-quotes in `-ERR` strictly. Either ends the connection, for as long as somebody publishes it.
+with a vertical tab or a form feed is "unknown protocol" there. It also decodes the text in `-ERR`
+strictly. Either ends the connection, as long as such messages are published.
 """
 
 from __future__ import annotations
@@ -15,29 +15,33 @@ from typing import NamedTuple
 from nats.errors import Error, ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, CRLF_SIZE, Parser
 
+from natstui.clock import steady_us
 from natstui.jetstream.connection.transport import check_info
 
 _MSG = re.compile(rb"MSG[ \t]+([^ \t]+)[ \t]+(\d+)[ \t]+(?:([^ \t]+)[ \t]+)?()(\d+)")
 _HMSG = re.compile(rb"HMSG[ \t]+([^ \t]+)[ \t]+(\d+)[ \t]+(?:([^ \t]+)[ \t]+)?(\d+)[ \t]+(\d+)")
 _LONGEST_LINE_BYTES = 1 << 20
-"""Of a control line; the server's INFO of a large cluster is the longest."""
+"""Limit of a control line; the server's INFO of a large cluster is the longest."""
+_LARGEST_MESSAGE_BYTES = 128 << 20
+"""Limit of a message with its headers: twice what any server accepts."""
 
 
 class ReceivedMessage(NamedTuple):
-    """A message as its bytes came."""
+    """A message as received bytes."""
 
     subject: bytes
     reply: bytes
     header: bytes
-    """The block of headers; empty without any."""
+    """The header block; empty without headers."""
     data: bytes
 
 
 Piece = tuple[bytes, bytes, int, int, int]
-"""A message in a block of bytes: subject, reply, where its headers begin, the bytes of these, and
-the bytes of headers and payload together."""
+"""A message in a block of bytes: subject, reply, start of its headers, length of these, and length
+of headers and payload together.
+"""
 OnRun = Callable[[bytes, list[Piece]], None]
-"""Takes a block and the whole messages in it, in order."""
+"""Receives a block and its complete messages, in order."""
 
 
 class WireParser(Parser):  # type: ignore[misc]
@@ -54,10 +58,19 @@ class WireParser(Parser):  # type: ignore[misc]
         """
         self._awaited_bytes = 0
         """How long `buf` has to be before there is another whole message of these."""
+        self.message_mono_us = steady_us()
+        """When the last byte of a message came; INFO, PING, PONG and errors are no messages."""
+
+    @property
+    def arriving_subject(self) -> bytes | None:
+        """Return the subject of a message that has begun to arrive; None without one."""
+        return self._about[1] if self.state == AWAITING_MSG_PAYLOAD else None
 
     async def parse(self, data: bytes = b"") -> None:
         """Process everything that is complete; raise ProtocolError for what is not NATS."""
         self.buf.extend(data)
+        if data and self.state == AWAITING_MSG_PAYLOAD:
+            self.message_mono_us = steady_us()
         while self.buf:
             if self.state == AWAITING_MSG_PAYLOAD:
                 if len(self.buf) < self.needed + CRLF_SIZE:
@@ -97,9 +110,12 @@ class WireParser(Parser):  # type: ignore[misc]
         is: another subscription's, another verb, a line that no server writes.
         """
         if len(self.buf) < self._awaited_bytes:
+            self.message_mono_us = steady_us()
             return True
         block = bytes(self.buf)
         found, at, awaited_bytes = self._pieces(block)
+        if at or awaited_bytes:
+            self.message_mono_us = steady_us()
         self._awaited_bytes = awaited_bytes
         del self.buf[:at]
         for take, run in found:
@@ -120,7 +136,7 @@ class WireParser(Parser):  # type: ignore[misc]
             header, size = (words[-2] if verb == b"HMSG" else b"0"), words[-1]
             if words[2] not in self.runs or not (header.isdigit() and size.isdigit()):
                 return found, at, 0
-            start, size_bytes, header_bytes = end + CRLF_SIZE, int(size), int(header)
+            start, size_bytes, header_bytes = end + CRLF_SIZE, _size_bytes(size), int(header)
             after = start + size_bytes + CRLF_SIZE
             if after > len(block):
                 return found, at, after - at
@@ -133,14 +149,15 @@ class WireParser(Parser):  # type: ignore[misc]
         return found, at, 0
 
     def _begin_message(self, line: bytes) -> bool:
-        """Take the first line of a message; return whether it was one."""
+        """Handle the first line of a message; return whether it was one."""
         head = _MSG.fullmatch(line) or _HMSG.fullmatch(line)
         if head is None:
             return False
         subject, sid, reply, header_bytes, needed_bytes = head.groups()
         self._about = (int(sid), subject, reply or b"")
-        self.header_needed, self.needed = int(header_bytes or 0), int(needed_bytes)
+        self.header_needed, self.needed = int(header_bytes or 0), _size_bytes(needed_bytes)
         self.state = AWAITING_MSG_PAYLOAD
+        self.message_mono_us = steady_us()
         return True
 
     async def _deliver(self) -> None:
@@ -171,6 +188,14 @@ class WireParser(Parser):  # type: ignore[misc]
             await _ANSWERS[verb](self)
         elif verb != b"+OK":
             raise ProtocolError("nats: unknown protocol")
+
+
+def _size_bytes(text: bytes) -> int:
+    """Return the size in the first line of a message; raise ProtocolError for what none has."""
+    # Python refuses to convert thousands of digits.
+    if len(text) > 9 or int(text) > _LARGEST_MESSAGE_BYTES:
+        raise ProtocolError(f"nats: a message of {text[:20].decode()} bytes")
+    return int(text)
 
 
 _ANSWERS: dict[bytes, Callable[[WireParser], Awaitable[None]]] = {

@@ -1,6 +1,6 @@
 """The only way to change a server: refused when read-only, confirmed by name, journalled.
 
-Everything that writes, acknowledges or consumes goes through a `Writer`.
+Everything that writes, acknowledges or consumes uses a `Writer`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -31,13 +31,12 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NOTHING, Loss
 from natstui.model.records.actions import IRREVERSIBLE, question_text
+from natstui.model.records.confirmation import Confirmation, Place
 from natstui.model.records.journal import done_here, is_same_place
 from natstui.model.records.managing import (
     Change,
-    Confirmation,
     JournalAction,
     JournalEntry,
-    Place,
     SilenceFinding,
 )
 from natstui.model.records.silences import Silence, silence_json, silences_of
@@ -45,7 +44,7 @@ from natstui.model.records.silences import Silence, silence_json, silences_of
 Config = dict[str, Any]
 T = TypeVar("T")
 _ROOM_BYTES = 4096
-"""Of an entry of the journal, beside what is requested and replaced."""
+"""Size reserved for an entry of the journal, beside the requested and previous configuration."""
 READ_ONLY = "read-only: nothing is changed on this server"
 
 
@@ -59,35 +58,37 @@ class NotConfirmed(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A stream or consumer as it is on the server."""
+    """A stream or consumer in its current state on the server."""
 
     config: Config
     created_at_us: int
     info: Config
-    """The whole INFO."""
+    """The entire INFO."""
     loss: Loss = NOTHING
-    """What the change removes of it for good."""
+    """What the change deletes of it for good."""
     stream_created_at_us: int | None = None
-    """Of a consumer: when its stream was made; None when the user may not ask."""
+    """Creation time of a consumer's stream; None if the user may not read it."""
     stream_last_seq: int | None = None
-    """Of the stream, before the loss was counted; None when the user may not ask."""
+    """The stream's last sequence before the loss was counted; None if the user may not read it."""
+    others_created_at_us: Mapping[str, int] = field(default_factory=dict)
+    """Creation times of some other streams, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One write to the JetStream API, and what it replaces."""
+    """A write to the JetStream API, and the state that it replaces."""
 
     verb: str
     body: Mapping[str, Any] | None
     asked: Mapping[str, Any]
-    """What the journal shows as the request: the configuration, or the arguments."""
+    """The request in the journal: the configuration, or the arguments."""
     found: Asset | None = None
-    """What is changed, as it was before; None for what is only being made."""
+    """The asset before the change; None for a new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalDraft:
-    """An entry of the journal before its outcome is known."""
+    """A journal entry before its outcome is known."""
 
     action: JournalAction
     stream: str
@@ -97,9 +98,9 @@ class JournalDraft:
     undoes: str | None = None
     found: Asset | None = None
     doubt: str = "the server may still have done it"
-    """The end of the sentence when no answer comes."""
+    """End of the sentence when no reply comes."""
     revision: int = 0
-    """Of a key or file: what is replaced or removed."""
+    """Revision of a key or object that is replaced or deleted."""
 
 
 class Writer:
@@ -108,25 +109,27 @@ class Writer:
     def __init__(
         self, client: Client, journal: Journal, *, decided_on: Confirmation | None = None
     ) -> None:
-        """`decided_on` is what the user was shown and confirmed: nothing else is changed."""
+        """Create for a client; `decided_on` is the confirmation of the user: nothing else is
+        changed.
+        """
         self.client = client
         self.journal = journal
         self._decided_on = decided_on
 
     @property
     def place(self) -> Place:
-        """Return where its changes are made, in terms that survive restarts."""
+        """Return the location of its changes, in terms that survive restarts."""
         link, server_id = self.client.link, self.client.nc.server_info.get("server_id")
         # A server without a name is called by its id, and gets another one with every start.
-        named = link.server_name if link.server_name != server_id else None
-        words = [link.cluster or named, link.domain, _other_prefix(self.client.prefix)]
-        place = " ".join(word for word in words if word) if words[0] else None
-        return Place(self.client.connection.target, place, server_id, link.account)
+        server_name = link.server_name if link.server_name != server_id else None
+        parts = [link.cluster or server_name, link.domain, _other_prefix(self.client.prefix)]
+        location = " ".join(name for name in parts if name) if parts[0] else None
+        return Place(self.client.connection.target, location, server_id, link.account)
 
     def confirmation(self, change: Change, target: Asset | None) -> Confirmation:
-        """Return what a change does and removes, and whether its name has to be typed.
+        """Return the effect and losses of a change, and whether its name has to be typed.
 
-        `target` has its loss counted; None for what does not exist yet.
+        `target` has its loss counted; None for a new asset.
         """
         loss = target.loss if target is not None else NOTHING
         production = self.client.connection.production
@@ -145,81 +148,81 @@ class Writer:
     def check(
         self,
         name: str,
-        confirmed: str | None,
+        confirmed_name: str | None,
         *,
         loses: str | None = None,
         shown: Confirmation | None = None,
     ) -> None:
-        """Raise Refused unless a write is allowed; `name` is what has to be typed.
+        """Raise Refused unless a write is allowed; `name` must be typed.
 
-        `loses` says what is removed for good, None when nothing is. `shown` is the confirmation
-        in NotConfirmed, where it has more than the reason.
+        `loses` is what is deleted for good, None if nothing. `shown` is the confirmation in
+        NotConfirmed, if it has more than the reason.
         """
         connection = self.client.connection
         if connection.read_only:
             raise Refused(READ_ONLY)
         final = f"this cannot be undone ({loses})" if loses else "this cannot be undone"
-        why = [final] if loses is not None else []
-        why += ["this is production"] if connection.production else []
-        if why and confirmed != name:
-            reason = ", and ".join(why)
+        reasons = [final] if loses is not None else []
+        reasons += ["this is production"] if connection.production else []
+        if reasons and confirmed_name != name:
+            reason = ", and ".join(reasons)
             sentence = f"not confirmed: {reason}, type {name!r} to confirm"
-            told = shown or Confirmation(reason, name, needed=True, place=self.place)
-            raise NotConfirmed(sentence, told)
+            confirmation = shown or Confirmation(reason, name, needed=True, place=self.place)
+            raise NotConfirmed(sentence, confirmation)
         # Another name means something else, also where no name had to be typed.
-        if confirmed not in (None, name):
-            raise Refused(f"not confirmed: {confirmed!r} is not {name!r}")
+        if confirmed_name not in (None, name):
+            raise Refused(f"not confirmed: {confirmed_name!r} is not {name!r}")
 
     def check_target(self, name: str, created_at_us: int | None, revision_seq: int = 0) -> None:
-        """Raise Conflict unless this is the one that the user confirmed, and here."""
+        """Raise Conflict unless this is the asset that the user confirmed, on the same server."""
         shown = self._decided_on
         if shown is None:
             return
         self.check_place(shown.place)
-        is_known = shown.created_at_us is not None and created_at_us is not None
-        seen = (shown.created_at_us, shown.revision_seq)
-        if is_known and seen != (created_at_us, revision_seq):
+        has_times = shown.created_at_us is not None and created_at_us is not None
+        confirmed_state = (shown.created_at_us, shown.revision_seq)
+        if has_times and confirmed_state != (created_at_us, revision_seq):
             raise Conflict(f"{name} was changed before you confirmed: nothing was done")
 
     def check_place(self, decided_at: Place | None) -> None:
-        """Raise Conflict on another server, or in another account, than it was decided for."""
+        """Raise Conflict on another server, or in another account, than the confirmed one."""
         if decided_at is not None and not is_same_place(decided_at, self.place):
             raise Conflict(
                 "this is not the server and account that you confirmed for: nothing was done"
             )
 
-    def silence(self, asked: SilenceFinding) -> None:
-        """Journal that a finding is silenced, or heard of again; nothing is sent.
+    def silence(self, command: SilenceFinding) -> None:
+        """Journal that a finding is silenced, or not any more; nothing is sent.
 
-        Allowed where nothing may be written: the server is not changed. Raises SessionError.
+        Allowed in read-only mode: the server is not changed. Raises SessionError.
         """
         now_us = time.time_ns() // 1000
-        action: JournalAction = "lift_silence" if asked.for_s is None else "silence"
+        action: JournalAction = "lift_silence" if command.for_s is None else "silence"
         draft = JournalDraft(
-            action, asked.stream, asked.consumer or None, silence_json(asked, now_us)
+            action, command.stream, command.consumer or None, silence_json(command, now_us)
         )
         room = self.journal.reserve(_ROOM_BYTES)
-        self._note(room, draft, None, "done", None, asked.created_at_us or None)
+        self._note(room, draft, None, "done", None, command.created_at_us or None)
 
     @property
     def silences(self) -> tuple[Silence, ...]:
-        """What is silenced here now; raises SessionError."""
+        """Return the current silences on this server; raises SessionError."""
         entries = done_here(self.journal.entries(), self.place)
         return silences_of(entries, time.time_ns() // 1000)
 
     async def write(self, change: Change, request: Request, undoes: str | None = None) -> Config:
-        """Send one request, journal it whatever happens, and return the reply.
+        """Send one request, journal it in any case, and return the reply.
 
         Raises Refused before anything is sent, SessionError when it cannot be journalled,
-        OutcomeUnknown when it was sent and no reply says whether it was done, and what
+        OutcomeUnknown when it was sent and no reply shows whether it was done, and what
         `Client.request` raises.
         """
-        found = request.found
-        loss = found.loss if found is not None else NOTHING
+        target = request.found
+        loss = target.loss if target is not None else NOTHING
         self.check_place(change.place)
-        shown = self.confirmation(change, found)
+        confirmation = self.confirmation(change, target)
         loses = loss.text if _is_final(change, loss) else None
-        self.check(shown.name, change.confirmed, loses=loses, shown=shown)
+        self.check(confirmation.name, change.confirmed, loses=loses, shown=confirmation)
 
         async def ask() -> Config:
             reply: Config = json.loads(await self.client.request(request.verb, request.body))
@@ -230,9 +233,9 @@ class Writer:
             change.stream,
             change.consumer,
             request.asked,
-            found.config if found is not None and change.action != "delete_message" else None,
+            target.config if target is not None and change.action != "delete_message" else None,
             undoes,
-            found,
+            target,
         )
         return await self._journalled(draft, ask, _config_of)
 
@@ -244,29 +247,29 @@ class Writer:
         became: Callable[[T], Mapping[str, Any]],
         loses: str | None = None,
     ) -> T:
-        """Send or take a message, and journal it without its payload.
+        """Send or consume a message, and journal it without its payload.
 
-        `confirmed` is the name to be typed and what was typed; `became` returns what the journal
-        keeps of the answer, `loses` says what is removed for good. Raises what `write` raises,
-        and Conflict when this is not the one that was confirmed.
+        `confirmed` is the required name and the typed one; `became` returns the journal's result
+        of the reply, `loses` is what is deleted for good. Raises what `write` raises, and Conflict
+        when this is not the confirmed asset.
         """
         created_at_us = draft.found.created_at_us if draft.found is not None else None
         self.check_target(confirmed[0], created_at_us, draft.revision)
         try:
             self.check(*confirmed, loses=loses)
         except NotConfirmed as error:
-            shown = replace(
+            shown_confirmation = replace(
                 error.confirmation,
                 created_at_us=created_at_us,
                 revision_seq=draft.revision,
             )
-            raise NotConfirmed(str(error), shown) from None
+            raise NotConfirmed(str(error), shown_confirmation) from None
         return await self._journalled(draft, work, became)
 
     def note_begin(self, draft: JournalDraft) -> Room:
-        """Journal that something long begins, and return the room of its end.
+        """Journal the start of a long operation, and return the room of its end.
 
-        Raises SessionError, also where there would be no room for the end.
+        Raises SessionError, also without space for the end.
         """
         size_bytes = 2 * len(json.dumps(draft.asked)) + _ROOM_BYTES
         room = self.journal.reserve(size_bytes)
@@ -287,7 +290,7 @@ class Writer:
         after: Mapping[str, Any] | None,
         reason: str | None = None,
     ) -> None:
-        """Journal how it ended: `reason` says why it did not end well. Raises SessionError."""
+        """Journal the end of an operation: `reason` is why it failed. Raises SessionError."""
         ends = replace(draft, asked={**draft.asked, "phase": "end"})
         self._note(room, ends, after, "failed" if reason else "done", reason)
 
@@ -298,8 +301,11 @@ class Writer:
         became: Callable[[T], Mapping[str, Any] | None],
     ) -> T:
         # A full disk refuses the change, and not its entry after it.
-        size_bytes = 2 * len(json.dumps([draft.asked, draft.before])) + _ROOM_BYTES
-        room = self.journal.reserve(size_bytes)
+        others_created_at_us = (
+            dict(draft.found.others_created_at_us) if draft.found is not None else {}
+        )
+        kept_text = json.dumps([draft.asked, draft.before, others_created_at_us])
+        room = self.journal.reserve(2 * len(kept_text) + _ROOM_BYTES)
         note = partial(self._note, room, draft)
         try:
             result = await work()
@@ -319,8 +325,10 @@ class Writer:
             else:
                 note(None, "failed", str(error))
             raise
-        made = result.get("created") if draft.found is None and isinstance(result, dict) else None
-        note(became(result), "done", None, time_us(made) if made else None)
+        created_text = (
+            result.get("created") if draft.found is None and isinstance(result, dict) else None
+        )
+        note(became(result), "done", None, time_us(created_text) if created_text else None)
         return result
 
     def _note(
@@ -353,6 +361,7 @@ class Writer:
             server_id=place.server_id,
             account=place.account,
             loses=(found.loss.text or None) if found is not None else None,
+            others_created_at_us=dict(found.others_created_at_us) if found is not None else {},
         )
         try:
             self.journal.add(entry, room)
@@ -361,17 +370,32 @@ class Writer:
             raise SessionError(f"{became}, but {error}") from error
 
 
+async def with_state_now(work: Awaitable[T], shown: Callable[[], Awaitable[str]]) -> T:
+    """Return what a write returns; where no reply says whether it was done, read what there is.
+
+    Raises what the write raises; OutcomeUnknown ends with what `shown` returns then.
+    """
+    try:
+        return await work
+    except OutcomeUnknown as error:
+        try:
+            now = f"read again, {await shown()}"
+        except NatstuiError as unread:
+            now = f"and it cannot be read again now ({unread})"
+        raise OutcomeUnknown(f"{error}; {now}") from error
+
+
 def _is_final(change: Change, loss: Loss) -> bool:
     return change.action in IRREVERSIBLE or bool(loss.lines)
 
 
 def _other_prefix(prefix: str) -> str:
-    """Return the prefix of an API that is not this account's own, else nothing."""
+    """Return the prefix of another account's API, empty for our own."""
     return "" if prefix.startswith("$JS.") else prefix
 
 
 def _config_of(reply: Config) -> Config | None:
-    """Return the configuration in a reply; None where it has none, or something else."""
+    """Return the configuration in a reply; None if it has none, or another shape."""
     config = reply.get("config")
     return config if isinstance(config, dict) else None
 
@@ -381,7 +405,7 @@ def _kept(config: Mapping[str, Any] | None) -> str | None:
 
 
 def _who(user: str | None, account: str | None) -> str:
-    """Return user@account; one name where both have the same."""
+    """Return user@account; a single name if both are equal."""
     if user is not None and user == account:
         return user
     return f"{user or '-'}@{account or '-'}"

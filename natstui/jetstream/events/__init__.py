@@ -1,4 +1,4 @@
-"""What the server announces by itself: advisories and sampled acknowledgements.
+"""Messages that the server publishes itself: advisories and sampled acknowledgements.
 
-Import `subscriptions`; `advisories` decodes each and words its sentence.
+Import `subscriptions`; `advisories` decodes each and formats its sentence.
 """

@@ -1,9 +1,9 @@
-"""The ack tap: reads the answers to one consumer's messages, for a bounded time and rate.
+"""The ack tap: reads the acks of one consumer's messages, for a bounded time and rate.
 
-An answer goes to the reply subject of a message, which names the delivery. Whoever listens there
-reads each of them, and counts as one who serves the subject: where the consumer is gone, a client
-that waits for the confirmation of its ack gets none. So a tap is short, and begins only on a
-consumer that is there.
+An ack is sent to the reply subject of a message, which names the delivery. A subscriber of that
+subject reads each ack, and counts as a responder: if the consumer is deleted, a client that waits
+for the confirmation of its ack gets no error. So a tap is short, and starts only on an existing
+consumer.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import msgspec
-import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.connection.times import time_us
 from natstui.model.bench.latency import bucket_of, from_counts
@@ -36,7 +36,7 @@ from natstui.units import duration_text
 
 _REPORT_S = 0.25
 _SENT_MOST_MSGS = 2 * MOST_TAPPED_MSGS
-"""The server stops by itself after so many, also when nobody can tell it to any more."""
+"""Limit at which the server ends the subscription by itself, also when the connection is lost."""
 _MOST_UNSETTLED = 10_000
 _TOLD_UNSETTLED = 100
 _V1_WORDS, _V2_WORDS = 9, 11
@@ -49,7 +49,7 @@ _KINDS: dict[bytes, Kind] = {
 
 
 class Delivery(NamedTuple):
-    """What the subject of an answer says."""
+    """The delivery in the subject of an ack."""
 
     deliveries_count: int
     stream_seq: int
@@ -58,23 +58,23 @@ class Delivery(NamedTuple):
 
 
 def delivery_of(subject: str) -> Delivery | None:
-    """Return the delivery that an answer is about; None for a subject that is none.
+    """Return the delivery of an ack; None for another subject.
 
     `$JS.ACK.<stream>.<consumer>.` or `$JS.ACK.<domain>.<account>.<stream>.<consumer>.`, then
     deliveries, stream and consumer sequence, time of storage and pending messages.
     """
-    words = subject.split(".")
-    at = 4 if len(words) == _V1_WORDS else 6 if len(words) >= _V2_WORDS else None
-    if at is None:
+    tokens = subject.split(".")
+    index = 4 if len(tokens) == _V1_WORDS else 6 if len(tokens) >= _V2_WORDS else None
+    if index is None:
         return None
     try:
-        return Delivery(*map(int, words[at : at + 4]))
+        return Delivery(*map(int, tokens[index : index + 4]))
     except ValueError:
         return None
 
 
 def kind_of_answer(payload: bytes) -> Kind:
-    """Return what a client says with an answer."""
+    """Return the kind of ack in a payload."""
     return _KINDS.get(payload.split(b" ", 1)[0].split(b"{", 1)[0].strip(), "other")
 
 
@@ -88,10 +88,10 @@ class _Info(msgspec.Struct):
 
 
 class AckTap:
-    """Reads the answers of one consumer's clients, and reports a few times a second."""
+    """Reads the acks of one consumer's clients, and reports a few times a second."""
 
-    def __init__(self, asked: StartTap, on_tapped: Callable[[Tapped], None]) -> None:
-        self._asked = asked
+    def __init__(self, command: StartTap, on_tapped: Callable[[Tapped], None]) -> None:
+        self._asked = command
         self._on_tapped = on_tapped
         self._subscriptions: list[Subscription] = []
         self._denied: PermissionDenied | None = None
@@ -110,7 +110,7 @@ class AckTap:
         self._acks_all_before = False
 
     async def begin(self, client: Client) -> None:
-        """Subscribe; every answer that the server takes from then on is counted.
+        """Subscribe; every ack that the server receives from then on is counted.
 
         Raises NotFound without the consumer, PermissionDenied, and what `request` raises.
         """
@@ -129,9 +129,9 @@ class AckTap:
         try:
             for form in ("$JS.ACK", "$JS.ACK.*.*"):
                 subject = f"{form}.{stream}.{consumer}.>"
-                one = await client.subscribe(subject, self._take, self._deny)
-                await one.unsubscribe(limit=_SENT_MOST_MSGS)
-                self._subscriptions.append(one)
+                subscription = await client.subscribe(subject, self._take, self._deny)
+                await subscription.unsubscribe(limit=_SENT_MOST_MSGS)
+                self._subscriptions.append(subscription)
             # Its answer comes after everything that the server says of the subscriptions.
             await client.request(verb)
             if self._denied is not None:
@@ -141,7 +141,7 @@ class AckTap:
             raise
 
     async def run(self) -> None:
-        """Report what is read until the time is over, too much comes, or it is cancelled."""
+        """Report the acks until the time is over, too many come, or it is cancelled."""
         until_s = self._begun_s + self._asked.for_s
         try:
             while self._why is None:
@@ -167,14 +167,14 @@ class AckTap:
             self._report()
             await self._end()
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, reason: str) -> None:
         if self._why is None:
-            self._why = f"ended: {why}"
+            self._why = f"ended: {reason}"
             self._elapsed_s = time.monotonic() - self._begun_s
             self._ended.set()
 
-    def _deny(self, denied: PermissionDenied) -> None:
-        self._denied = denied
+    def _deny(self, error: PermissionDenied) -> None:
+        self._denied = error
 
     async def _take(self, message: Msg) -> None:
         if self._why is not None:
@@ -195,45 +195,45 @@ class AckTap:
         elif self._read_msgs >= MOST_TAPPED_MSGS:
             self._stop(f"it read {MOST_TAPPED_MSGS:,} answers")
 
-    def _answered(self, one: Delivery, kind: Kind) -> None:
+    def _answered(self, delivery: Delivery, kind: Kind) -> None:
         match kind:
             case "ack":
-                self._acknowledged(one)
+                self._acknowledged(delivery)
             case "term":
                 self._counts["terms_count"] += 1
-                self._unsettled.pop(one.stream_seq, None)
+                self._unsettled.pop(delivery.stream_seq, None)
             case "nak" | "in progress":
                 self._counts["naks_count" if kind == "nak" else "in_progress_count"] += 1
-                known = one.stream_seq in self._unsettled
-                settled = one.consumer_seq in self._acked
-                if not settled and (known or len(self._unsettled) < _MOST_UNSETTLED):
-                    self._unsettled[one.stream_seq] = UnsettledMessage(
-                        one.stream_seq,
-                        one.deliveries_count,
-                        one.stored_at_ns // 1000,
+                is_open = delivery.stream_seq in self._unsettled
+                was_acked = delivery.consumer_seq in self._acked
+                if not was_acked and (is_open or len(self._unsettled) < _MOST_UNSETTLED):
+                    self._unsettled[delivery.stream_seq] = UnsettledMessage(
+                        delivery.stream_seq,
+                        delivery.deliveries_count,
+                        delivery.stored_at_ns // 1000,
                         kind,
                         (time.time_ns() + self._ahead_ns) // 1000,
                     )
             case _:
                 self._counts["others_count"] += 1
 
-    def _acknowledged(self, one: Delivery) -> None:
+    def _acknowledged(self, delivery: Delivery) -> None:
         self._counts["acks_count"] += 1
-        self._counts["repeated_acks_count"] += one.deliveries_count > 1
-        if one.consumer_seq in self._acked:
+        self._counts["repeated_acks_count"] += delivery.deliveries_count > 1
+        if delivery.consumer_seq in self._acked:
             self._counts["again_acks_count"] += 1
             return
-        self._acked.add(one.consumer_seq)
-        bucket = bucket_of(time.time_ns() + self._ahead_ns - one.stored_at_ns)
+        self._acked.add(delivery.consumer_seq)
+        bucket = bucket_of(time.time_ns() + self._ahead_ns - delivery.stored_at_ns)
         self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
-        self._unsettled.pop(one.stream_seq, None)
+        self._unsettled.pop(delivery.stream_seq, None)
         if self._acks_all_before:
-            for seq in [seq for seq in self._unsettled if seq < one.stream_seq]:
+            for seq in [seq for seq in self._unsettled if seq < delivery.stream_seq]:
                 del self._unsettled[seq]
 
     def _report(self) -> None:
         elapsed_s = self._elapsed_s if self._why else time.monotonic() - self._begun_s
-        oldest = sorted(self._unsettled.values(), key=lambda one: one.stream_seq)
+        oldest = sorted(self._unsettled.values(), key=lambda delivery: delivery.stream_seq)
         self._on_tapped(
             Tapped(
                 at_us=(time.time_ns() + self._ahead_ns) // 1000,
@@ -253,8 +253,5 @@ class AckTap:
         )
 
     async def _end(self) -> None:
-        for subscription in self._subscriptions:
-            # Without a connection there is nothing to unsubscribe from.
-            with suppress(nats.errors.Error):
-                await subscription.unsubscribe()
+        await unsubscribe(*self._subscriptions)
         self._subscriptions = []

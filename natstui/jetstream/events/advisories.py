@@ -1,4 +1,4 @@
-"""Advisories and metrics → records, each advisory with one plain sentence."""
+"""Converts advisories and metrics to records, each advisory with one plain sentence."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _SENTENCES: dict[str, Callable[[Announcement], str]] = {
 
 
 def sentence_of(kind: str, event: Announcement) -> str:
-    """Return the sentence; for an unknown kind its name as words."""
+    """Return the sentence of an advisory; for an unknown kind its name as words."""
     sentence = _SENTENCES.get(kind)
     return (
         sentence(event) if sentence else f"{kind.replace('_', ' ')} {event.stream or ''}".strip()
@@ -100,9 +100,11 @@ def sentence_of(kind: str, event: Announcement) -> str:
 
 _ANNOUNCEMENT = decoder_of(Announcement)
 _LONGEST_BYTES = 16 * 1024
-"""Of an announcement; a server's own are a tenth of it, and each is kept in memory."""
+"""Limit of an announcement's size; the server's own are a tenth of it, and each is kept in
+memory.
+"""
 _LONGEST_AGO_US = 3_600_000_000
-"""An announcement that claims to be older is forged, or its server's clock is wrong."""
+"""Limit of an announcement's age: an older one is forged, or its server's clock is wrong."""
 
 
 def read_advisory(data: bytes) -> Advisory:
@@ -133,14 +135,14 @@ def read_ack_sample(data: bytes) -> AckSample:
 
 
 def _decoded(data: bytes) -> Announcement:
-    """Decode what was published on the subject of an announcement, perhaps by somebody else."""
+    """Decode a message on the subject of an announcement, which anybody may have published."""
     if len(data) > _LONGEST_BYTES:
         raise ValueError(f"{len(data)} bytes are longer than any advisory")
     return _ANNOUNCEMENT.decode(data)
 
 
 def _at_us(timestamp: str) -> int:
-    """Return when the server says it was, but not later than now: its clock may be ahead.
+    """Return the server's time of an announcement, but not later than now: its clock may be ahead.
 
     A later time would stop the timeline until our clock reaches it. A time long before we
     subscribed would become the start of the recording: then the time is now.

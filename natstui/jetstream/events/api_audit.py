@@ -1,7 +1,7 @@
 """The API audit: reads each request to the account's JetStream API for a bounded time.
 
-The server publishes each request with its complete reply while somebody subscribes, also those of
-our own polling: so it is read on request only, and while nothing else of ours sends any.
+The server publishes each request with its complete reply while there is a subscriber, including
+those of our own polling: so it is read on request only, and while natstui sends no others.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
-import nats.errors
 from nats.aio.msg import Msg
 
 from natstui.errors import PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.connection.replies import read
 from natstui.model.clients.api_audit import (
     MOST_AUDITED_BYTES,
@@ -33,7 +33,7 @@ _PREFIX = "$JS.API."
 _MOST_DIFFERENT = 1_000
 _LISTED_COUNT = 100
 _ERROR_CHARACTERS = 300
-"""`type` and `error` come first in every reply, so a big one need not be read."""
+"""`type` and `error` come first in every reply, so a big one need not be read completely."""
 _CHECK_S = 0.25
 
 
@@ -63,7 +63,7 @@ class _Response(msgspec.Struct):
 
 
 class _Alike(NamedTuple):
-    """What requests have in common."""
+    """The common properties of counted requests."""
 
     request: str
     client: str
@@ -73,7 +73,7 @@ class _Alike(NamedTuple):
 
 
 async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
-    """Return what other clients of the account requested of its API in so many seconds.
+    """Return the API requests of other clients of the account within `for_s`.
 
     Raises PermissionDenied when the user may not subscribe, and what `request` raises.
     """
@@ -99,13 +99,11 @@ async def read_api_audit(client: Client, for_s: float) -> ApiAudit:
                         await reading.is_over.wait()
         return reading.audit(time.monotonic() - begun_s)
     finally:
-        # Without a connection there is nothing to unsubscribe from.
-        with suppress(nats.errors.Error):
-            await subscription.unsubscribe()
+        await unsubscribe(subscription)
 
 
 class _Reading:
-    """Counts requests that are alike, until too many come."""
+    """Counts requests with equal properties, until too many come."""
 
     def __init__(self, own_id: int | None, own_server: str | None) -> None:
         self.denied: PermissionDenied | None = None
@@ -117,13 +115,13 @@ class _Reading:
         self._read_msgs = self._read_bytes = 0
         self._second, self._second_msgs = 0, 0
 
-    def deny(self, denied: PermissionDenied) -> None:
-        """Keep why the user may not subscribe."""
-        self.denied = denied
+    def deny(self, error: PermissionDenied) -> None:
+        """Store why the user may not subscribe."""
+        self.denied = error
 
-    def end(self, why: str) -> None:
-        """Read no more."""
-        self.ended = f"ended: {why}"
+    def end(self, reason: str) -> None:
+        """Stop reading."""
+        self.ended = f"ended: {reason}"
         self.is_over.set()
 
     async def add(self, message: Msg) -> None:
@@ -147,33 +145,35 @@ class _Reading:
 
     def _count(self, advisory: _Advisory) -> None:
         request = advisory.subject.removeprefix(_PREFIX)
-        who = advisory.client or _Client()
-        if (who.id, who.server) == self._own:
+        client_info = advisory.client or _Client()
+        if (client_info.id, client_info.server) == self._own:
             return
         error = None
         if '"error"' in advisory.response[:_ERROR_CHARACTERS]:
             error = read(_SUBJECT, advisory.response.encode(), _Response).error
         self._errors_count += error is not None
-        alike = _Alike(
-            request, who.name or who.host or "a client", who.user,
+        group = _Alike(
+            request, client_info.name or client_info.host or "a client", client_info.user,
             None if error is None else error.err_code or error.code,
             None if error is None else error.description,
         )  # fmt: skip
-        if alike in self._alike or len(self._alike) < _MOST_DIFFERENT:
-            self._alike[alike] += 1
+        if group in self._alike or len(self._alike) < _MOST_DIFFERENT:
+            self._alike[group] += 1
         else:
             self._left_out_count += 1
 
     def audit(self, elapsed_s: float) -> ApiAudit:
-        """Return what was read."""
+        """Return the counts as an audit."""
         frequent = self._alike.most_common()
-        requests = tuple(AuditedRequests(*alike, count) for alike, count in frequent)
-        listed = requests[:_LISTED_COUNT]
-        counted = sum(request.times_count for request in requests)
+        requests = tuple(AuditedRequests(*group, count) for group, count in frequent)
+        listed_requests = requests[:_LISTED_COUNT]
+        listed_count = sum(request.times_count for request in requests)
         left_out_count = (
-            self._left_out_count + counted - sum(request.times_count for request in listed)
+            self._left_out_count
+            + listed_count
+            - sum(request.times_count for request in listed_requests)
         )
         return ApiAudit(
-            elapsed_s, self.ended or "", listed, counted + self._left_out_count,
+            elapsed_s, self.ended or "", listed_requests, listed_count + self._left_out_count,
             self._errors_count, left_out_count, self._read_msgs, self._read_bytes,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the server announces by itself: advisories and sampled acknowledgements."""
+"""Subscriptions to advisories and sampled acknowledgements."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, Messa
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 
 MOST_PASSED_PER_S = 100
-"""Samples that are passed on, and recorded, one by one."""
+"""Limit of samples that are passed on, and recorded, one by one."""
 MOST_READ_PER_S = 2_000
 MOST_READ_OF_ONE_PER_S = 500
 _EVERY_S = 1.0
 _MOST_CONSUMERS = 2_000
-"""Consumers whose samples are told apart within one second; anybody may publish on any subject."""
+"""Limit of consumers whose samples are counted separately within a second; anybody may publish on
+any subject.
+"""
 
 
 class _Second:
-    """What came of one consumer within a second."""
+    """The samples of one consumer within a second."""
 
     def __init__(self) -> None:
         self.read_count = self.left_out_count = self.repeated_count = 0
@@ -42,7 +44,7 @@ class _Second:
 
 
 class AckSamples:
-    """Takes the samples of all consumers."""
+    """Receives the ack samples of all consumers."""
 
     def __init__(
         self,
@@ -50,7 +52,9 @@ class AckSamples:
         on_unreadable: Callable[[RequestFailed], None],
         on_left_out: Callable[[str], None],
     ) -> None:
-        """`on_left_out` is told why, for each sample that is counted for no consumer."""
+        """Create without samples; `on_left_out` gets the reason for each sample that belongs to no
+        consumer.
+        """
         self._sink = sink
         self._on_unreadable = on_unreadable
         self._on_left_out = on_left_out
@@ -86,13 +90,13 @@ class AckSamples:
             of_consumer.add(sample)
 
     def close(self) -> None:
-        """Tell what was counted since, and stop."""
+        """Report the counts, and stop."""
         if self._telling is not None:
             self._telling.cancel()
         self._tell()
 
     def _second_of(self, subject: str) -> _Second | None:
-        """Return the counts of a consumer: the last two words of the subject are its name."""
+        """Return the counts of a consumer: the last two tokens of the subject are its name."""
         stream, _, consumer = subject.rpartition(".")
         name = (stream.rpartition(".")[2], consumer)
         if name not in self._seconds and len(self._seconds) >= _MOST_CONSUMERS:
@@ -103,12 +107,17 @@ class AckSamples:
         seconds, self._seconds, self._telling = self._seconds, {}, None
         self._read_count = self._passed_count = 0
         now_us = time.time_ns() // 1000
-        for (stream, consumer), one in seconds.items():
-            if one.buckets or one.left_out_count:
-                times = from_counts(one.buckets)
+        for (stream, consumer), second in seconds.items():
+            if second.buckets or second.left_out_count:
+                times = from_counts(second.buckets)
                 self._sink.add(
                     AcksCounted(
-                        now_us, stream, consumer, times, one.repeated_count, one.left_out_count
+                        now_us,
+                        stream,
+                        consumer,
+                        times,
+                        second.repeated_count,
+                        second.left_out_count,
                     )
                 )
 
@@ -123,19 +132,19 @@ _REPORTED_EVERY_S = 1.0
 
 
 class _Count:
-    """Counts what is left out, and reports the count once a second until it is 0."""
+    """Counts left out messages, and reports the count once a second until it is 0."""
 
-    def __init__(self, sink: Sink, what: str) -> None:
+    def __init__(self, sink: Sink, source: str) -> None:
         self._sink = sink
-        self._what = what
+        self._what = source
         self._count = 0
         self._reporting: asyncio.TimerHandle | None = None
         self._why = ""
 
-    def add(self, why: str) -> None:
-        """Count one; the report gives the `why` of the last."""
+    def add(self, reason: str) -> None:
+        """Count one; the report has the `reason` of the last."""
         self._count += 1
-        self._why = why
+        self._why = reason
         if self._reporting is None:
             self._report_soon()
 
@@ -160,9 +169,9 @@ class _Count:
 
 
 class _Gate:
-    """Passes a bounded number of events each second, and reports how many it left out.
+    """Passes on a bounded number of events per second, and reports how many it left out.
 
-    What is left out of the list of events is still counted, where it is about a message.
+    Left out events about a message are still counted.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -174,12 +183,12 @@ class _Gate:
         self._storm = Storm(sink)
 
     def leave_out(self, error: RequestFailed) -> None:
-        """Count one that cannot be read: anybody who may publish can forge them."""
+        """Count an unreadable message: anybody who may publish can forge them."""
         self._unreadable.add(str(error))
 
-    def hold(self, why: str) -> None:
-        """Count one that is left out, and why."""
-        self._held.add(why)
+    def hold(self, reason: str) -> None:
+        """Count a left out event, with the reason."""
+        self._held.add(reason)
 
     def add(self, record: Record) -> None:
         """Pass a record on, or count it."""
@@ -194,7 +203,7 @@ class _Gate:
         self.hold(f"more than {_MOST_PER_S} a second")
 
     def close(self) -> None:
-        """Tell what was counted last, and stop reporting."""
+        """Report the last count, and stop."""
         self._storm.close()
         self._held.close()
         self._unreadable.close()
@@ -224,8 +233,8 @@ async def listen(client: Client, sink: Sink) -> None:
 
 async def _subscribe(client: Client, subject: str, take: OnMessage, sink: Sink) -> None:
     def unavailable(error: NatstuiError) -> None:
-        denied = getattr(error, "subject", None)
-        sink.add(Unavailable(time.time_ns() // 1000, subject, str(error), denied))
+        denied_subject = getattr(error, "subject", None)
+        sink.add(Unavailable(time.time_ns() // 1000, subject, str(error), denied_subject))
 
     while True:
         try:
@@ -236,7 +245,7 @@ async def _subscribe(client: Client, subject: str, take: OnMessage, sink: Sink) 
 
 
 class _Counted:
-    """What was said of the messages of one consumer since it was told last."""
+    """The advisories about messages of one consumer since the last report."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -244,21 +253,21 @@ class _Counted:
 
     def add(self, advisory: Advisory) -> None:
         self.count += 1
-        for one in message_of(advisory):
-            known = self.messages.get(one.stream_seq)
-            self.messages[one.stream_seq] = (
-                one if known is None else replace(one, said_count=known.said_count + 1)
+        for message in message_of(advisory):
+            counts = self.messages.get(message.stream_seq)
+            self.messages[message.stream_seq] = (
+                message if counts is None else replace(message, said_count=counts.said_count + 1)
             )
 
     def most_frequent(self) -> tuple[MessageCount, ...]:
-        ordered = sorted(
+        sorted_messages = sorted(
             self.messages.values(), key=lambda message: (-message.said_count, message.stream_seq)
         )
-        return tuple(ordered[:ROOM])
+        return tuple(sorted_messages[:ROOM])
 
 
 class Storm:
-    """Counts announcements that are not passed on one by one, in memory for one second of them."""
+    """Counts announcements that are not passed on one by one, for up to a second."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -266,7 +275,7 @@ class Storm:
         self._telling: asyncio.TimerHandle | None = None
 
     def add(self, record: Record) -> None:
-        """Count a record that is about a message of a consumer; others have no number to keep."""
+        """Count a record about a message of a consumer; others are only passed on."""
         kind = message_trouble(record) if isinstance(record, Advisory) else None
         if not isinstance(record, Advisory) or kind is None:
             return
@@ -278,15 +287,22 @@ class Storm:
             self._telling = asyncio.get_running_loop().call_later(_REPORTED_EVERY_S, self._tell)
 
     def close(self) -> None:
-        """Tell what was counted since, and stop."""
+        """Report the counts, and stop."""
         if self._telling is not None:
             self._telling.cancel()
         self._tell()
 
     def _tell(self) -> None:
-        counted, self._counted, self._telling = self._counted, {}, None
+        counted_by_key, self._counted, self._telling = self._counted, {}, None
         now_us = time.time_ns() // 1000
-        for (kind, stream, consumer), each in counted.items():
+        for (kind, stream, consumer), counted_events in counted_by_key.items():
             self._sink.add(
-                AdvisoriesCounted(now_us, kind, stream, consumer, each.count, each.most_frequent())
+                AdvisoriesCounted(
+                    now_us,
+                    kind,
+                    stream,
+                    consumer,
+                    counted_events.count,
+                    counted_events.most_frequent(),
+                )
             )

@@ -1,5 +1,5 @@
-"""Changes to streams and consumers: read, change, write, read back, take back.
+"""Changes to streams and consumers: read, change, write, read back, undo.
 
-Import `apply` and `undo`; `configure` makes and edits, `losses` counts what is removed. Every
-write goes through `connection.writer`.
+Import `apply` and `undo`; `configure` creates and edits, `losses` counts what is deleted. Every
+write uses `connection.writer`.
 """

@@ -1,4 +1,4 @@
-"""Every change of a stream or consumer; a change without an answer is read again."""
+"""Every change of a stream or consumer; after a change without a reply the state is read again."""
 
 from __future__ import annotations
 
@@ -9,72 +9,122 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from natstui.errors import (
-    NatstuiError,
     NotFound,
     OutcomeUnknown,
+    PermissionDenied,
     RequestFailed,
+    RequestTimedOut,
+    ServerGone,
     UsageError,
 )
-from natstui.jetstream.connection.writer import Config, Request, Writer
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, with_state_now
 from natstui.jetstream.managing.balancing import step_down
 from natstui.jetstream.managing.configure import (
     ChangeResult,
     create,
     current_target,
     edit,
-    read_config,
+    last_seq_of,
+    read_asset,
     target_with_loss,
 )
 from natstui.jetstream.managing.replicas import remove_peer_stream
 from natstui.model.assets.differences import AssetKind, differences, not_taken
-from natstui.model.assets.fields import SERVER_OF_LEVEL
+from natstui.model.assets.fields import SERVER_OF_LEVEL, number_at
+from natstui.model.assets.limits_loss import removes_by_itself
 from natstui.model.records.actions import CATALOGUE
+from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.managing import (
     Action,
     Change,
-    Confirmation,
 )
 from natstui.units import counted, parse_moment
 
 
 async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
     """Delete a stream with its messages and consumers."""
-    found = await target_with_loss(writer, change)
+    target = await target_with_loss(writer, change)
+    target = replace(target, others_created_at_us=await _other_streams(writer, change.stream))
     verb = f"STREAM.DELETE.{change.stream}"
-    request = Request(verb, None, {}, found)
+    request = Request(verb, None, {}, target)
     await writer.write(change, request, undoes)
-    return ChangeResult(f"stream {change.stream} deleted", found.config, None)
+    return ChangeResult(f"stream {change.stream} deleted", target.config, None)
+
+
+_OTHER_STREAMS_COUNT = 8
+
+
+async def _other_streams(writer: Writer, name: str) -> dict[str, int]:
+    """Return the creation times of the oldest other streams on the first page of the list.
+
+    Streams in memory are left out, which do not survive a restart. Empty if they cannot be read.
+    """
+    try:
+        reply = await writer.client.request("STREAM.LIST", {"offset": 0})
+    except (PermissionDenied, RequestTimedOut):
+        return {}
+    created_at_us = {
+        str(row["config"]["name"]): time_us(row["created"])
+        for row in json.loads(reply).get("streams") or ()
+        if row["config"]["name"] != name and row["config"].get("storage") != "memory"
+    }
+    oldest = sorted(created_at_us, key=lambda stream: created_at_us[stream])
+    return {stream: created_at_us[stream] for stream in oldest[:_OTHER_STREAMS_COUNT]}
 
 
 async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
-    """Remove messages: all, or those that the arguments name."""
-    asked: Config = json.loads(change.body_json)
+    """Purge a stream: all messages, or those selected by the arguments."""
+    arguments: Config = json.loads(change.body_json)
     names = [field.path for field in CATALOGUE["purge_stream"].arguments]
-    body = {name: asked[name] for name in names if asked.get(name)}
+    body = {name: arguments[name] for name in names if arguments.get(name)}
     if "seq" in body and "keep" in body:
         raise UsageError("purge up to a sequence or keep some, not both")
     if change.previewed_last_seq is not None and "keep" not in body:
         # What was published since the confirmation stays.
         body["seq"] = min(body.get("seq", sys.maxsize), change.previewed_last_seq + 1)
         change = replace(change, body_json=json.dumps(body))
-    found = await target_with_loss(writer, change)
+    target = await target_with_loss(writer, change)
     verb = f"STREAM.PURGE.{change.stream}"
-    request = Request(verb, body, body, found)
+    request = Request(verb, body, body, target)
     reply = await writer.write(change, request)
-    text = f"{counted(reply['purged'], 'message')} of {change.stream} removed"
-    return ChangeResult(text, found.config, found.config)
+    purged_msgs: int = reply["purged"]
+    text = f"{counted(purged_msgs, 'message')} of {change.stream} removed"
+    try:
+        now = await read_asset(writer, "stream", change.stream)
+    except (RequestTimedOut, ServerGone) as error:
+        raise OutcomeUnknown(f"{text}, as the server replied, but {error}") from error
+    unfinished = _purged_otherwise(purged_msgs, target, now)
+    return ChangeResult(text, target.config, target.config, unfinished=unfinished)
+
+
+def _purged_otherwise(purged_msgs: int, before: Asset, now: Asset) -> str:
+    """Return how many messages were removed if the server replied another number; else empty.
+
+    More may have been removed where limits or consumers remove messages as well.
+    """
+    held_msgs, now_msgs = (number_at(asset.info["state"], "messages") for asset in (before, now))
+    removed_msgs = held_msgs + last_seq_of(now) - last_seq_of(before) - now_msgs
+    is_less = purged_msgs < removed_msgs
+    if purged_msgs == removed_msgs or (is_less and removes_by_itself(now.config)):
+        return ""
+    were = "was" if purged_msgs == 1 else "were"
+    return (
+        f"the server replied that {counted(f'{purged_msgs:,}', 'message')} {were} removed, but "
+        f"{removed_msgs:,} of {held_msgs:,} are gone: {now_msgs:,} are left"
+    )
 
 
 async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     """Delete the message with the sequence `seq`; `erase` also overwrites it."""
-    asked: Config = json.loads(change.body_json)
-    if not asked.get("seq"):
+    arguments: Config = json.loads(change.body_json)
+    if not arguments.get("seq"):
         raise UsageError("deleting a message needs its sequence")
-    body = {"seq": asked["seq"], "no_erase": not asked.get("erase", False)}
-    found = await target_with_loss(writer, change)
+    body = {"seq": arguments["seq"], "no_erase": not arguments.get("erase", False)}
+    target = await target_with_loss(writer, change)
     verb = f"STREAM.MSG.DELETE.{change.stream}"
-    await writer.write(change, Request(verb, body, body, found))
-    return ChangeResult(f"message {asked['seq']} of {change.stream} deleted", None, None)
+    await writer.write(change, Request(verb, body, body, target))
+    return ChangeResult(f"message {arguments['seq']} of {change.stream} deleted", None, None)
 
 
 async def step_down_leader(writer: Writer, change: Change) -> ChangeResult:
@@ -90,71 +140,75 @@ _PAUSE_LEVEL, _UNPIN_LEVEL, _RESET_LEVEL = 1, 1, 4
 async def delete_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
-    """Delete a consumer and what it knows of deliveries."""
-    found = await target_with_loss(writer, change)
-    await writer.write(change, Request(_verb("DELETE", change), None, {}, found), undoes)
-    return ChangeResult(f"{_what(change)} deleted", found.config, None)
+    """Delete a consumer with its delivery state."""
+    target = await target_with_loss(writer, change)
+    await writer.write(change, Request(_verb("DELETE", change), None, {}, target), undoes)
+    return ChangeResult(f"{_what(change)} deleted", target.config, None)
 
 
 async def pause_consumer(writer: Writer, change: Change) -> ChangeResult:
-    """Deliver nothing before the moment `pause_until`: a time, or a duration from now."""
+    """Pause a consumer until `pause_until`: a time, or a duration from now."""
     _need(writer, _PAUSE_LEVEL, "pausing")
-    asked: Config = json.loads(change.body_json)
-    until = moment_of(str(asked.get("pause_until") or ""))
-    found = await target_with_loss(writer, change)
+    arguments: Config = json.loads(change.body_json)
+    until = moment_of(str(arguments.get("pause_until") or ""))
+    target = await target_with_loss(writer, change)
     body = {"pause_until": until}
-    reply = await writer.write(change, Request(_verb("PAUSE", change), body, body, found))
-    what = _what(change)
+    reply = await writer.write(change, Request(_verb("PAUSE", change), body, body, target))
+    target_text = _what(change)
     if reply["paused"]:
         until_now = str(reply.get("pause_until") or "")
         missing = not_taken("consumer", body, {"pause_until": until_now})
-        text = f"{what} paused until {until_now}"
-        return ChangeResult(text, found.config, found.config, missing)
+        text = f"{target_text} paused until {until_now}"
+        return ChangeResult(text, target.config, target.config, missing)
     if datetime.fromisoformat(until) <= datetime.now(UTC):
-        return ChangeResult(f"{what} is not paused: {until} is past", found.config, found.config)
-    unfinished = f"the server replied that it is not paused, though {until} is not past"
-    return ChangeResult(f"{what} is not paused", found.config, found.config, (), unfinished)
+        return ChangeResult(
+            f"{target_text} is not paused: {until} is past", target.config, target.config
+        )
+    problem = f"the server replied that it is not paused, though {until} is not past"
+    return ChangeResult(f"{target_text} is not paused", target.config, target.config, (), problem)
 
 
 async def resume_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
-    """Deliver again."""
+    """Resume a paused consumer."""
     _need(writer, _PAUSE_LEVEL, "pausing")
-    found = await target_with_loss(writer, change)
-    reply = await writer.write(change, Request(_verb("PAUSE", change), {}, {}, found), undoes)
+    target = await target_with_loss(writer, change)
+    reply = await writer.write(change, Request(_verb("PAUSE", change), {}, {}, target), undoes)
     if reply["paused"]:
-        unfinished = f"the server replied that it is paused until {reply.get('pause_until')}"
+        problem = f"the server replied that it is paused until {reply.get('pause_until')}"
         text = f"{_what(change)} is not resumed"
-        return ChangeResult(text, found.config, found.config, (), unfinished)
-    return ChangeResult(f"{_what(change)} resumed", found.config, found.config)
+        return ChangeResult(text, target.config, target.config, (), problem)
+    return ChangeResult(f"{_what(change)} resumed", target.config, target.config)
 
 
 async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     """Deliver again from the ack floor, or from the sequence `seq`."""
     _need(writer, _RESET_LEVEL, "resetting")
-    asked: Config = json.loads(change.body_json)
-    body = {"seq": asked["seq"]} if asked.get("seq") else {}
-    found = await target_with_loss(writer, change)
-    await writer.write(change, Request(_verb("RESET", change), body, body, found))
-    where = f"sequence {asked['seq']}" if body else "its ack floor"
-    return ChangeResult(f"{_what(change)} delivers again from {where}", found.config, found.config)
+    arguments: Config = json.loads(change.body_json)
+    body = {"seq": arguments["seq"]} if arguments.get("seq") else {}
+    target = await target_with_loss(writer, change)
+    await writer.write(change, Request(_verb("RESET", change), body, body, target))
+    position_text = f"sequence {arguments['seq']}" if body else "its ack floor"
+    return ChangeResult(
+        f"{_what(change)} delivers again from {position_text}", target.config, target.config
+    )
 
 
 async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
-    """Take the pin of the priority group `group` from its client."""
+    """Unpin the client of the priority group `group`."""
     _need(writer, _UNPIN_LEVEL, "unpinning")
-    asked: Config = json.loads(change.body_json)
-    body = {"group": str(asked.get("group") or "")}
-    found = await target_with_loss(writer, change)
-    await writer.write(change, Request(_verb("UNPIN", change), body, body, found))
+    arguments: Config = json.loads(change.body_json)
+    body = {"group": str(arguments.get("group") or "")}
+    target = await target_with_loss(writer, change)
+    await writer.write(change, Request(_verb("UNPIN", change), body, body, target))
     return ChangeResult(
-        f"group {body['group']!r} of {_what(change)} unpinned", found.config, found.config
+        f"group {body['group']!r} of {_what(change)} unpinned", target.config, target.config
     )
 
 
 def moment_of(text: str, now: datetime | None = None) -> str:
-    """Return the moment that `1h30m` from now or a written time means; raises UsageError."""
+    """Return the typed moment, or the moment `1h30m` from now; raises UsageError."""
     try:
         if "-" in text and datetime.fromisoformat(text).tzinfo:
             return text
@@ -173,47 +227,39 @@ def _what(change: Change) -> str:
     return f"consumer {change.consumer} on {change.stream}"
 
 
-def _need(writer: Writer, level: int, what: str) -> None:
-    """Raise RequestFailed for an older server, which would not answer at all."""
+def _need(writer: Writer, level: int, feature: str) -> None:
+    """Raise RequestFailed for an older server, which would not reply at all."""
     present = writer.client.api_level
     if present is not None and present < level:
-        raise RequestFailed(f"{what} a consumer needs server {SERVER_OF_LEVEL[level]} or newer")
-
-
-async def read_back(writer: Writer, change: Change) -> str:
-    """Return what the server shows now, as the end of a sentence; our errors become words."""
-    try:
-        return f"read again, {await _shown(writer, change)}"
-    except NatstuiError as error:
-        return f"and it cannot be read again now ({error})"
+        raise RequestFailed(f"{feature} a consumer needs server {SERVER_OF_LEVEL[level]} or newer")
 
 
 async def _shown(writer: Writer, change: Change) -> str:
+    """Return the current state on the server, as the end of a sentence.
+
+    Raises the request errors.
+    """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     name = f"{kind} {change.consumer or change.stream}"
-    verb = change.action.partition("_")[0]
-    if verb in ("create", "edit", "delete") and change.action != "delete_message":
-        return await _configured(writer, change, kind, name)
-    if change.action == "purge_stream":
-        state = await _info(writer, f"STREAM.INFO.{change.stream}", "state")
-        return f"{name} holds {counted(state['messages'], 'message')}"
-    if change.action in ("pause_consumer", "resume_consumer"):
-        info = await _info(writer, f"CONSUMER.INFO.{change.stream}.{change.consumer}")
-        return f"{name} is {'paused' if info.get('paused') else 'not paused'}"
-    if change.action == "delete_message":
-        return await _message(writer, change)
-    return "whether it was done is unknown"
-
-
-async def _configured(writer: Writer, change: Change, kind: AssetKind, name: str) -> str:
     try:
-        current = await read_config(writer, kind, change.stream, change.consumer or "")
+        current = await read_asset(writer, kind, change.stream, change.consumer or "")
     except NotFound:
         return f"{name} does not exist"
-    if change.action.startswith("delete"):
+    verb = change.action.partition("_")[0]
+    if verb != "create" and change.created_at_us not in (None, current.created_at_us):
+        return f"{name} is another one: it was created in the meantime"
+    if change.action == "delete_message":
+        return await _message(writer, change)
+    if verb in ("create", "edit"):
+        is_same = not differences(kind, json.loads(change.body_json), current.config)
+        return f"{name} is as requested" if is_same else f"{name} is not as requested"
+    if verb == "delete":
         return f"{name} is still there"
-    same = not differences(kind, json.loads(change.body_json), current)
-    return f"{name} is as requested" if same else f"{name} is not as requested"
+    if change.action == "purge_stream":
+        return f"{name} holds {counted(current.info['state']['messages'], 'message')}"
+    if verb in ("pause", "resume"):
+        return f"{name} is {'paused' if current.info.get('paused') else 'not paused'}"
+    return "whether it was done is unknown"
 
 
 async def _message(writer: Writer, change: Change) -> str:
@@ -223,14 +269,6 @@ async def _message(writer: Writer, change: Change) -> str:
     except NotFound:
         return f"message {seq} is not there any more"
     return f"message {seq} is still there"
-
-
-async def _info(writer: Writer, verb: str, part: str | None = None) -> Config:
-    info: Config = json.loads(await writer.client.request(verb))
-    if part is None:
-        return info
-    found: Config = info[part]
-    return found
 
 
 _UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[ChangeResult]]] = {
@@ -256,21 +294,24 @@ _FINAL: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
 
 
 async def apply(writer: Writer, change: Change, *, undoes: str | None = None) -> ChangeResult:
-    """Do a change, which may take back the journal's entry `undoes`.
+    """Do a change, which may undo the journal's entry `undoes`.
 
-    Raises UsageError for what is invalid, Refused, NotFound, EditConflict and the other request
-    errors; nothing was written unless the journal says so. When no answer says whether it was
-    done, OutcomeUnknown tells what the server shows now.
+    Raises UsageError for invalid input, Refused, NotFound, EditConflict and the other request
+    errors; nothing was written unless the journal has it. When no reply shows whether it was done,
+    OutcomeUnknown has the current state on the server.
     """
-    try:
-        if change.action in _FINAL:
-            return await _FINAL[change.action](writer, change)
-        return await _UNDOABLE[change.action](writer, change, undoes)
-    except OutcomeUnknown as error:
-        raise OutcomeUnknown(f"{error}; {await read_back(writer, change)}") from error
+    if change.action in _FINAL:
+        work = _FINAL[change.action](writer, change)
+    else:
+        work = _UNDOABLE[change.action](writer, change, undoes)
+    return await with_state_now(work, lambda: _shown(writer, change))
 
 
 async def preview(writer: Writer, change: Change) -> Confirmation:
-    """Return what a change would do now, counted; raises what the change itself would."""
-    created = change.action.startswith("create")
-    return writer.confirmation(change, None if created else await target_with_loss(writer, change))
+    """Return the effect of a change, with its losses counted; raises what the change
+    itself would.
+    """
+    is_creation = change.action.startswith("create")
+    return writer.confirmation(
+        change, None if is_creation else await target_with_loss(writer, change)
+    )

@@ -34,24 +34,24 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The backup of one stream as it was written."""
+    """A written backup of one stream."""
 
     stream: str
     state: Config
     consumers_count: int | None
-    """None when the user may not list them; the data may hold some."""
+    """None if the user may not list them; the data may contain some."""
     data_bytes: int
 
 
-class MemoryStreamRefused(RequestFailed):
-    """The server cannot back up a stream that is stored in memory."""
+class StreamLeftOut(RequestFailed):
+    """A stream is not in a backup, though the others can be."""
 
 
-def consumers_text(written: Written) -> str:
-    """Return how many consumers a backup has in words."""
-    if written.consumers_count is None:
-        return f"consumers unknown: no permission to CONSUMER.LIST.{written.stream}"
-    return counted(written.consumers_count, "consumer")
+def consumers_text(backup: Written) -> str:
+    """Return the number of consumers in a backup as text."""
+    if backup.consumers_count is None:
+        return f"consumers unknown: no permission to CONSUMER.LIST.{backup.stream}"
+    return counted(backup.consumers_count, "consumer")
 
 
 async def back_up_stream(
@@ -76,70 +76,87 @@ async def back_up_account(
 ) -> Sequence[Written]:
     """Write every stream of the account into a folder; raises what `back_up_stream` raises.
 
-    A stream that is deleted meanwhile is left out, and so is a stream in memory that the server
-    cannot back up: the reason is added to `left_out`, and written into the folder.
+    A stream that is deleted or recreated meanwhile is left out, and so is a stream in memory that
+    the server cannot back up: the reason is added to `left_out`, and written into the folder.
     """
     names = sorted([name async for name in _names(client, "STREAM.NAMES", "streams")])
+    created = {name: await _created(client, name) for name in names}
     with new_folder(target) as folder:
-        written = []
+        backups = []
         for name in names:
-            own = folder / file_name(name)
-            own.mkdir(mode=0o700)
+            stream_folder = folder / file_name(name)
+            stream_folder.mkdir(mode=0o700)
             try:
-                written.append(
-                    await _write(client, name, own, pace, progress, consumers=consumers)
-                )
-            except (NotFound, MemoryStreamRefused) as error:
-                for left in own.iterdir():
-                    left.unlink()
-                own.rmdir()
-                if isinstance(error, MemoryStreamRefused):
-                    left_out.append(str(error))
+                backups.append(
+                    await _write(
+                        client, name, stream_folder, pace, progress, consumers=consumers,
+                        created=created[name],
+                    )
+                )  # fmt: skip
+            except (NotFound, StreamLeftOut) as error:
+                for entry in stream_folder.iterdir():
+                    entry.unlink()
+                stream_folder.rmdir()
+                deleted_text = f"stream {name} was deleted during the backup"
+                left_out.append(deleted_text if isinstance(error, NotFound) else str(error))
         write_json(
             folder / ABOUT_FILE,
             {
                 **_made(client),
-                "streams": [backed_up.stream for backed_up in written],
+                "streams": [backup.stream for backup in backups],
                 "left_out": left_out,
             },
         )
-        return written
+        return backups
+
+
+async def _created(client: Client, stream: str) -> str | None:
+    """Return when a stream was created, as the server writes it; None when it is deleted."""
+    try:
+        created: str = json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"]
+    except NotFound:
+        return None
+    return created
 
 
 async def _write(
-    client: Client, stream: str, folder: Path, pace: Pace, progress: OnProgress, *, consumers: bool
-) -> Written:
-    kept = await _consumers(client, stream) if consumers else []
+    client: Client, stream: str, folder: Path, pace: Pace, progress: OnProgress, *,
+    consumers: bool, created: str | None = None,
+) -> Written:  # fmt: skip
+    """Write a stream into a folder; `created` is the creation time of the stream that is meant."""
+    consumers_kept = await _consumers(client, stream) if consumers else []
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     whole_bytes = int(info["state"]["bytes"])
     try:
         with (folder / DATA_FILE).open("wb") as file:
-            taken = await take(
+            snapshot = await take(
                 client, stream, file, pace, lambda size: progress(stream, size, whole_bytes),
                 consumers=consumers,
             )  # fmt: skip
     except RequestFailed as error:
         if error.err_code == _SNAPSHOT_FAILED and info["config"].get("storage") == "memory":
-            raise MemoryStreamRefused(
+            raise StreamLeftOut(
                 f"stream {stream} is in memory, and this server cannot back up such a stream",
                 code=error.code, err_code=error.err_code,
             ) from error  # fmt: skip
         raise
-    check_description(taken.answer, f"the reply to the snapshot of {stream}")
+    if await _created(client, stream) not in (None, created or info["created"]):
+        raise StreamLeftOut(f"stream {stream} was deleted and recreated during the backup")
+    check_description(snapshot.answer, f"the reply to the snapshot of {stream}")
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
-    about: dict[str, Any] = {
+    description: dict[str, Any] = {
         **_made(client),
         "stream": stream,
         "created": info["created"],
         "files": {
-            CONFIG_FILE: {"sha256": write_json(folder / CONFIG_FILE, taken.answer)},
-            DATA_FILE: {"sha256": taken.sha256, "bytes": taken.data_bytes},
+            CONFIG_FILE: {"sha256": write_json(folder / CONFIG_FILE, snapshot.answer)},
+            DATA_FILE: {"sha256": snapshot.sha256, "bytes": snapshot.data_bytes},
         },
-        "consumers": kept,
+        "consumers": consumers_kept,
     }
-    write_json(folder / ABOUT_FILE, about)
-    count = None if kept is None else len(kept)
-    return Written(stream, taken.answer["state"], count, taken.data_bytes)
+    write_json(folder / ABOUT_FILE, description)
+    count = None if consumers_kept is None else len(consumers_kept)
+    return Written(stream, snapshot.answer["state"], count, snapshot.data_bytes)
 
 
 def _made(client: Client) -> dict[str, Any]:
@@ -153,7 +170,7 @@ def _made(client: Client) -> dict[str, Any]:
 
 
 async def _consumers(client: Client, stream: str) -> list[dict[str, Any]] | None:
-    """Return the durable consumers and how far they are; None when the user may not ask."""
+    """Return the durable consumers with their positions; None if the user may not list them."""
     try:
         pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
     except PermissionDenied:
@@ -166,7 +183,7 @@ async def _consumers(client: Client, stream: str) -> list[dict[str, Any]] | None
     ]
 
 
-async def _names(client: Client, verb: str, of: str) -> Any:
+async def _names(client: Client, verb: str, list_field: str) -> Any:
     async for page in client.pages(verb):
-        for name in json.loads(page).get(of) or ():
+        for name in json.loads(page).get(list_field) or ():
             yield name

@@ -1,7 +1,7 @@
-"""The folder of a backup: what is in it, how it is written whole or not at all, and checked.
+"""The folder of a backup: its files, how it is written completely or not at all, and its check.
 
-`backup.json` and `stream.tar.s2` are those of the NATS CLI; `natstui.json` beside them says what
-both have to be. A backup of an account has one such folder for each stream.
+`backup.json` and `stream.tar.s2` are those of the NATS CLI; `natstui.json` beside them has the
+checksums of both. A backup of an account has one such folder for each stream.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from natstui.parsing import parse_json
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
 FORMAT = 1
 _MOST_JSON_BYTES = 256 * 1024 * 1024
-"""A description lists every consumer of a stream; larger ones are not read."""
+"""Limit of a description, which lists every consumer of a stream."""
 _BLOCK_BYTES = 1024 * 1024
 _DATA_BLOCKS = (b"\x00", b"\x01")
 """Compressed and uncompressed data of the S2 format: each has at least a checksum."""
@@ -36,39 +36,39 @@ _S2_BEGINS = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The backup of one stream, found to be whole."""
+    """A complete backup of one stream."""
 
     folder: Path
     config: Config
     state: Config
     consumers: tuple[str, ...] | None
-    """The names of its consumers; None when it is not known which are in it."""
+    """The names of its consumers; None if unknown."""
     data_bytes: int
     has_checksum: bool
     """Without one it was made by the NATS CLI, and only its shape was checked."""
 
     @property
     def stream(self) -> str:
-        """Return the name of the stream it was made of."""
+        """Return the name of its stream."""
         return str(self.config["name"])
 
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder to write into, which gets its name `target` when all of it is on the disk.
+    """Yield a folder to write into, which is renamed to `target` when all of it is on the disk.
 
-    What a killed backup left is removed first. Raises BackupError.
+    Remains of a killed backup are removed first. Raises BackupError.
     """
     with _failing(target, "written"), complete_folder(target) as folder:
         yield folder
 
 
 @contextmanager
-def _failing(path: Path, what: str) -> Iterator[None]:
+def _failing(path: Path, action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BackupError(f"{path} cannot be {what}: {error.strerror or error}") from error
+        raise BackupError(f"{path} cannot be {action}: {error.strerror or error}") from error
 
 
 def write_json(file: Path, content: object) -> str:
@@ -81,18 +81,18 @@ def write_json(file: Path, content: object) -> str:
 def read_json(file: Path) -> dict[str, Any]:
     """Return the object in a file; raises BackupError."""
     try:
-        found = parse_json(read_plain(file, _MOST_JSON_BYTES))
+        content = parse_json(read_plain(file, _MOST_JSON_BYTES))
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise BackupError(f"{file} is damaged: it is not JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise BackupError(f"{file} is damaged: it is not the description of a backup")
-    return found
+    return content
 
 
 def is_account(folder: Path) -> bool:
-    """Return whether a folder has backups of streams in it, and is none itself."""
+    """Return whether a folder contains backups of streams, and is none itself."""
     return not (folder / CONFIG_FILE).exists() and (
         (folder / ABOUT_FILE).exists() or any(folder.glob(f"*/{CONFIG_FILE}"))
     )
@@ -100,18 +100,36 @@ def is_account(folder: Path) -> bool:
 
 def streams_of(folder: Path) -> list[Path]:
     """Return the folders of the streams in a backup of an account; raises BackupError."""
-    found = sorted(file.parent for file in folder.glob(f"*/{CONFIG_FILE}"))
+    stream_folders = sorted(file.parent for file in folder.glob(f"*/{CONFIG_FILE}"))
     if (folder / ABOUT_FILE).exists():
-        wanted = sorted(map(file_name, _read_about(folder).streams))
-        missing = sorted(set(wanted) - {path.name for path in found})
+        about_file = _read_about(folder)
+        if about_file.files:
+            # Only the backup of a stream lists its files.
+            raise BackupError(f"{folder} is not complete: {CONFIG_FILE} is missing")
+        expected_names = sorted(map(file_name, about_file.streams))
+        missing = sorted(set(expected_names) - {path.name for path in stream_folders})
         if missing:
             raise BackupError(f"{folder} is not complete: {', '.join(missing)} is missing")
-        return [folder / name for name in wanted]
-    return found
+        for name in about_file.streams:
+            _check_stream(folder / file_name(name), name)
+        return [folder / name for name in expected_names]
+    return stream_folders
+
+
+def _check_stream(folder: Path, name: str) -> None:
+    """Raise BackupError when a folder contains another stream than the backup of the account
+    says.
+    """
+    config = read_json(folder / CONFIG_FILE).get("config")
+    other_name = config.get("name") if isinstance(config, dict) else None
+    if other_name != name:
+        raise BackupError(
+            f"{folder} is damaged: it contains {clean_line(str(other_name))!r}, not {name!r}"
+        )
 
 
 def left_out_of(folder: Path) -> tuple[str, ...]:
-    """Return why which streams are not in the backup of an account, a clause each.
+    """Return which streams are not in the backup of an account, and why, a clause each.
 
     Raises BackupError.
     """
@@ -131,19 +149,19 @@ def read_backup(folder: Path) -> Backup:
             f"{folder / CONFIG_FILE} is damaged: {clean_line(name)!r} is not a valid name"
         )
     data = folder / DATA_FILE
-    about = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
+    about_file = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
     with _failing(data, "read"), open_plain(data) as file:
         size_bytes = os.fstat(file.fileno()).st_size
-    if about is not None:
-        _check_sums(folder, about, size_bytes)
+    if about_file is not None:
+        _check_sums(folder, about_file, size_bytes)
     # A checksum only proves that the data are those that a server sent, complete or not.
     check_data(data, str(data))
     consumers = None
-    if about is not None and about.consumers is not None:
-        consumers = tuple(consumer.name for consumer in about.consumers)
+    if about_file is not None and about_file.consumers is not None:
+        consumers = tuple(consumer.name for consumer in about_file.consumers)
     return Backup(
         folder, description["config"], description["state"], consumers, size_bytes,
-        about is not None,
+        about_file is not None,
     )  # fmt: skip
 
 
@@ -159,14 +177,14 @@ class _Counts(msgspec.Struct):
 
 
 class _Description(msgspec.Struct):
-    """What natstui reads of `backup.json`; the server reads all of it."""
+    """The fields of `backup.json` that natstui reads; the server reads all of it."""
 
     config: _ConfigName
     state: _Counts
 
 
 def check_description(description: object, name: str) -> None:
-    """Raise BackupError for what no server says of a stream; sentences call it `name`."""
+    """Raise BackupError for a description that no server writes; sentences use `name`."""
     try:
         state = msgspec.convert(description, _Description).state
     except msgspec.ValidationError as error:
@@ -188,7 +206,7 @@ class _ConsumerName(msgspec.Struct):
 
 
 class _About(msgspec.Struct):
-    """`natstui.json` of a stream, or of an account."""
+    """The content of `natstui.json`, of a stream or of an account."""
 
     streams: list[str] = []
     left_out: list[str] = []
@@ -206,21 +224,23 @@ def _read_about(folder: Path) -> _About:
         raise BackupError(f"{folder / ABOUT_FILE} is damaged: {error}") from error
 
 
-def _check_sums(folder: Path, about: _About, size_bytes: int) -> None:
-    wanted = about.files.get(DATA_FILE)
-    if wanted is None or wanted.bytes is None:
+def _check_sums(folder: Path, about_file: _About, size_bytes: int) -> None:
+    expected_sum = about_file.files.get(DATA_FILE)
+    if expected_sum is None or expected_sum.bytes is None:
         raise BackupError(f"{folder / ABOUT_FILE} is damaged: it has no size of the data")
-    if wanted.bytes != size_bytes:
+    if expected_sum.bytes != size_bytes:
         raise BackupError(
             f"{folder / DATA_FILE} is not complete: "
-            f"{size_bytes:,} of {wanted.bytes:,} bytes are there"
+            f"{size_bytes:,} of {expected_sum.bytes:,} bytes are there"
         )
-    if others := sorted(about.files.keys() - {CONFIG_FILE, DATA_FILE}):
-        raise BackupError(f"{folder / ABOUT_FILE} is damaged: no backup of a stream has {others}")
+    if other_names := sorted(about_file.files.keys() - {CONFIG_FILE, DATA_FILE}):
+        raise BackupError(
+            f"{folder / ABOUT_FILE} is damaged: no backup of a stream has {other_names}"
+        )
     for name in (CONFIG_FILE, DATA_FILE):
-        known = about.files.get(name)
+        known_sum = about_file.files.get(name)
         with _failing(folder / name, "read"):
-            if known is None or sum_of(folder / name) != known.sha256:
+            if known_sum is None or sum_of(folder / name) != known_sum.sha256:
                 raise BackupError(f"{folder / name} is damaged: its checksum is another one")
 
 
@@ -234,9 +254,9 @@ def sum_of(path: Path) -> str:
 
 
 def check_data(path: Path, name: str) -> None:
-    """Walk over the blocks of the data of a stream to their end; sentences call it `name`.
+    """Check the blocks of a stream's data to their end; sentences use `name`.
 
-    Raises BackupError when one is cut off or none is there. What is in them is left to the server.
+    Raises BackupError when one is cut off or none is there. Their content is left to the server.
     """
     with _failing(path, "read"), open_plain(path) as file:
         _check_shape(file, os.fstat(file.fileno()).st_size, name)
@@ -247,13 +267,13 @@ def _check_shape(file: BinaryIO, size_bytes: int, name: str) -> None:
         raise BackupError(f"{name} is not complete: it is empty")
     if file.read(10) not in _S2_BEGINS:
         raise BackupError(f"{name} is damaged: it does not begin as S2 data")
-    at, blocks_count = 10, 0
-    while at < size_bytes:
-        file.seek(at)
+    offset, blocks_count = 10, 0
+    while offset < size_bytes:
+        file.seek(offset)
         head = file.read(4)
         length = int.from_bytes(head[1:4], "little")
-        at += 4 + length
-        if len(head) < 4 or at > size_bytes:
+        offset += 4 + length
+        if len(head) < 4 or offset > size_bytes:
             raise BackupError(f"{name} is not complete: it ends within a block")
         if not length and head[:1] in _DATA_BLOCKS:
             raise BackupError(f"{name} is damaged: it has a block without data")

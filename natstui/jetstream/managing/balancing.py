@@ -1,4 +1,4 @@
-"""Moving leaders: to a chosen server, and so that each server leads as many as the others."""
+"""Moving leaders: to a chosen server, and so that all servers lead about equally many."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from natstui.model.servers.balance import Group, Move
 _LEADS_WITHIN_S = 10.0
 _LOOKED_AGAIN_S = 0.1
 _HEARD_NS = 5_000_000_000
-"""A replica that was not heard of for so long is lost: `offline` says so much later, or never."""
+"""Time without contact after which a replica counts as lost: `offline` is set much later, or
+never.
+"""
 
 
 class _Peer(msgspec.Struct):
@@ -83,7 +85,7 @@ def _group(row: _Row, stream: str, consumer: str | None) -> Group:
     cluster = row.cluster or _Cluster()
     replicas = cluster.replicas or []
     leader = cluster.leader or None
-    ready = [
+    ready_servers = [
         replica.name
         for replica in replicas
         if replica.current and not replica.offline and replica.active < _HEARD_NS
@@ -94,16 +96,16 @@ def _group(row: _Row, stream: str, consumer: str | None) -> Group:
         consumer,
         time_us(row.created),
         leader,
-        tuple(one for one in ready if one != leader),
+        tuple(server for server in ready_servers if server != leader),
         (*([leader] if leader else []), *members),
     )
 
 
 async def leader_of(client: Client, stream: str, consumer: str | None) -> str | None:
-    """Return who leads now; None while nobody does, and nobody answers."""
-    what = f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
+    """Return the current leader; None without one, or without a reply."""
+    verb = f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
     try:
-        info = read(what, await client.request(what, timeout_s=2.0), _Row)
+        info = read(verb, await client.request(verb, timeout_s=2.0), _Row)
     except (RequestTimedOut, JetStreamUnavailable):
         return None
     return (info.cluster.leader or None) if info.cluster is not None else None
@@ -112,7 +114,7 @@ async def leader_of(client: Client, stream: str, consumer: str | None) -> str | 
 async def led_after(
     client: Client, stream: str, consumer: str | None, before: str | None
 ) -> str | None:
-    """Wait until somebody else leads; return who leads then, or when that takes too long."""
+    """Wait until another server leads; return it, or the last leader after a timeout."""
     end = monotonic() + _LEADS_WITHIN_S
     while True:
         now = await leader_of(client, stream, consumer)
@@ -122,54 +124,58 @@ async def led_after(
 
 
 async def step_down(writer: Writer, change: Change) -> str:
-    """Let another server lead, the `preferred` one if it is named; return what became of it.
+    """Let another server lead, the `preferred` one if named; return the result as text.
 
     Raises NotFound, Refused and the request errors; the server refuses a name it does not know.
     """
-    asked = json.loads(change.body_json)
-    preferred = asked.get("preferred") or None
-    what = f"{change.consumer} on {change.stream}" if change.consumer else change.stream
+    arguments = json.loads(change.body_json)
+    preferred_server = arguments.get("preferred") or None
+    target_text = f"{change.consumer} on {change.stream}" if change.consumer else change.stream
     try:
         before = await leader_of(writer.client, change.stream, change.consumer)
     except PermissionDenied:
-        before, asks = None, False
+        before, reads_leader = None, False
     else:
-        asks = True
-    body = {"placement": {"preferred": preferred}} if preferred else None
-    if preferred is not None and preferred == before:
-        return f"{what} is led by {preferred} already: nothing was changed"
+        reads_leader = True
+    body = {"placement": {"preferred": preferred_server}} if preferred_server else None
+    if preferred_server is not None and preferred_server == before:
+        return f"{target_text} is led by {preferred_server} already: nothing was changed"
     verb = f"STREAM.LEADER.STEPDOWN.{change.stream}"
     if change.consumer is not None:
         verb = f"CONSUMER.LEADER.STEPDOWN.{change.stream}.{change.consumer}"
-    await writer.write(change, Request(verb, body, {"preferred": preferred} if preferred else {}))
-    if not asks:
-        return f"{what}: its leader steps down; you have no permission to read the new leader"
+    await writer.write(
+        change, Request(verb, body, {"preferred": preferred_server} if preferred_server else {})
+    )
+    if not reads_leader:
+        return (
+            f"{target_text}: its leader steps down; you have no permission to read the new leader"
+        )
     now = await led_after(writer.client, change.stream, change.consumer, before)
-    return f"{what}{_became(now, before, preferred)}"
+    return f"{target_text}{_became(now, before, preferred_server)}"
 
 
-def _became(now: str | None, before: str | None, preferred: str | None) -> str:
+def _became(now: str | None, before: str | None, preferred_server: str | None) -> str:
     if now is None or now == before:
         return f": {before or 'its leader'} stepped down, and no new leader is elected yet"
-    if preferred not in (None, now):
-        return f" is led by {now} now, not by {preferred}: that one was not elected"
+    if preferred_server not in (None, now):
+        return f" is led by {now} now, not by {preferred_server}: that one was not elected"
     return f" is led by {now} now"
 
 
-async def move_leader(writer: Writer, move: Move, confirmed: str | None) -> str:
-    """Do one move of a plan, if it is still what was planned; return what became of it."""
-    one = move.group
-    now = await leader_of(writer.client, one.stream, one.consumer)
-    if now != one.leader:
-        return f"{one.text}: led by {now or 'nobody'} meanwhile, not moved"
+async def move_leader(writer: Writer, move: Move, confirmed_name: str | None) -> str:
+    """Do one move of a plan, if the leader is unchanged; return the result as text."""
+    group = move.group
+    now = await leader_of(writer.client, group.stream, group.consumer)
+    if now != group.leader:
+        return f"{group.text}: led by {now or 'nobody'} meanwhile, not moved"
     change = Change(
         0,
-        "step_down_stream" if one.consumer is None else "step_down_consumer",
-        one.stream,
-        one.consumer,
+        "step_down_stream" if group.consumer is None else "step_down_consumer",
+        group.stream,
+        group.consumer,
         json.dumps({"preferred": move.to}),
-        confirmed=confirmed,
-        created_at_us=one.created_at_us,
+        confirmed=confirmed_name,
+        created_at_us=group.created_at_us,
     )
     return await step_down(writer, change)
 
@@ -179,22 +185,22 @@ async def carry_out(
     moves: tuple[Move, ...],
     pause_s: float,
     stop: asyncio.Event,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> int:
-    """Do moves one by one, a pause after each, until `stop`; return how many were tried.
+    """Do moves one by one, with a pause after each, until `stop`; return how many were tried.
 
-    What one of them is refused does not keep the others. `told` gets a sentence for each.
+    A refused move does not stop the others. `report` gets a sentence for each.
     """
     for number, move in enumerate(moves):
         if stop.is_set():
             return number
-        confirmed = move.group.consumer or move.group.stream
+        confirmed_name = move.group.consumer or move.group.stream
         try:
-            told(await move_leader(writer, move, confirmed))
+            report(await move_leader(writer, move, confirmed_name))
         except NotFound:
-            told(f"{move.group.text}: deleted meanwhile")
+            report(f"{move.group.text}: deleted meanwhile")
         except NatstuiError as error:
-            told(f"{move.group.text}: not moved ({error})")
+            report(f"{move.group.text}: not moved ({error})")
         try:
             async with asyncio.timeout(pause_s):
                 await stop.wait()

@@ -1,4 +1,4 @@
-"""Making and editing streams and consumers, as raw JSON: read, change, write, read back."""
+"""Creating and editing streams and consumers, as raw JSON: read, change, write, read back."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ from natstui.units import counted
 
 
 class EditConflict(Conflict):
-    """Somebody changed it between reading and writing; both versions are here."""
+    """Somebody changed it between reading and writing; contains both versions."""
 
-    def __init__(self, name: str, seen: Config, current: Config) -> None:
+    def __init__(self, name: str, seen_config: Config, current: Config) -> None:
         super().__init__(f"{name} was changed by somebody else meanwhile: nothing was written")
-        self.seen = seen
+        self.seen = seen_config
         self.current = current
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """What a change did."""
+    """The result of a change."""
 
     text: str
     """One sentence for people."""
     before: Config | None
     after: Config | None
     not_taken: tuple[Difference, ...] = ()
-    """What is not as asked for: `before` is the request, `after` what the server made of it."""
+    """Values that are not as requested: `before` is the request, `after` the server's value."""
     unfinished: str = ""
-    """What is still to be done, or could not be done, of what the change was made for."""
+    """The part of the change that is not done yet, or could not be done."""
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
@@ -66,12 +66,12 @@ class ChangeResult:
 
     @property
     def sentence(self) -> str:
-        """Return what it did and what is not as requested."""
+        """Return the result, with everything that is not as requested."""
         return "; ".join((self.text, *self.shortfalls))
 
 
 async def read_asset(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Asset:
-    """Return what is on the server under a name; raises NotFound."""
+    """Return the asset of a name on the server; raises NotFound."""
     name = stream if kind == "stream" else f"{stream}.{consumer}"
     info: Config = json.loads(await writer.client.request(f"{kind.upper()}.INFO.{name}"))
     return Asset(info["config"], time_us(info["created"]), info)
@@ -83,49 +83,51 @@ async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: st
 
 
 async def current_target(writer: Writer, change: Change) -> Asset:
-    """Return the stream or consumer that a change names, as it is now.
+    """Return the stream or consumer of a change, in its current state.
 
-    Raises Conflict when it was deleted and recreated since the user decided, and Refused when
-    the consumer is not named, or a confirmed change does not say which one was shown.
+    Raises Conflict when it was deleted and recreated since the user decided, and Refused when the
+    consumer is not named, or a confirmed change has no identity.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
-    what = f"{kind} {change.consumer or change.stream}"
+    target_text = f"{kind} {change.consumer or change.stream}"
     if change.consumer is None and change.action in OF_CONSUMER:
         raise Refused(f"no consumer of {change.stream} was named: nothing was changed")
     unsaid = change.confirmed is not None and change.created_at_us is None
     if unsaid and change.action in IRREVERSIBLE:
-        raise Refused(f"the creation time of {what} is missing: nothing was changed")
-    found = await read_asset(writer, kind, change.stream, change.consumer or "")
-    if change.created_at_us not in (None, found.created_at_us):
-        raise Conflict(f"{what} was recreated before you confirmed: nothing was changed")
-    return found
+        raise Refused(f"the creation time of {target_text} is missing: nothing was changed")
+    asset = await read_asset(writer, kind, change.stream, change.consumer or "")
+    if change.created_at_us not in (None, asset.created_at_us):
+        raise Conflict(f"{target_text} was recreated before you confirmed: nothing was changed")
+    return asset
 
 
 async def target_with_loss(writer: Writer, change: Change) -> Asset:
-    """Return the target of a change with what is removed; raises what `current_target` raises."""
+    """Return the target of a change with its losses; raises what `current_target` raises."""
     return await with_counted_loss(writer, change, await current_target(writer, change))
 
 
-async def with_counted_loss(writer: Writer, change: Change, found: Asset) -> Asset:
-    """Count what a change removes.
+async def with_counted_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
+    """Return the asset with the losses of a change counted.
 
-    Raises Conflict when it is more than the preview said and what was published since.
+    Raises Conflict when they are more than the preview and later messages.
     """
-    stream = await _stream(writer, change.stream) if change.consumer else found
-    made, last_seq = (stream.created_at_us, last_seq_of(stream)) if stream else (None, None)
-    loss, seen_msgs = await loss_of(writer.client, change, found), change.previewed_msgs
+    stream = await _stream(writer, change.stream) if change.consumer else asset
+    created_at_us, last_seq = (
+        (stream.created_at_us, last_seq_of(stream)) if stream else (None, None)
+    )
+    loss, seen_msgs = await loss_of(writer.client, change, asset), change.previewed_msgs
     if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > seen_msgs:
         now, then_seq = await _stream(writer, change.stream), change.previewed_last_seq
         published_msgs = last_seq_of(now) - then_seq if now and then_seq is not None else 0
         if loss.most_msgs > seen_msgs + published_msgs:
-            said = counted(seen_msgs, "message")
+            seen_text = counted(seen_msgs, "message")
             raise Conflict(
-                f"{loss.text}, but it was {said} when you confirmed: nothing was changed"
+                f"{loss.text}, but it was {seen_text} when you confirmed: nothing was changed"
             )
     return replace(
-        found,
+        asset,
         loss=loss,
-        stream_created_at_us=made if change.consumer else None,
+        stream_created_at_us=created_at_us if change.consumer else None,
         stream_last_seq=last_seq,
     )
 
@@ -136,7 +138,7 @@ def last_seq_of(stream: Asset) -> int:
 
 
 async def _stream(writer: Writer, name: str) -> Asset | None:
-    """Return a stream as it is now; None when the user may not ask."""
+    """Return a stream in its current state; None if the user may not read it."""
     try:
         return await read_asset(writer, "stream", name)
     except PermissionDenied:
@@ -144,7 +146,7 @@ async def _stream(writer: Writer, name: str) -> Asset | None:
 
 
 async def exists(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> bool:
-    """Return whether there is a stream or consumer of that name."""
+    """Return whether a stream or consumer of that name exists."""
     try:
         await read_config(writer, kind, stream, consumer)
     except NotFound:
@@ -153,62 +155,68 @@ async def exists(writer: Writer, kind: AssetKind, stream: str, consumer: str = "
 
 
 def check_problems(problems: tuple[Problem, ...]) -> None:
-    """Raise UsageError with every sentence, as the form shows them."""
+    """Raise UsageError with every problem, as the form shows them."""
     if problems:
         raise UsageError("; ".join(dict.fromkeys(problem.text for problem in problems)))
 
 
 async def create(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
-    """Make a stream or consumer that does not exist yet; raises Conflict when it does."""
+    """Create a stream or consumer; raises Conflict when it exists."""
     kind: AssetKind = "consumer" if change.action == "create_consumer" else "stream"
-    wanted: Config = json.loads(change.body_json)
+    wanted_config: Config = json.loads(change.body_json)
     name = change.consumer or "" if kind == "consumer" else change.stream
-    await _check(writer, kind, change.stream, wanted)
+    await _check(writer, kind, change.stream, wanted_config)
     if name and await exists(writer, kind, change.stream, name):
         raise Conflict(f"{kind} {name} exists already")
-    verb, body = _asked(writer, kind, change, wanted, "create")
-    request = Request(verb, body, wanted)
+    verb, body = _asked(writer, kind, change, wanted_config, "create")
+    request = Request(verb, body, wanted_config)
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
-    created = after.get("name", name)
-    return ChangeResult(f"{kind} {created} created", None, after, not_taken(kind, wanted, after))
+    created_name = after.get("name", name)
+    return ChangeResult(
+        f"{kind} {created_name} created", None, after, not_taken(kind, wanted_config, after)
+    )
 
 
 async def edit(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
-    """Give a stream or consumer another configuration.
+    """Change the configuration of a stream or consumer.
 
     Raises EditConflict when it was changed since the user saw it.
     """
     kind: AssetKind = "consumer" if change.action == "edit_consumer" else "stream"
-    wanted: Config = json.loads(change.body_json)
+    wanted_config: Config = json.loads(change.body_json)
     asset = await current_target(writer, change)
     current = asset.config
     name = change.consumer or change.stream
-    seen: Config | None = json.loads(change.seen_json) if change.seen_json else None
-    if seen is not None and normal(kind, seen) != normal(kind, current):
-        raise EditConflict(f"{kind} {name}", seen, current)
-    await _check(writer, kind, change.stream, wanted, current)
-    found = differences(kind, current, wanted)
-    if not found:
+    seen_config: Config | None = json.loads(change.seen_json) if change.seen_json else None
+    if seen_config is not None and normal(kind, seen_config) != normal(kind, current):
+        raise EditConflict(f"{kind} {name}", seen_config, current)
+    await _check(writer, kind, change.stream, wanted_config, current)
+    diffs = differences(kind, current, wanted_config)
+    if not diffs:
         return ChangeResult(
             f"{kind} {name} has this configuration already: nothing was changed", current, current
         )
-    check_problems(tuple(Problem(d.path, d.refused) for d in found if d.refused))
-    verb, body = _asked(writer, kind, change, wanted, "update")
+    check_problems(tuple(Problem(d.path, d.refused) for d in diffs if d.refused))
+    verb, body = _asked(writer, kind, change, wanted_config, "update")
     asset = await with_counted_loss(writer, change, asset)
-    request = Request(verb, body, wanted, asset)
+    # The server cannot compare: whoever changed it since it was read here would lose the change.
+    newest = await current_target(writer, change)
+    if newest.created_at_us != asset.created_at_us or newest.config != current:
+        raise EditConflict(f"{kind} {name}", current, newest.config)
+    request = Request(verb, body, wanted_config, asset)
     reply = await writer.write(change, request, undoes)
     try:
         after = await read_config(writer, kind, change.stream, change.consumer or "")
     except (RequestTimedOut, ServerGone) as error:
         raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
     # What the server says it set counts as much as what it shows afterwards.
-    missing = not_taken(kind, wanted, after, current)
-    missing = missing or not_taken(kind, wanted, reply["config"], current)
+    missing = not_taken(kind, wanted_config, after, current)
+    missing = missing or not_taken(kind, wanted_config, reply["config"], current)
     if missing and not differences(kind, current, after):
-        kept = ", ".join(difference.label for difference in missing)
-        unfinished = f"the server left it as it was, without a refusal: {kept} not changed"
-        return ChangeResult(f"{kind} {name} unchanged", current, after, missing, unfinished)
+        labels = ", ".join(difference.label for difference in missing)
+        problem = f"the server left it as it was, without a refusal: {labels} not changed"
+        return ChangeResult(f"{kind} {name} unchanged", current, after, missing, problem)
     return ChangeResult(f"{kind} {name} changed", current, after, missing)
 
 
@@ -223,11 +231,15 @@ def _asked(
 
 
 async def _check(
-    writer: Writer, kind: AssetKind, stream: str, wanted: Config, seen: Config | None = None
+    writer: Writer,
+    kind: AssetKind,
+    stream: str,
+    wanted_config: Config,
+    seen_config: Config | None = None,
 ) -> None:
     level = writer.client.api_level
     if kind == "stream":
-        check_problems(stream_problems(wanted, level, seen=seen))
+        check_problems(stream_problems(wanted_config, level, config_before=seen_config))
         return
     owner = await read_config(writer, "stream", stream)
-    check_problems(consumer_problems(wanted, owner, level, seen=seen))
+    check_problems(consumer_problems(wanted_config, owner, level, config_before=seen_config))

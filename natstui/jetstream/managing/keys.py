@@ -1,4 +1,4 @@
-"""Keys of a bucket: put, create, delete, purge, and the value before put back."""
+"""Keys of a bucket: put, create, delete, purge, and restoring the previous value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, Usag
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
+from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, with_state_now
 from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.model.assets.buckets import (
     KV,
@@ -28,7 +28,10 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.loss import Loss
-from natstui.model.records.managing import Confirmation, JournalEntry
+from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.managing import (
+    JournalEntry,
+)
 from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
@@ -39,57 +42,61 @@ _TRIES_COUNT = 10
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """What shall be done to one key."""
+    """A change of a key."""
 
     action: KeyAction
     bucket: str
     key: str
     value: bytes = b""
     if_revision: int | None = None
-    """Only while this is the newest revision; 0: only while there is no value."""
+    """Required newest revision; 0: the key must have no value."""
     ttl: str | None = None
     confirmed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Present:
-    """What is stored under a key."""
+    """The last stored message of a key."""
 
     revision: int
     operation: str
-    value_bytes: int
+    value: bytes
 
     @property
     def has_value(self) -> bool:
         return self.operation == "PUT"
 
 
-async def change_key(writer: Writer, asked: KeyChange, undoes: str | None = None) -> ChangeResult:
-    """Change a key; raises Conflict when it is not at the revision that was asked for.
+async def change_key(
+    writer: Writer, key_change: KeyChange, undoes: str | None = None
+) -> ChangeResult:
+    """Change a key; raises Conflict when it is not at the required revision.
 
-    NotFound is raised for a bucket, or for a key that shall be deleted, that does not exist.
+    Raises NotFound for a missing bucket, or for a missing key that is to be deleted.
     """
-    check_names(asked.bucket, asked.key)
+    check_names(key_change.bucket, key_change.key)
     for _ in range(_TRIES_COUNT):
-        bucket = await _bucket(writer, asked.bucket)
-        present = await _present(writer.client, asked.bucket, asked.key)
-        _check_revision(asked, present)
-        if not present.revision and not is_key(asked.key):
+        bucket = await _bucket(writer, key_change.bucket)
+        present = await _present(writer.client, key_change.bucket, key_change.key)
+        _check_revision(key_change, present)
+        if not present.revision and not is_key(key_change.key):
             raise UsageError(
-                f"{asked.key!r} cannot name a new key: letters, digits, - _ = / and dots "
+                f"{key_change.key!r} cannot name a new key: letters, digits, - _ = / and dots "
                 "between them"
             )
         try:
-            return await _write(writer, asked, bucket, present, undoes)
+            return await _write(writer, key_change, bucket, present, undoes)
         except RequestFailed as error:
-            if error.err_code not in _CHANGED or asked.if_revision is not None:
+            if error.err_code not in _CHANGED or key_change.if_revision is not None:
                 raise
             # Somebody was faster. What is overwritten has to be known, or it cannot be put back.
-    raise Conflict(f"key {asked.key} of {asked.bucket} changes too fast: nothing was written")
+    raise Conflict(
+        f"key {key_change.key} of {key_change.bucket} changes too fast: nothing was written"
+    )
 
 
 def check_names(bucket: str, key: str) -> None:
-    """Raise UsageError for what cannot be a bucket or a key."""
+    """Raise UsageError for an invalid bucket or key name."""
     if not is_bucket(bucket):
         raise UsageError(f"{bucket!r} is not a valid bucket name: use letters, digits, - and _")
     if not is_stored_key(key):
@@ -100,24 +107,26 @@ def check_names(bucket: str, key: str) -> None:
 
 async def _bucket(writer: Writer, bucket: str) -> Asset:
     try:
-        found = await read_asset(writer, "stream", f"{KV}{bucket}")
+        bucket_stream = await read_asset(writer, "stream", f"{KV}{bucket}")
     except NotFound as error:
         raise NotFound(f"there is no bucket {bucket}", err_code=error.err_code) from error
-    if found.config.get("mirror"):
-        raise UsageError(f"{bucket} is a mirror of {found.config['mirror']['name']}: write there")
-    return found
+    if bucket_stream.config.get("mirror"):
+        raise UsageError(
+            f"{bucket} is a mirror of {bucket_stream.config['mirror']['name']}: write there"
+        )
+    return bucket_stream
 
 
 async def _present(client: Client, bucket: str, key: str) -> _Present:
-    """Return what is stored last under a key; revision 0 when nothing is."""
+    """Return the last stored message of a key; revision 0 without one."""
     body = {"last_by_subj": key_subject(bucket, key)}
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body))
     except NotFound:
-        return _Present(0, "", 0)
+        return _Present(0, "", b"")
     message = reply["message"]
-    size_bytes = len(base64.b64decode(message.get("data") or ""))
-    return _Present(message["seq"], operation_of(_headers(message)), size_bytes)
+    value = base64.b64decode(message.get("data") or "")
+    return _Present(message["seq"], operation_of(_headers(message)), value)
 
 
 def _headers(message: Mapping[str, Any]) -> dict[str, str]:
@@ -126,118 +135,152 @@ def _headers(message: Mapping[str, Any]) -> dict[str, str]:
     return {name: text.strip() for name, _, text in pairs}
 
 
-def _check_revision(asked: KeyChange, present: _Present) -> None:
-    what = f"key {asked.key} of {asked.bucket}"
-    if asked.if_revision == 0 and present.has_value:
-        raise Conflict(f"{what} exists already, at revision {present.revision}")
-    if asked.if_revision and asked.if_revision != present.revision:
+def _check_revision(key_change: KeyChange, present: _Present) -> None:
+    key_text = f"key {key_change.key} of {key_change.bucket}"
+    if key_change.if_revision == 0 and present.has_value:
+        raise Conflict(f"{key_text} exists already, at revision {present.revision}")
+    if key_change.if_revision and key_change.if_revision != present.revision:
         raise Conflict(
-            f"{what} is at revision {present.revision}, not {asked.if_revision}: "
+            f"{key_text} is at revision {present.revision}, not {key_change.if_revision}: "
             "nothing was written"
         )
-    if asked.action == "delete_key" and not present.has_value:
-        raise NotFound(f"{asked.bucket} has no key {asked.key}")
-    if asked.action == "purge_key" and not present.revision:
-        raise NotFound(f"{asked.bucket} has no key {asked.key}")
+    if key_change.action == "delete_key" and not present.has_value:
+        raise NotFound(f"{key_change.bucket} has no key {key_change.key}")
+    if key_change.action == "purge_key" and not present.revision:
+        raise NotFound(f"{key_change.bucket} has no key {key_change.key}")
 
 
 async def _write(
     writer: Writer,
-    asked: KeyChange,
+    key_change: KeyChange,
     bucket: Asset,
     present: _Present,
     undoes: str | None,
 ) -> ChangeResult:
-    subject = key_subject(asked.bucket, asked.key)
+    subject = key_subject(key_change.bucket, key_change.key)
     if writer.client.prefix != "$JS.API":
         subject = f"{writer.client.prefix}.{subject}"
     headers = {_EXPECTED: str(present.revision)}
-    if asked.action != "put_key":
-        headers[OPERATION] = "DEL" if asked.action == "delete_key" else "PURGE"
-    if asked.action == "purge_key":
+    if key_change.action != "put_key":
+        headers[OPERATION] = "DEL" if key_change.action == "delete_key" else "PURGE"
+    if key_change.action == "purge_key":
         headers[ROLLUP] = "sub"
-    if asked.ttl:
-        headers[TTL] = asked.ttl
-    kept = {"subject": subject, "payload_bytes": len(asked.value)}
+    if key_change.ttl:
+        headers[TTL] = key_change.ttl
+    journalled = {"subject": subject, "payload_bytes": len(key_change.value)}
     before = {"revision": present.revision, "operation": present.operation}
-    loses = await _loses(writer.client, asked, bucket.config, present)
+    loses = await _loses(writer.client, key_change, bucket.config, present)
     draft = JournalDraft(
-        asked.action, f"{KV}{asked.bucket}", asked.key, kept,
+        key_change.action, f"{KV}{key_change.bucket}", key_change.key, journalled,
         before if present.revision else None, undoes,
         replace(bucket, loss=Loss((loses,) if loses else ())), revision=present.revision,
     )  # fmt: skip
-    ack = await writer.send(
+    writing = writer.send(
         draft,
-        (asked.key, asked.confirmed),
-        lambda: store(writer.client, subject, asked.value, headers, f"{KV}{asked.bucket}"),
-        lambda found: {"revision": found.stored_seq},
+        (key_change.key, key_change.confirmed),
+        lambda: store(
+            writer.client, subject, key_change.value, headers, f"{KV}{key_change.bucket}"
+        ),
+        lambda pub_ack: {"revision": pub_ack.stored_seq},
         loses,
     )
-    done = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[asked.action]
-    text = f"key {asked.key} of {asked.bucket} {done}, revision {ack.stored_seq}"
-    text += await _kept_longer(writer.client, asked, bucket.config, ack.stored_seq)
+    ack = await with_state_now(writing, lambda: _state_now(writer, key_change, bucket, present))
+    verb = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[key_change.action]
+    text = f"key {key_change.key} of {key_change.bucket} {verb}, revision {ack.stored_seq}"
+    text += await _kept_longer(writer.client, key_change, bucket.config, ack.stored_seq)
     return ChangeResult(text, before if present.revision else None, {"revision": ack.stored_seq})
 
 
-async def _kept_longer(
-    client: Client, asked: KeyChange, config: Mapping[str, Any], seq: int
+async def _state_now(
+    writer: Writer, key_change: KeyChange, bucket: Asset, before: _Present
 ) -> str:
-    """Return that the server keeps a value longer than asked for; nothing where it does not.
+    """Return the current state of a key whose change got no reply, as the end of a sentence.
+
+    Raises the request errors.
+    """
+    if (await _bucket(writer, key_change.bucket)).created_at_us != bucket.created_at_us:
+        return f"bucket {key_change.bucket} is another one: it was created in the meantime"
+    now = await _present(writer.client, key_change.bucket, key_change.key)
+    name = f"key {key_change.key} of {key_change.bucket}"
+    operation, state = {
+        "put_key": ("PUT", "has this value"),
+        "delete_key": ("DEL", "is deleted"),
+        "purge_key": ("PURGE", "is purged"),
+    }[key_change.action]
+    if now.revision == before.revision:
+        state = f"is still at revision {now.revision}" if now.revision else "does not exist"
+        return f"{name} {state}"
+    if (now.operation, now.value) == (operation, key_change.value):
+        return f"{name} {state}, at revision {now.revision}"
+    return f"{name} was changed otherwise, at revision {now.revision}"
+
+
+async def _kept_longer(
+    client: Client, key_change: KeyChange, config: Mapping[str, Any], seq: int
+) -> str:
+    """Return that the server keeps a value longer than requested; empty if not.
 
     Some servers lift a TTL to that of the bucket's markers, which the stored message shows.
     """
     marker_s = (config.get("subject_delete_marker_ttl") or 0) / 1e9
-    if asked.ttl is None or asked.ttl == "never" or ttl_s_of(asked.ttl) >= marker_s:
+    if key_change.ttl is None or key_change.ttl == "never" or ttl_s_of(key_change.ttl) >= marker_s:
         return ""
     try:
-        verb = f"STREAM.MSG.GET.{KV}{asked.bucket}"
+        verb = f"STREAM.MSG.GET.{KV}{key_change.bucket}"
         message = json.loads(await client.request(verb, {"seq": seq}))["message"]
-        kept_s = ttl_s_of(_headers(message).get(TTL, asked.ttl))
+        kept_s = ttl_s_of(_headers(message).get(TTL, key_change.ttl))
     except (NatstuiError, ValueError):
         return "; whether the server keeps it longer cannot be read"
-    if kept_s <= ttl_s_of(asked.ttl):
+    if kept_s <= ttl_s_of(key_change.ttl):
         return ""
-    return f"; kept {duration_text(kept_s)}, not {asked.ttl}: the bucket's marker TTL is longer"
+    return (
+        f"; kept {duration_text(kept_s)}, not {key_change.ttl}: the bucket's marker TTL is longer"
+    )
 
 
 async def _loses(
-    client: Client, asked: KeyChange, config: Mapping[str, Any], present: _Present
+    client: Client, key_change: KeyChange, config: Mapping[str, Any], present: _Present
 ) -> str | None:
-    """Return what is gone for good, None when nothing is that could be wanted back."""
-    if asked.action == "purge_key":
-        body = {"subjects_filter": key_subject(asked.bucket, asked.key)}
-        info = json.loads(await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body))
+    """Return what is deleted for good, None if nothing of value."""
+    if key_change.action == "purge_key":
+        body = {"subjects_filter": key_subject(key_change.bucket, key_change.key)}
+        info = json.loads(await client.request(f"STREAM.INFO.{KV}{key_change.bucket}", body))
         count = sum((info["state"].get("subjects") or {}).values())
-        return f"all {counted(count, 'revision')} of {asked.key} are removed for good"
+        return f"all {counted(count, 'revision')} of {key_change.key} are removed for good"
     if not present.has_value or config.get("max_msgs_per_subject") != 1:
         return None
-    value = f"revision {present.revision} of {asked.key}, {bytes_text(present.value_bytes)}"
-    return f"{value}, is removed for good: {asked.bucket} keeps 1 value of a key"
+    value = f"revision {present.revision} of {key_change.key}, {bytes_text(len(present.value))}"
+    return f"{value}, is removed for good: {key_change.bucket} keeps 1 value of a key"
 
 
 async def preview_put_back(writer: Writer, entry: JournalEntry) -> Confirmation:
-    """Return what taking a change of a key back would do; raises what `put_back` raises."""
-    asked = await _taking_back(writer, entry)
-    present = await _present(writer.client, asked.bucket, asked.key)
-    bucket = await _bucket(writer, asked.bucket)
-    loses = await _loses(writer.client, asked, bucket.config, present)
-    what = f"key {asked.key} of {asked.bucket}"
-    text = f"this will delete {what}, which had no value before"
-    if asked.action == "put_key":
-        text = f"this will restore the previous value of {what}, {bytes_text(len(asked.value))}"
+    """Return the effect of undoing a change of a key; raises what `put_back` raises."""
+    key_change = await _taking_back(writer, entry)
+    present = await _present(writer.client, key_change.bucket, key_change.key)
+    bucket = await _bucket(writer, key_change.bucket)
+    loses = await _loses(writer.client, key_change, bucket.config, present)
+    key_text = f"key {key_change.key} of {key_change.bucket}"
+    text = f"this will delete {key_text}, which had no value before"
+    if key_change.action == "put_key":
+        text = (
+            f"this will restore the previous value of {key_text}, "
+            f"{bytes_text(len(key_change.value))}"
+        )
     question = f"{text}: {loses}" if loses else text
     lines = (loses,) if loses else ()
-    needed = loses is not None or writer.client.connection.production
-    return Confirmation(question, asked.key, needed, lines)
+    is_needed = loses is not None or writer.client.connection.production
+    return Confirmation(question, key_change.key, is_needed, lines)
 
 
-async def put_back(writer: Writer, entry: JournalEntry, confirmed: str | None) -> ChangeResult:
-    """Take a change of a key back: the value before is put again, or the key deleted.
+async def put_back(
+    writer: Writer, entry: JournalEntry, confirmed_name: str | None
+) -> ChangeResult:
+    """Undo a change of a key: put the previous value again, or delete the key.
 
-    Raises Conflict when the key was changed since, or when the value before is gone.
+    Raises Conflict when the key was changed since, or when the previous value is deleted.
     """
-    asked = await _taking_back(writer, entry)
-    return await change_key(writer, replace(asked, confirmed=confirmed), entry.entry)
+    key_change = await _taking_back(writer, entry)
+    return await change_key(writer, replace(key_change, confirmed=confirmed_name), entry.entry)
 
 
 async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
@@ -271,14 +314,14 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
 
 
 def ttl_s_of(ttl: str) -> float:
-    """Return the seconds of a Nats-TTL; raises ValueError for a text that says nothing."""
+    """Return the seconds of a Nats-TTL; raises ValueError for an invalid text."""
     return parse_duration_ns(f"{ttl}s" if ttl.isdigit() else ttl) / 1e9
 
 
 def remaining_ttl(ttl: str | None, stored_at_us: int, now_us: int) -> str | None:
-    """Return the `Nats-TTL` of a value that is put back: what was left of it, at least 1 s.
+    """Return the `Nats-TTL` of a restored value: the rest of it, at least 1 s.
 
-    Raises Conflict when the value would have expired by now: putting it back would extend it.
+    Raises Conflict when the value would have expired by now: restoring it would extend it.
     """
     if ttl is None or ttl == "never":
         return ttl

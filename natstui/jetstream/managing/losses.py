@@ -1,4 +1,4 @@
-"""What a change would remove for good, counted on the server before it is done."""
+"""What a change would delete for good, counted on the server before it is done."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.loss import (
     Loss,
     StoredMessages,
-    ages,
+    becomes_interest,
     consumer_edit_loss,
     limits_subjects_first,
-    messages_gone,
-    settles,
+    lowers_max_age,
+    lowers_msgs_per_subject,
+    removed_messages_text,
     stream_edit_loss,
-    thins,
 )
 from natstui.model.records.managing import Change
 from natstui.model.servers.versions import (
@@ -36,38 +36,40 @@ _MOST_SUBJECTS = 50_000
 
 
 async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
-    """Return what a change of an existing stream or consumer removes for good.
+    """Return what a change of an existing stream or consumer deletes for good.
 
-    Raises the request errors; what the user may not count is unknown, never 0.
+    Raises the request errors; a count that the user may not read is unknown, never 0.
     """
-    asked: Config = json.loads(change.body_json)
-    loss = await _loss_now(client, change, asset, asked)
+    arguments: Config = json.loads(change.body_json)
+    loss = await _loss_now(client, change, asset, arguments)
     # A purge is limited to what was counted, where none of the newest are to be kept.
-    bounded = change.action == "purge_stream" and not asked.get("keep")
-    if bounded or change.action == "delete_message" or not loss.most_msgs:
+    is_bounded = change.action == "purge_stream" and not arguments.get("keep")
+    if is_bounded or change.action == "delete_message" or not loss.most_msgs:
         return loss
     return replace(loss, grows=True)
 
 
-async def _loss_now(client: Client, change: Change, asset: Asset, asked: Config) -> Loss:
+async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Config) -> Loss:
     match change.action:
         case "edit_stream":
-            held = await _held(client, change.stream, asset, asked)
-            return stream_edit_loss(asset.config, asked, held)
+            stored = await _held(client, change.stream, asset, arguments)
+            return stream_edit_loss(asset.config, arguments, stored)
         case "edit_consumer":
-            return consumer_edit_loss(asset.config, asked, *await _wanted(client, change, asset))
+            return consumer_edit_loss(
+                asset.config, arguments, *await _wanted(client, change, asset)
+            )
         case "delete_stream":
             return _all_of_it(asset)
         case "purge_stream":
-            held_msgs, count, sure = await _purged(client, change.stream, asked)
-            held = StoredMessages(held_msgs, asset.info["state"]["bytes"])
-            return Loss((messages_gone(count, held, sure),), count)
+            held_msgs, count, sure = await _purged(client, change.stream, arguments)
+            stored = StoredMessages(held_msgs, asset.info["state"]["bytes"])
+            return Loss((removed_messages_text(count, stored, sure),), count)
         case "delete_message":
-            return await _one_message(client, change.stream, asked.get("seq"))
+            return await _one_message(client, change.stream, arguments.get("seq"))
         case "delete_consumer":
             return await _consumer(client, change, asset)
         case "remove_peer_stream":
-            return _copy_of_it(change.stream, asset, str(asked.get("peer") or ""))
+            return _copy_of_it(change.stream, asset, str(arguments.get("peer") or ""))
         case "reset_consumer":
             return Loss((_forgotten(change.consumer or "", asset),))
         case _:
@@ -76,49 +78,49 @@ async def _loss_now(client: Client, change: Change, asset: Asset, asked: Config)
 
 def _all_of_it(asset: Asset) -> Loss:
     state = asset.info["state"]
-    held = StoredMessages(state["messages"], state["bytes"])
-    lines = [messages_gone(held.held_msgs, held)]
+    stored = StoredMessages(state["messages"], state["bytes"])
+    lines = [removed_messages_text(stored.held_msgs, stored)]
     if state["consumer_count"]:
         lines.append(f"{counted(state['consumer_count'], 'consumer')} with it")
-    return Loss(tuple(lines), held.held_msgs)
+    return Loss(tuple(lines), stored.held_msgs)
 
 
 def members_of(asset: Asset) -> list[str]:
-    """Return the servers that have a copy of a stream, its leader first."""
+    """Return the servers with a replica of a stream, its leader first."""
     cluster = asset.info.get("cluster") or {}
     leader = cluster.get("leader")
-    peers = [str(one["name"]) for one in cluster.get("replicas") or ()]
+    peers = [str(replica["name"]) for replica in cluster.get("replicas") or ()]
     return [*([str(leader)] if leader else []), *(peer for peer in peers if peer != leader)]
 
 
 def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
-    """Return the risk of giving up one copy, in words: no message goes while others have it.
+    """Return the risk of removing one replica: no message is lost while others have it.
 
-    Raises UsageError for a server without a copy, and for the only copy.
+    Raises UsageError for a server without a replica, and for the only replica.
     """
     state, members = asset.info["state"], members_of(asset)
     if peer not in members:
-        named = ", ".join(members) or "no server with a known name"
-        raise UsageError(f"{peer or 'no server'} has no copy of {stream}: it is on {named}")
+        server_names = ", ".join(members) or "no server with a known name"
+        raise UsageError(f"{peer or 'no server'} has no copy of {stream}: it is on {server_names}")
     if len(members) < 2:
         raise UsageError(
             f"{peer} has the only copy of {stream}: all messages would be lost; scale it first, "
             "or move it"
         )
-    held = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
-    lines = [f"the copy on {peer} ({held}) is deleted"]
+    stored_text = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
+    lines = [f"the copy on {peer} ({stored_text}) is deleted"]
     if members[0] == peer:
         lines.append(f"{peer} leads it: publishers wait until another one does")
-    left = len(members) - 1
+    left_count = len(members) - 1
     lines.append(
-        f"until another server has copied all of it, there {'is' if left == 1 else 'are'} "
-        f"{counted(left, 'copy')}"
+        f"until another server has copied all of it, there {'is' if left_count == 1 else 'are'} "
+        f"{counted(left_count, 'copy')}"
     )
     return Loss(tuple(lines))
 
 
 async def _one_message(client: Client, stream: str, seq: object) -> Loss:
-    """Return the loss of one message; one that is not there any more is none."""
+    """Return the loss of one message; nothing if it does not exist any more."""
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
     except NotFound:
@@ -138,65 +140,81 @@ def _forgotten(name: str, asset: Asset) -> str:
 async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
     owner, wanted_msgs = await _wanted(client, change, asset)
     lines = [_forgotten(change.consumer or "", asset)]
-    most = wanted_msgs if text_at(owner, "retention") == "interest" else 0
-    if most:
-        lines.append(f"at most {counted(most, 'message')} that only it needs are removed for good")
-    return Loss(tuple(lines), most)
+    max_msgs = wanted_msgs if text_at(owner, "retention") == "interest" else 0
+    if max_msgs:
+        lines.append(
+            f"at most {counted(max_msgs, 'message')} that only it needs are removed for good"
+        )
+    return Loss(tuple(lines), max_msgs)
 
 
 async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config, int]:
-    """Return the stream's configuration, and how many of its messages a consumer still wants."""
+    """Return the stream's configuration, and how many of its messages a consumer still needs."""
     stream = await _info(client, change.stream)
     config: Config = stream["config"]
     return config, asset.info["num_pending"] + asset.info["num_ack_pending"]
 
 
-async def _held(client: Client, stream: str, asset: Asset, wanted: Config) -> StoredMessages:
-    """Count what an edit could remove; asks only for what the edit changes."""
-    old, new, state = normal_stream(asset.config), normal_stream(wanted), asset.info["state"]
+async def _held(
+    client: Client, stream: str, asset: Asset, wanted_config: Config
+) -> StoredMessages:
+    """Count what an edit could delete; requests only what depends on the edit."""
+    old, new, state = (
+        normal_stream(asset.config),
+        normal_stream(wanted_config),
+        asset.info["state"],
+    )
     older: int | None = 0
-    if ages(old, new):
+    if lowers_max_age(old, new):
         older = await _older(client, stream, state, number_at(new, "max_age"))
     excess = None
-    if not thins(old, new):
+    if not lowers_msgs_per_subject(old, new):
         excess = 0
     elif state.get("num_subjects", 0) <= _MOST_SUBJECTS:
         counts = (await _info(client, stream, {"subjects_filter": ">"}))["state"].get("subjects")
-        most = number_at(new, "max_msgs_per_subject")
-        excess = sum(max(0, count - most) for count in (counts or {}).values())
-    limits = wanted.get("consumer_limits") != asset.config.get("consumer_limits")
-    consumers = await _consumers(client, stream) if limits or settles(old, new) else []
-    wants = [row["num_pending"] + row["num_ack_pending"] for row in consumers]
-    settled = max(0, state["messages"] - max(wants, default=0)) if settles(old, new) else 0
+        max_msgs = number_at(new, "max_msgs_per_subject")
+        excess = sum(max(0, count - max_msgs) for count in (counts or {}).values())
+    limits = wanted_config.get("consumer_limits") != asset.config.get("consumer_limits")
+    consumers = await _consumers(client, stream) if limits or becomes_interest(old, new) else []
+    needed_by_consumer = [row["num_pending"] + row["num_ack_pending"] for row in consumers]
+    acked_msgs = (
+        max(0, state["messages"] - max(needed_by_consumer, default=0))
+        if becomes_interest(old, new)
+        else 0
+    )
     version = client.link.server_version
     if not consumers and is_in(version, KEEPS_WITHOUT_INTEREST):
-        settled = 0
-    later = limits_subjects_first(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
-    unlimited = sum(not row["config"].get("inactive_threshold") for row in consumers)
+        acked_msgs = 0
+    is_later = limits_subjects_first(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
+    durable_count = sum(not row["config"].get("inactive_threshold") for row in consumers)
     gaps = bool(state.get("num_deleted"))
     held_msgs, held_bytes = state["messages"], state["bytes"]
-    return StoredMessages(held_msgs, held_bytes, older, gaps, excess, later, settled, unlimited)
+    return StoredMessages(
+        held_msgs, held_bytes, older, gaps, excess, is_later, acked_msgs, durable_count
+    )
 
 
 async def _older(client: Client, stream: str, state: Config, max_age_ns: int) -> int | None:
-    """Return how many sequences were stored longer ago; None when the user may not look."""
+    """Return how many sequences are older than `max_age_ns`; None if the user may not read
+    them.
+    """
     since_us = time.time_ns() // 1000 - max_age_ns // 1000
-    low, high = state["first_seq"], state["last_seq"] + 1
+    low_seq, high_seq = state["first_seq"], state["last_seq"] + 1
     try:
-        while low < high and state["messages"]:
-            middle = (low + high) // 2
+        while low_seq < high_seq and state["messages"]:
+            middle = (low_seq + high_seq) // 2
             message = await _next_message(client, stream, middle)
             if message is not None and time_us(message["time"]) < since_us:
-                low = message["seq"] + 1
+                low_seq = message["seq"] + 1
             else:
-                high = middle
+                high_seq = middle
     except PermissionDenied:
         return None
-    return int(low - state["first_seq"])
+    return int(low_seq - state["first_seq"])
 
 
 async def _next_message(client: Client, stream: str, seq: int) -> Config | None:
-    """Return the first message from a sequence on; None when there is none."""
+    """Return the first message from a sequence on; None without one."""
     try:
         body = {"seq": seq, "next_by_subj": ">"}
         message: Config = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", body))[
@@ -217,22 +235,26 @@ async def _info(client: Client, stream: str, body: Config | None = None) -> dict
     return info
 
 
-async def _purged(client: Client, stream: str, asked: Config) -> tuple[int, int | None, str]:
-    """Return how many messages there are, how many a purge removes, and how sure that is."""
-    subject = asked.get("filter") or None
+async def _purged(client: Client, stream: str, arguments: Config) -> tuple[int, int | None, str]:
+    """Return the number of messages, how many a purge deletes, and how sure that is."""
+    subject = arguments.get("filter") or None
     state = (await _info(client, stream))["state"]
-    held = total = state["messages"]
+    stored_msgs = total = state["messages"]
     if subject is not None:
         if state.get("num_subjects", 0) > _MOST_SUBJECTS:
-            return held, None, ""
+            return stored_msgs, None, ""
         matching = await _info(client, stream, {"subjects_filter": subject})
         total = sum((matching["state"].get("subjects") or {}).values())
-    if asked.get("keep"):
-        return held, max(0, total - int(asked["keep"])), ""
-    if not asked.get("seq"):
-        return held, total, ""
+    if arguments.get("keep"):
+        return stored_msgs, max(0, total - int(arguments["keep"])), ""
+    if not arguments.get("seq"):
+        return stored_msgs, total, ""
     # A stream that never had a message begins at 0.
     first_seq = max(1, state["first_seq"])
-    below = max(0, min(int(asked["seq"]), state["last_seq"] + 1) - first_seq)
+    below = max(0, min(int(arguments["seq"]), state["last_seq"] + 1) - first_seq)
     exact = subject is None and not state.get("num_deleted")
-    return (held, below, "") if exact or not below else (held, min(below, total), "at most ")
+    return (
+        (stored_msgs, below, "")
+        if exact or not below
+        else (stored_msgs, min(below, total), "at most ")
+    )

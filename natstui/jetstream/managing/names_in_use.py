@@ -1,4 +1,6 @@
-"""What a configuration is checked against on the server: names, subjects, servers, templates."""
+"""Data on the server that a configuration is validated against: names, subjects, servers,
+templates.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from natstui.model.assets.stream_rules import stream_warnings
 
 
 async def read_names_in_use(client: Client, stream: str | None) -> NamesInUse:
-    """Ask for the account's streams, and for the consumers of one; raises the request errors."""
+    """Request the account's streams, and the consumers of one; raises the request errors."""
     pages = [json.loads(page) async for page in client.pages("STREAM.LIST")]
     rows = [row for page in pages for row in page.get("streams") or ()]
     streams = tuple(
@@ -32,17 +34,21 @@ async def read_names_in_use(client: Client, stream: str | None) -> NamesInUse:
 async def warnings_of(
     client: Client, kind: AssetKind, stream: str, consumer: str | None, config: Config
 ) -> tuple[str, ...]:
-    """Return the warnings about a configuration that is about to be written to this server.
+    """Return the warnings about a configuration before it is written to this server.
 
-    What the user may not read is one more warning and no error.
+    Data that the user may not read causes another warning, no error.
     """
     try:
         in_use = await read_names_in_use(client, None)
-        there = kind == "consumer" or stream in {one.name for one in in_use.streams}
-        filters = await _consumers(client, stream) if there else {}
+        stream_exists = kind == "consumer" or stream in {
+            stream_in_use.name for stream_in_use in in_use.streams
+        }
+        filters = await _consumers(client, stream) if stream_exists else {}
         if kind == "stream":
-            wanted = [one for several in filters.values() for one in several]
-            return stream_warnings(config, in_use, wanted)
+            filters_in_use = [
+                subject_filter for several in filters.values() for subject_filter in several
+            ]
+            return stream_warnings(config, in_use, filters_in_use)
         owner = json.loads(await client.request(f"STREAM.INFO.{stream}"))["config"]
     except RequestFailed as error:
         return (f"it was not checked against the other streams and consumers: {error}",)
@@ -50,18 +56,18 @@ async def warnings_of(
 
 
 async def _consumers(client: Client, stream: str) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    filters_by_consumer: dict[str, tuple[str, ...]] = {}
     async for page in client.pages(f"CONSUMER.LIST.{stream}"):
         for row in json.loads(page).get("consumers") or ():
             config: dict[str, Any] = row["config"]
             single = config.get("filter_subject")
             filters = config.get("filter_subjects") or ([single] if single else [])
-            found[config.get("name") or row["name"]] = tuple(filters)
-    return found
+            filters_by_consumer[config.get("name") or row["name"]] = tuple(filters)
+    return filters_by_consumer
 
 
 async def _servers(client: Client) -> int | None:
-    """Return how many servers can hold replicas: those of our cluster."""
+    """Return how many servers can have replicas: those of our cluster."""
     info = client.nc.server_info
     if not info.get("cluster"):
         return 1

@@ -1,4 +1,4 @@
-"""Files in an object store: put and delete; what is half-made is taken away again."""
+"""Objects in a store: put and delete; incomplete uploads are removed again."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from nats.nuid import NUID
 
@@ -18,14 +18,18 @@ from natstui.errors import (
     Conflict,
     NatstuiError,
     NotFound,
+    OutcomeUnknown,
     PermissionDenied,
     RequestFailed,
+    RequestTimedOut,
+    ServerGone,
     UsageError,
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.storing import check_domain, store
-from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, with_state_now
 from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.model.assets.buckets import (
     CHUNK_BYTES,
@@ -42,11 +46,15 @@ from natstui.units import bytes_text
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _CHANGED = {10071, 10164}
+T = TypeVar("T")
+_Info = dict[str, Any]
+NamesWithChunks = Callable[[Client, str, str], Awaitable[list[str]]]
+"""Returns the objects of a bucket that have the chunks of an id: those are never purged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """A file to put, or to delete."""
+    """An object to put, or to delete."""
 
     bucket: str
     name: str
@@ -56,7 +64,7 @@ class ObjectChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectLink:
-    """What a link stands for."""
+    """The target of a link."""
 
     bucket: str
     name: str
@@ -64,7 +72,7 @@ class ObjectLink:
 
 @dataclass(frozen=True, slots=True)
 class _Present:
-    """What a store knows of a file under its name."""
+    """The info of an object in a store."""
 
     subject: str
     seq: int = 0
@@ -78,58 +86,99 @@ class _Present:
     def is_there(self) -> bool:
         return self.info is not None and not self.info.get("deleted")
 
+    @property
+    def has_chunks(self) -> bool:
+        return self.is_there and not self.is_link
+
 
 async def put_object(
-    writer: Writer, asked: ObjectChange, file: BinaryIO, progress: Callable[[int], None]
+    writer: Writer,
+    object_change: ObjectChange,
+    file: BinaryIO,
+    progress: Callable[[int], None],
+    names_with_chunks: NamesWithChunks,
 ) -> ChangeResult:
-    """Store a file under a name; what was there is removed once the new one is whole.
+    """Store a file under a name; the previous object is deleted once the new one is complete.
 
     Raises Conflict when somebody else stored one meanwhile: then nothing of this one stays.
     """
-    store_found, present = await _found(writer, asked)
-    loss = _loss(asked, present, "is overwritten")
+    store_found, present = await _found(writer, object_change)
+    loss = _loss(object_change, present, "is overwritten")
     nuid = NUID().next().decode()
 
     async def work() -> dict[str, Any]:
         try:
-            made = await _upload(writer.client, asked, file, nuid, progress)
-        except (NatstuiError, asyncio.CancelledError):
-            await _purge(writer.client, asked.bucket, nuid)
+            info = await _upload(writer.client, object_change, file, nuid, progress)
+            if lack := await _lack(writer, store_found, info):
+                raise Conflict(f"{lack}: {object_change.name} was not stored")
+        except asyncio.CancelledError:
+            await _purge(writer.client, object_change.bucket, nuid)
+            raise
+        except NatstuiError as error:
+            await _remove_upload(writer.client, object_change.bucket, nuid, error)
             raise
         try:
-            await _tell(writer.client, asked.bucket, made, present)
+            await _to_the_end(_replace(writer, object_change, store_found, present, info))
         except RequestFailed as error:
             if error.err_code is None and not isinstance(error, PermissionDenied):
                 # The server may have stored it: then these are the chunks of the file.
                 raise
-            await _purge(writer.client, asked.bucket, nuid)
+            await _remove_upload(writer.client, object_change.bucket, nuid, error)
             if error.err_code in _CHANGED:
-                text = f"{asked.name} of {asked.bucket} was changed meanwhile: nothing was stored"
+                text = (
+                    f"{object_change.name} of {object_change.bucket} was changed meanwhile: "
+                    "nothing was stored"
+                )
                 raise Conflict(text) from error
             raise
-        return made
+        # What is removed after the first look, or by the limits of the store to make room.
+        if lack := await _to_the_end(_lack(writer, store_found, info)):
+            raise Conflict(f"{object_change.name} was stored, but is not whole: {lack}")
+        return info
 
-    draft = _draft("put_object", asked, replace(store_found, loss=loss), present)
-    info = await writer.send(
-        draft, (asked.name, asked.confirmed), work,
-        lambda made: {key: made[key] for key in ("size", "chunks", "digest")},
+    draft = _draft("put_object", object_change, replace(store_found, loss=loss), present)
+    writing = writer.send(
+        draft, (object_change.name, object_change.confirmed), work,
+        lambda info: {key: info[key] for key in ("size", "chunks", "digest")},
         loss.text or None,
     )  # fmt: skip
-    text = f"{asked.name} stored in {asked.bucket}, {bytes_text(info['size'])}"
-    return await _without_chunks(writer.client, asked, ChangeResult(text, present.info, info))
+    info = await with_state_now(
+        writing, lambda: _state_now(writer, object_change, draft, nuid, present)
+    )
+    text = f"{object_change.name} stored in {object_change.bucket}, {bytes_text(info['size'])}"
+    result = ChangeResult(text, present.info, info)
+    return await _to_the_end(
+        _without_chunks(writer.client, object_change, result, names_with_chunks)
+    )
+
+
+async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work that a signal does not stop: it would be done half.
+
+    Each of its requests has a timeout.
+    """
+    task = asyncio.create_task(work)
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            current_task = asyncio.current_task()
+            assert current_task is not None
+            current_task.uncancel()
+    return task.result()
 
 
 async def _read(file: BinaryIO) -> bytes:
-    """Return the next chunk of a file to put, nothing at its end; raises UsageError.
+    """Return the next chunk of a file to put, empty at its end; raises UsageError.
 
-    It is read in a thread that nothing waits for: a pipe may stall for ever.
+    It is read in a thread that nothing waits for: a pipe may stall forever.
     """
     loop = asyncio.get_running_loop()
     chunk: asyncio.Future[bytes] = loop.create_future()
 
-    def settle(read: Callable[[], None]) -> None:
+    def settle(finish: Callable[[], None]) -> None:
         if not chunk.done():
-            read()
+            finish()
 
     def run() -> None:
         content = bytearray()
@@ -151,24 +200,24 @@ async def _read(file: BinaryIO) -> bytes:
 
 async def _upload(
     client: Client,
-    asked: ObjectChange,
+    object_change: ObjectChange,
     file: BinaryIO,
     nuid: str,
     progress: Callable[[int], None],
 ) -> dict[str, Any]:
-    """Store the chunks, and return the info of the file, which is not stored yet."""
+    """Store the chunks, and return the info of the object, which is not stored yet."""
     digest, size_bytes, count = hashlib.sha256(), 0, 0
-    subject = chunk_subject(asked.bucket, nuid)
+    subject = chunk_subject(object_change.bucket, nuid)
     while chunk := await _read(file):
-        await _answered(store(client, subject, chunk, stream=f"{OBJECTS}{asked.bucket}"))
+        await _answered(store(client, subject, chunk, stream=f"{OBJECTS}{object_change.bucket}"))
         digest.update(chunk)
         size_bytes, count = size_bytes + len(chunk), count + 1
         progress(size_bytes)
     return {
-        "name": asked.name,
-        **({"description": asked.description} if asked.description else {}),
+        "name": object_change.name,
+        **({"description": object_change.description} if object_change.description else {}),
         "options": {"max_chunk_size": CHUNK_BYTES},
-        "bucket": asked.bucket,
+        "bucket": object_change.bucket,
         "nuid": nuid,
         "size": size_bytes,
         "mtime": _now_text(),
@@ -177,10 +226,41 @@ async def _upload(
     }
 
 
-async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
-    """Wait for the answer, also when it is stopped meanwhile.
+async def _lack(writer: Writer, asset: Asset, info: _Info) -> str:
+    """Return why an upload is not whole in its store, as a clause; empty if it is.
 
-    A part that is stored after the others were removed again would stay for ever.
+    `asset` is the store at the start. Raises the request errors.
+    """
+    bucket, chunks_count = info["bucket"], info["chunks"]
+    subject = chunk_subject(bucket, info["nuid"])
+    reply = json.loads(
+        await writer.client.request(f"STREAM.INFO.{OBJECTS}{bucket}", {"subjects_filter": subject})
+    )
+    if time_us(reply["created"]) != asset.created_at_us:
+        return f"the object store {bucket} was deleted and recreated meanwhile"
+    stored_count = (reply["state"].get("subjects") or {}).get(subject, 0)
+    if stored_count == chunks_count:
+        return ""
+    return (
+        f"{bucket} has {stored_count} of its {chunks_count} chunks: another client or a limit of "
+        "the store removed the others"
+    )
+
+
+async def _remove_upload(client: Client, bucket: str, nuid: str, failure: NatstuiError) -> None:
+    """Delete the chunks of a file that was not stored; raises RequestFailed if they stay."""
+    try:
+        await _purge(client, bucket, nuid)
+    except NatstuiError as error:
+        raise RequestFailed(
+            f"{failure}; the file was not stored, and its chunks stay in {bucket}: {error}"
+        ) from failure
+
+
+async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
+    """Wait for the ack, also when it is stopped meanwhile.
+
+    A chunk that is stored after the others were removed again would stay forever.
     """
     task = asyncio.create_task(storing)
     try:
@@ -191,99 +271,178 @@ async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
         raise
 
 
-async def _tell(client: Client, bucket: str, info: dict[str, Any], present: _Present) -> None:
+async def _replace(
+    writer: Writer, object_change: ObjectChange, asset: Asset, present: _Present, info: _Info
+) -> None:
+    """Store the new info of an object; where no reply says whether it is stored, read it.
+
+    Raises the request errors.
+    """
     headers = {ROLLUP: "sub", _EXPECTED: str(present.seq)}
-    content = json.dumps(info).encode()
-    await store(client, present.subject, content, headers, f"{OBJECTS}{bucket}")
+    content, stream = json.dumps(info).encode(), f"{OBJECTS}{object_change.bucket}"
+    try:
+        await store(writer.client, present.subject, content, headers, stream)
+    except (RequestTimedOut, ServerGone, OutcomeUnknown):
+        if not await _is_stored(writer, object_change, asset, info):
+            raise
 
 
-async def delete_object(writer: Writer, asked: ObjectChange) -> ChangeResult:
-    """Delete a file; raises NotFound when there is none."""
-    store_found, present = await _found(writer, asked)
+async def _is_stored(
+    writer: Writer, object_change: ObjectChange, asset: Asset, info: _Info
+) -> bool:
+    """Return whether an object has this info now, in the same store; False if it is unknown."""
+    try:
+        asset_now, now = await _found(writer, object_change)
+    except NatstuiError:
+        return False
+    return asset_now.created_at_us == asset.created_at_us and now.info == info
+
+
+async def delete_object(
+    writer: Writer, object_change: ObjectChange, names_with_chunks: NamesWithChunks
+) -> ChangeResult:
+    """Delete an object; raises NotFound when there is none."""
+    store_found, present = await _found(writer, object_change)
     if not present.is_there or present.info is None:
-        raise NotFound(f"{asked.bucket} has no object {asked.name}")
-    loss = _loss(asked, present, "is removed for good")
-    gone = {**present.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
+        raise NotFound(f"{object_change.bucket} has no object {object_change.name}")
+    loss = _loss(object_change, present, "is removed for good")
+    deleted_info = {**present.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
 
     async def work() -> dict[str, Any]:
-        await _tell(writer.client, asked.bucket, gone, present)
-        return gone
+        await _to_the_end(_replace(writer, object_change, store_found, present, deleted_info))
+        return deleted_info
 
-    draft = _draft("delete_object", asked, replace(store_found, loss=loss), present)
-    await writer.send(
-        draft, (asked.name, asked.confirmed), work, lambda _: {"deleted": True}, loss.text
+    draft = _draft("delete_object", object_change, replace(store_found, loss=loss), present)
+    writing = writer.send(
+        draft,
+        (object_change.name, object_change.confirmed),
+        work,
+        lambda _: {"deleted": True},
+        loss.text,
     )
-    deleted = ChangeResult(f"{asked.name} of {asked.bucket} deleted", present.info, None)
-    return await _without_chunks(writer.client, asked, deleted)
+    nuid = deleted_info.get("nuid")
+    await with_state_now(writing, lambda: _state_now(writer, object_change, draft, nuid, present))
+    result = ChangeResult(
+        f"{object_change.name} of {object_change.bucket} deleted", present.info, None
+    )
+    return await _to_the_end(
+        _without_chunks(writer.client, object_change, result, names_with_chunks)
+    )
 
 
-async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -> ChangeResult:
-    """Let a name stand for a file.
+async def link_object(
+    writer: Writer, object_change: ObjectChange, target: ObjectLink
+) -> ChangeResult:
+    """Create a link to an object.
 
-    Raises NotFound when there is no such file, and UsageError where the name is taken, or the
-    target is a link: a link of a link is none that others follow.
+    Raises NotFound when there is no such object, and UsageError where the name is used, or the
+    target is a link: other clients do not follow a link of a link.
     """
-    store_found, present = await _found(writer, asked)
+    store_found, present = await _found(writer, object_change)
     _, aim = await _found(writer, ObjectChange(target.bucket, target.name))
     if not aim.is_there:
         raise NotFound(f"{target.bucket} has no object {target.name}")
     if aim.is_link:
         raise UsageError(f"{target.name} of {target.bucket} is a link itself: link to its file")
     if present.is_there:
-        what = "a link" if present.is_link else "a file"
-        raise UsageError(f"{asked.name} of {asked.bucket} is {what} already: delete it first")
+        kind_text = "a link" if present.is_link else "a file"
+        raise UsageError(
+            f"{object_change.name} of {object_change.bucket} is {kind_text} already: "
+            "delete it first"
+        )
     link = {"bucket": target.bucket, "name": target.name}
     info = {
-        "name": asked.name, "options": {"link": link}, "bucket": asked.bucket,
+        "name": object_change.name, "options": {"link": link}, "bucket": object_change.bucket,
         "nuid": NUID().next().decode(), "size": 0, "mtime": _now_text(), "chunks": 0,
     }  # fmt: skip
 
     async def work() -> dict[str, Any]:
-        await _tell(writer.client, asked.bucket, info, present)
+        await _to_the_end(_replace(writer, object_change, store_found, present, info))
         return info
 
-    draft = _draft("link_object", asked, store_found, present)
-    await writer.send(draft, (asked.name, asked.confirmed), work, lambda _: {"link": link})
-    text = f"{asked.name} of {asked.bucket} now links to {target.name} of {target.bucket}"
+    draft = _draft("link_object", object_change, store_found, present)
+    writing = writer.send(
+        draft, (object_change.name, object_change.confirmed), work, lambda _: {"link": link}
+    )
+    await with_state_now(
+        writing, lambda: _state_now(writer, object_change, draft, info["nuid"], present)
+    )
+    text = (
+        f"{object_change.name} of {object_change.bucket} now links to {target.name} of "
+        f"{target.bucket}"
+    )
     return ChangeResult(text, None, info)
+
+
+async def _state_now(
+    writer: Writer,
+    object_change: ObjectChange,
+    draft: JournalDraft,
+    nuid: object,
+    present: _Present,
+) -> str:
+    """Return the current state of an object whose change got no reply, as the end of a sentence.
+
+    `nuid` is the id in its info after the change, `present` is what it was before. Raises the
+    request errors.
+    """
+    store_now, now = await _found(writer, object_change)
+    name = f"{object_change.name} of {object_change.bucket}"
+    if draft.found is not None and draft.found.created_at_us != store_now.created_at_us:
+        store_name = f"object store {object_change.bucket}"
+        return f"{store_name} is another one: it was created in the meantime"
+    if now.seq == draft.revision:
+        return f"{name} is as it was before" if now.is_there else f"{name} does not exist"
+    if now.info is None or now.info.get("nuid") != nuid:
+        return f"{name} was changed otherwise"
+    stay = ", and the chunks of what it was before stay" if present.has_chunks else ""
+    return f"{name} {'is stored' if now.is_there else 'is deleted'}{stay}"
 
 
 def _now_text() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _draft(action: Any, asked: ObjectChange, found: Asset, present: _Present) -> JournalDraft:
-    kept = {"description": asked.description} if asked.description else {}
-    stream = f"{OBJECTS}{asked.bucket}"
-    return JournalDraft(action, stream, asked.name, kept, found=found, revision=present.seq)
+def _draft(
+    action: Any, object_change: ObjectChange, asset: Asset, present: _Present
+) -> JournalDraft:
+    journalled = {"description": object_change.description} if object_change.description else {}
+    stream = f"{OBJECTS}{object_change.bucket}"
+    return JournalDraft(
+        action, stream, object_change.name, journalled, found=asset, revision=present.seq
+    )
 
 
-def _loss(asked: ObjectChange, present: _Present, what: str) -> Loss:
+def _loss(object_change: ObjectChange, present: _Present, object_text: str) -> Loss:
     if not present.is_there or present.info is None:
         return Loss()
     size = bytes_text(int(present.info.get("size") or 0))
-    return Loss((f"{asked.name}, {size}, {what}",))
+    return Loss((f"{object_change.name}, {size}, {object_text}",))
 
 
-async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
-    """Return the store, and what it knows of the name; raises NotFound without a store."""
-    stream = f"{OBJECTS}{asked.bucket}"
+async def _found(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _Present]:
+    """Return the store, and the info of the name in it; raises NotFound without a store."""
+    stream = f"{OBJECTS}{object_change.bucket}"
     try:
-        found = await read_asset(writer, "stream", stream)
+        asset = await read_asset(writer, "stream", stream)
     except NotFound as error:
-        raise NotFound(f"there is no object store {asked.bucket}", err_code=10059) from error
-    await check_domain(writer.client, info_subject(asked.bucket, asked.name))
+        raise NotFound(
+            f"there is no object store {object_change.bucket}", err_code=10059
+        ) from error
+    await check_domain(writer.client, info_subject(object_change.bucket, object_change.name))
     try:
-        last = await read_object_info(writer.client, asked.bucket, asked.name)
+        last = await read_object_info(writer.client, object_change.bucket, object_change.name)
     except NotFound:
-        return found, _Present(subject=info_subject(asked.bucket, asked.name))
+        return asset, _Present(subject=info_subject(object_change.bucket, object_change.name))
     try:
         info = json.loads(last.content)
     except (ValueError, RecursionError):
         info = None
     if not isinstance(info, dict) or not _is_size(info.get("size")):
-        raise RequestFailed(f"the metadata of {asked.name} in {asked.bucket} cannot be read")
-    return found, _Present(last.subject, last.seq, info)
+        raise RequestFailed(
+            f"the metadata of {object_change.name} in {object_change.bucket} cannot be read"
+        )
+    return asset, _Present(last.subject, last.seq, info)
 
 
 def _is_size(value: object) -> bool:
@@ -291,24 +450,34 @@ def _is_size(value: object) -> bool:
 
 
 async def _without_chunks(
-    client: Client, asked: ObjectChange, changed: ChangeResult
+    client: Client,
+    object_change: ObjectChange,
+    result: ChangeResult,
+    names_with_chunks: NamesWithChunks,
 ) -> ChangeResult:
-    """Remove the chunks of the file that was there; where they stay, the change is unfinished."""
-    before = changed.before
+    """Delete the chunks of the replaced object; if they stay, the change is unfinished."""
+    before = result.before
     if before is None or before.get("deleted") or not before.get("nuid"):
-        return changed
+        return result
+    nuid = str(before["nuid"])
     try:
-        await _purge(client, asked.bucket, str(before["nuid"]))
+        # A rename that was interrupted leaves two names for the same chunks.
+        if names := await names_with_chunks(client, object_change.bucket, nuid):
+            raise RequestFailed(f"{names[0]} has them too")
+        await _purge(client, object_change.bucket, nuid)
     except NatstuiError as error:
-        stay = f"the chunks of what {asked.name} was before stay in {asked.bucket}: {error}"
-        return replace(changed, unfinished=stay)
-    return changed
+        stay = (
+            f"the chunks of what {object_change.name} was before stay in "
+            f"{object_change.bucket}: {error}"
+        )
+        return replace(result, unfinished=stay)
+    return result
 
 
 async def _purge(client: Client, bucket: str, nuid: str) -> None:
-    """Remove the chunks of a file that nothing names any more; raises RequestFailed.
+    """Delete the chunks of an unreferenced object; raises RequestFailed.
 
-    Its id may come from another client's info: as a wildcard it would remove every file.
+    Its id may come from another client's info: as a wildcard it would delete every object.
     """
     if not is_token(nuid):
         raise RequestFailed(

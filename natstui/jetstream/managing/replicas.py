@@ -1,4 +1,4 @@
-"""On which servers a stream has its copies: giving one up, and waiting for new ones."""
+"""Replicas of a stream: removing one, and waiting for new ones."""
 
 from __future__ import annotations
 
@@ -19,28 +19,38 @@ _LOOKED_AGAIN_S = 0.2
 
 
 async def remove_peer_stream(writer: Writer, change: Change) -> ChangeResult:
-    """Give up the copy on the server `peer`; wait until another one has it all, or too long.
+    """Remove the replica on the server `peer`; wait until another one is complete, or a timeout.
 
-    Raises UsageError for a server without a copy and for the only copy, Refused and the request
-    errors; the server refuses it where no other server is left.
+    Raises UsageError for a server without a replica and for the only replica, Refused and the
+    request errors; the server refuses it without another server.
     """
     peer = str(json.loads(change.body_json).get("peer") or "")
-    found = await target_with_loss(writer, change)
-    count = len(members_of(found))
+    target = await target_with_loss(writer, change)
+    count = len(members_of(target))
     verb = f"STREAM.PEER.REMOVE.{change.stream}"
-    await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, found))
-    changed = ChangeResult(f"{change.stream}: {peer} has no copy any more", None, None)
+    await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, target))
+    result = ChangeResult(f"{change.stream}: {peer} has no copy any more", None, None)
     return await settled(
-        writer, change.stream, lambda now: peer not in now and len(now) >= count, changed
+        writer,
+        change.stream,
+        target.created_at_us,
+        lambda now: peer not in now and len(now) >= count,
+        result,
     )
 
 
 async def settled(
-    writer: Writer, stream: str, holds: Callable[[list[str]], bool], changed: ChangeResult
+    writer: Writer,
+    stream: str,
+    created_at_us: int | None,
+    holds: Callable[[list[str]], bool],
+    result: ChangeResult,
 ) -> ChangeResult:
-    """Wait until the copies are where they should be and have everything; add how it is.
+    """Wait until the replicas are on the right servers and complete; return the result with their
+    state.
 
-    Copies that are not there or not complete in time make the change unfinished.
+    Missing or incomplete replicas after a timeout make the change unfinished, and so does another
+    stream of that name than the one created at `created_at_us`.
     """
     end = monotonic() + SETTLES_WITHIN_S
     while True:
@@ -49,22 +59,27 @@ async def settled(
         except (RequestTimedOut, JetStreamUnavailable):
             # While another one is elected nobody answers.
             asset = None
+        if asset is not None and asset.created_at_us != created_at_us:
+            problem = f"the stream {stream} of now is another one: it was recreated meanwhile"
+            return replace(result, unfinished=problem)
         if asset is not None and holds(members_of(asset)) and not _changes(asset):
-            where = f"it is current on {', '.join(sorted(members_of(asset)))}"
-            return replace(changed, text=f"{changed.text}; {where}")
+            servers_text = f"it is current on {', '.join(sorted(members_of(asset)))}"
+            return replace(result, text=f"{result.text}; {servers_text}")
         if monotonic() > end:
-            waited = f"it was not complete within {SETTLES_WITHIN_S:g} s: {_unsettled(asset)}"
-            return replace(changed, unfinished=waited)
+            problem = f"it was not complete within {SETTLES_WITHIN_S:g} s: {_unsettled(asset)}"
+            return replace(result, unfinished=problem)
         await asyncio.sleep(_LOOKED_AGAIN_S)
 
 
 def _changes(asset: Asset) -> bool:
-    """Return whether copies are still being made or given up; servers before 2.15 tell less."""
+    """Return whether replicas are still being created or removed; servers before 2.15
+    report less.
+    """
     return bool((asset.info.get("cluster") or {}).get("desired") or _behind(asset))
 
 
 def _behind(asset: Asset) -> list[str]:
-    """Return the servers whose copy is not whole yet."""
+    """Return the servers whose replica is not complete yet."""
     replicas = (asset.info.get("cluster") or {}).get("replicas") or ()
     return [
         str(replica["name"])
@@ -76,6 +91,6 @@ def _behind(asset: Asset) -> list[str]:
 def _unsettled(asset: Asset | None) -> str:
     if asset is None:
         return "no server has reported yet where its replicas are"
-    where = ", ".join(sorted(members_of(asset))) or "no server with a known name"
+    servers_text = ", ".join(sorted(members_of(asset))) or "no server with a known name"
     late = ", ".join(_behind(asset))
-    return f"it is on {where} so far" + (f", not whole on {late}" if late else "")
+    return f"it is on {servers_text} so far" + (f", not whole on {late}" if late else "")

@@ -1,30 +1,35 @@
-"""Restoring a stream from a backup: never over one that exists, and compared when it is there.
+"""Restores a stream from a backup: never over an existing one, and compared afterwards.
 
-The server shows a stream while it is still being restored, and keeps what it has of one that broke
-off. Until it was compared, it therefore has `MARK` in its metadata.
+The server shows a stream while it is still being restored, and keeps the part of an interrupted
+restore. Until it was compared, it therefore has `MARK` in its metadata.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from natstui.errors import (
     BackupError,
     Conflict,
     NatstuiError,
     NotFound,
+    OutcomeUnknown,
     PermissionDenied,
     RequestFailed,
+    RequestTimedOut,
+    ServerGone,
     UsageError,
 )
 from natstui.files import open_plain
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.times import NEVER, time_us
+from natstui.jetstream.connection.times import NEVER, server_us, time_us
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
 from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
@@ -41,34 +46,37 @@ MARK = "io.natstui.restoring"
 _CONSUMERS_S = 20.0
 _SETTLED_S = 2.0
 _LOOK_AGAIN_S = 0.2
+RECONNECTED_S = 30.0
+"""How long to wait for a connection that was lost, and for a stream that elects a leader."""
 _EXPIRED_S = 20.0
-"""The server removes what is over max age in its own time: at most so long is waited for it."""
+"""How long to wait for the server to remove messages over max age."""
 _TAKEN = {10058, 10065, 10130}
-"""The name, or one of the subjects, is somebody else's."""
+"""Error codes: the name, or one of the subjects, is in use."""
 _OTHER_NAME = "stream names do not match"
-"""Of servers before 2.15."""
+"""Error text of servers before 2.15 for another name."""
 _BUCKETS = {"KV_": "key-value bucket", "OBJ_": "object store"}
+_REMOVED = "the part restored until then was removed"
+T = TypeVar("T")
 OnRestored = Callable[[str, int, int], None]
 """Called with the stream, the bytes sent so far and those of its backup."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """How a stream shall be restored."""
+    """A stream to restore, with its changes."""
 
     backup: Backup
     name: str
     replicas: int | None = None
     subjects: tuple[str, ...] = ()
-    """Other subjects than before; messages keep theirs."""
+    """New subjects of the stream; messages keep theirs."""
     confirmed: str | None = None
 
     @property
     def config(self) -> Config:
-        """Return the configuration it is to have; raises UsageError for one that cannot work."""
+        """Return the configuration to restore; raises UsageError for an invalid one."""
         config = {**without_server_metadata(self.backup.config), "name": self.name}
-        kind = next((word for start, word in _BUCKETS.items()
-                     if self.backup.stream.startswith(start)), None)  # fmt: skip
+        kind = self._bucket
         if kind and (self.name != self.backup.stream or self.subjects):
             raise UsageError(
                 f"{self.backup.stream} is a {kind}: its name is in the subject of every "
@@ -80,134 +88,221 @@ class RestoreRequest:
             config["subjects"] = list(self.subjects)
         return config
 
+    @property
+    def under_another_name(self) -> str:
+        """Return the command that restores it under another name; empty for a bucket."""
+        if self._bucket:
+            return ""
+        folder = shlex.quote(str(self.backup.folder))
+        return f"natstui stream restore {folder} --as NAME restores it under another name"
+
+    @property
+    def _bucket(self) -> str | None:
+        starts = _BUCKETS.items()
+        return next((word for start, word in starts if self.backup.stream.startswith(start)), None)
+
 
 @dataclass(frozen=True, slots=True)
 class RestoredStream:
-    """A stream as it is on the server, compared with its backup."""
+    """A restored stream, compared with its backup."""
 
     name: str
     state: Config
     consumers_count: int
     remarks: tuple[str, ...] = ()
-    """What is otherwise than in the backup, and may be."""
+    """Acceptable differences from the backup."""
     is_same: bool = True
     """Whether its messages are those of the backup."""
 
 
-def restored_text(restored: RestoredStream) -> str:
-    """Return what the server has of a restored stream, beside its remarks."""
-    same = "the same as in its backup" if restored.is_same else "not the same as in its backup"
-    return f"{restored.name} restored, {same}: {state_text(restored.state)}"
+def restored_text(stream: RestoredStream) -> str:
+    """Return the content of a restored stream, without its remarks."""
+    comparison = "the same as in its backup" if stream.is_same else "not the same as in its backup"
+    return f"{stream.name} restored, {comparison}: {state_text(stream.state)}"
 
 
-async def refuse_present(client: Client, name: str) -> None:
-    """Raise Conflict when there is a stream of that name already."""
-    try:
-        info = json.loads(await client.request(f"STREAM.INFO.{name}"))
-    except NotFound:
+async def refuse_present(client: Client, restore_request: RestoreRequest) -> None:
+    """Raise Conflict when a stream of that name exists."""
+    name = restore_request.name
+    config = await _present_config(client, name)
+    if config is None:
         return
-    since = (info["config"].get("metadata") or {}).get(MARK)
-    if since is not None:
+    if (since := _mark_of(config)) is not None:
         raise Conflict(
             f"stream {name} was left by a restore that began at {since} and did not end: it may "
             f"be incomplete; natstui stream rm {name} removes it"
         )
-    raise Conflict(f"stream {name} exists already and is not overwritten: use --as NAME")
+    refused = f"stream {name} exists already and is not overwritten"
+    raise Conflict(": ".join(filter(None, (refused, restore_request.under_another_name))))
+
+
+async def _present_config(client: Client, name: str) -> Config | None:
+    """Return the configuration of the stream of that name; None when there is none."""
+    try:
+        config: Config = json.loads(await client.request(f"STREAM.INFO.{name}"))["config"]
+    except NotFound:
+        return None
+    return config
+
+
+def _mark_of(config: Config) -> str | None:
+    """Return when the restore began that has not ended; None for a stream as every other."""
+    mark: str | None = (config.get("metadata") or {}).get(MARK)
+    return mark
+
+
+def _marked(config: Config) -> Config:
+    """Return the configuration with the mark; what is sealed could not lose it again."""
+    if config.get("sealed"):
+        return config
+    since = moment_text(time.time_ns() // 1000) + "Z"
+    return {**config, "metadata": {**(config.get("metadata") or {}), MARK: since}}
 
 
 async def restore_stream(
     writer: Writer,
-    wanted: RestoreRequest,
+    restore_request: RestoreRequest,
     pace: Pace,
     progress: Progress,
-    done: list[RestoredStream],
+    restored_streams: list[RestoredStream],
 ) -> None:
-    """Make a stream of a backup, compare both, and add it to `done`.
+    """Create a stream from a backup, compare both, and add it to `restored_streams`.
 
     Raises Conflict when there is one of that name, RequestFailed when the data is not complete:
-    then nothing stays on the server; and when it is not as it was: then it stays, marked. One
-    that is cancelled leaves nothing, or all of it when all of it was there.
+    then nothing stays on the server; and when it differs: then it stays, marked. A cancelled
+    restore leaves nothing, or all of it when all of it was there. Raises OutcomeUnknown with the
+    state on the server when no reply shows whether it was restored.
     """
-    config = wanted.config
-    await refuse_present(writer.client, wanted.name)
-    asked = {
-        "folder": str(wanted.backup.folder),
-        "stream": wanted.backup.stream,
-        "messages": wanted.backup.state.get("messages"),
-        **({"replicas": wanted.replicas} if wanted.replicas is not None else {}),
+    name, backup = restore_request.name, restore_request.backup
+    marked_config = _marked(restore_request.config)
+    await refuse_present(writer.client, restore_request)
+    journalled = {
+        "folder": str(backup.folder),
+        "stream": backup.stream,
+        "messages": backup.state.get("messages"),
+        **({"replicas": restore_request.replicas} if restore_request.replicas is not None else {}),
     }
 
     async def work() -> Config:
-        return await _given(writer.client, wanted.backup, config, pace, progress)
+        return await _given(writer.client, backup, marked_config, pace, progress)
 
     draft = JournalDraft(
-        "restore_stream", wanted.name, None, asked,
-        doubt=f"a part of {wanted.name} may be on the server, marked as {MARK}",
-    )  # fmt: skip
-    await writer.send(draft, (wanted.name, wanted.confirmed), work, lambda reply: reply["config"])
-    await to_its_end(_finished(writer, wanted, config, done))
+        "restore_stream", name, None, journalled, doubt="the server may still restore it"
+    )
+    loses = expired_text(backup, time.time_ns() // 1000) or None
+    try:
+        await writer.send(
+            draft, (name, restore_request.confirmed), work, lambda reply: reply["config"], loses
+        )
+    except OutcomeUnknown as error:
+        state_now = await _read_back(writer.client, name)
+        raise OutcomeUnknown(f"{error}; {state_now}") from error
+    doubt = f"{name} is restored, but was not compared with its backup to the end"
+    try:
+        finished = _finished(writer, restore_request, marked_config, restored_streams)
+        await to_its_end(finished, doubt)
+    except (RequestTimedOut, ServerGone) as error:
+        raise OutcomeUnknown(f"{doubt}: {error}; {_shown_by(name)}") from error
+
+
+def _shown_by(name: str) -> str:
+    return f"natstui stream info {shlex.quote(name)} shows what the server has"
+
+
+async def _again(work: Callable[[], Awaitable[T]], within_s: float | None = None) -> T:
+    """Return the result of work that is repeated after a lost connection.
+
+    Raises what the work raises, RequestTimedOut and ServerGone only after `within_s`, which is
+    `RECONNECTED_S` by default.
+    """
+    until_s = time.monotonic() + (RECONNECTED_S if within_s is None else within_s)
+    while True:
+        try:
+            return await work()
+        except (RequestTimedOut, ServerGone):
+            if time.monotonic() >= until_s:
+                raise
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+async def _read_back(client: Client, name: str) -> str:
+    """Return the present state of a stream on the server, as the end of a sentence."""
+    try:
+        info = json.loads(await _again(lambda: client.request(f"STREAM.INFO.{name}")))
+    except NotFound:
+        return f"read again, there is no stream {name}"
+    except NatstuiError as error:
+        return f"and {name} cannot be read again now ({error}): {_shown_by(name)}"
+    mark_text = f", marked as {MARK}" if _mark_of(info["config"]) else ""
+    return f"read again, {name} is there: {state_text(info['state'])}{mark_text}"
 
 
 async def _finished(
-    writer: Writer, wanted: RestoreRequest, config: Config, done: list[RestoredStream]
+    writer: Writer,
+    restore_request: RestoreRequest,
+    marked_config: Config,
+    restored_streams: list[RestoredStream],
 ) -> None:
-    count, remarks = await _checked(writer.client, wanted)
-    if _can_be_marked(config):
-        await _unmark(writer, wanted)
+    client, name = writer.client, restore_request.name
+    count, remarks = await _again(lambda: _checked(client, restore_request, marked_config))
+    if _mark_of(marked_config):
+        await _again(lambda: _unmark(client, name))
     # The server expires messages of a restored stream only now, and what it has then is reported.
-    info = await _unexpired_info(writer.client, wanted.name)
+    info = await _again(lambda: _unexpired_info(client, name))
     state = info["state"]
-    wrong, differences = differences_of(wanted.backup, state, server_us(info))
-    if wrong:
+    problems, differences = differences_of(restore_request.backup, state, server_us(info))
+    if problems:
         # It was complete: its consumers and limits are at work.
-        differences.append(f"changed since it was restored: {'; '.join(wrong)}")
+        differences.append(f"changed since it was restored: {'; '.join(problems)}")
     state.pop("deleted", None)
     count = number_at(state, "consumer_count") if count is None else count
-    said = (*differences, *remarks)
-    was_msgs = number_at(wanted.backup.state, "messages")
-    is_same = not wrong and number_at(state, "messages") == was_msgs
-    done.append(RestoredStream(wanted.name, state, count, said, is_same))
+    all_remarks = (*differences, *remarks)
+    was_msgs = number_at(restore_request.backup.state, "messages")
+    has_same_messages = not problems and number_at(state, "messages") == was_msgs
+    restored_streams.append(RestoredStream(name, state, count, all_remarks, has_same_messages))
 
 
 async def _given(
-    client: Client, backup: Backup, config: Config, pace: Pace, progress: Progress
+    client: Client, backup: Backup, marked_config: Config, pace: Pace, progress: Progress
 ) -> Config:
-    marked = config
-    if _can_be_marked(config):
-        since = moment_text(time.time_ns() // 1000) + "Z"
-        marked = {**config, "metadata": {**(config.get("metadata") or {}), MARK: since}}
     try:
         with open_plain(backup.folder / DATA_FILE) as file:
-            return await give(client, marked, backup.state, file, pace, progress)
+            return await give(client, marked_config, backup.state, file, pace, progress)
+    except OutcomeUnknown:
+        raise  # all of it was sent: what the server makes of it is complete
     except (NatstuiError, asyncio.CancelledError) as error:
         if isinstance(error, RequestFailed) and error.err_code in _TAKEN:
             raise  # somebody made one meanwhile, and that one is not ours
-        left = await _removed(client, config["name"], marked, backup)
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        within_s = 0.0 if is_cancelled else RECONNECTED_S
+        removal_text = await _removed(client, marked_config, backup, within_s)
+        if is_cancelled and removal_text not in ("", _REMOVED):
+            raise RequestFailed(removal_text) from error
+        if isinstance(error, ServerGone) and not removal_text:
+            removal_text = f"read again, there is no stream {marked_config['name']}"
         reason = str(error)
         if _OTHER_NAME in reason:
             reason = (
                 f"this server restores {backup.stream} only under its own name: restore it so in "
                 "another account, and copy it from there with natstui messages copy"
             )
-        if isinstance(error, NatstuiError) and (left or reason != str(error)):
-            raise RequestFailed("; ".join(filter(None, (reason, left)))) from error
+        if isinstance(error, NatstuiError) and (removal_text or reason != str(error)):
+            raise RequestFailed("; ".join(filter(None, (reason, removal_text)))) from error
         raise
 
 
-def _can_be_marked(config: Config) -> bool:
-    """Return whether the mark could be taken away again: not of what is sealed."""
-    return not config.get("sealed")
+async def _removed(
+    client: Client, marked_config: Config, backup: Backup, within_s: float = 0.0
+) -> str:
+    """Delete the remains of a restore, and return that as text; empty without any.
 
-
-async def _removed(client: Client, name: str, marked: Config, backup: Backup) -> str:
-    """Remove what a restore left, and say it; nothing when nothing was left.
-
-    Raises Conflict where more was stored in it than the backup has: that stays.
+    Waits `within_s` for a lost connection. Raises Conflict where more was stored in it than the
+    backup has: that stays.
     """
+    name, mark = marked_config["name"], _mark_of(marked_config)
     try:
-        info = json.loads(await client.request(f"STREAM.INFO.{name}"))
-        mark = (marked.get("metadata") or {}).get(MARK)
-        if mark is None or (info["config"].get("metadata") or {}).get(MARK) != mark:
+        info = json.loads(await _again(lambda: client.request(f"STREAM.INFO.{name}"), within_s))
+        if mark is None or _mark_of(info["config"]) != mark:
             return f"a stream {name} is on the server, and may be incomplete"
         newer_count = number_at(info["state"], "last_seq") - number_at(backup.state, "last_seq")
         if newer_count > 0:
@@ -216,51 +311,68 @@ async def _removed(client: Client, name: str, marked: Config, backup: Backup) ->
                 f"{name} is restored and stays on the server, marked as {MARK}: meanwhile "
                 f"clients published {counted(newer_count, 'message')} to it"
             )
-        await client.request(f"STREAM.DELETE.{name}")
+        await _again(lambda: client.request(f"STREAM.DELETE.{name}"), within_s)
     except NotFound:
         return ""
     except Conflict:
         raise
     except NatstuiError as error:
-        return f"a part of {name} may be on the server and could not be removed ({error})"
-    return "the part restored until then was removed"
+        part_text = f"a part of {name} may be on the server and could not be removed ({error})"
+        return f"{part_text}: {_shown_by(name)}"
+    return _REMOVED
 
 
-async def _unmark(writer: Writer, wanted: RestoreRequest) -> None:
-    """Take the mark away: from now on it is a stream as every other."""
-    found = json.loads(await writer.client.request(f"STREAM.INFO.{wanted.name}"))["config"]
-    metadata = {key: text for key, text in (found.get("metadata") or {}).items() if key != MARK}
-    plain = {**found, "metadata": metadata}
+async def _unmark(client: Client, name: str) -> None:
+    """Remove the mark of the restored stream."""
+    current_config = json.loads(await client.request(f"STREAM.INFO.{name}"))["config"]
+    metadata = {
+        key: text for key, text in (current_config.get("metadata") or {}).items() if key != MARK
+    }
+    unmarked_config = {**current_config, "metadata": metadata}
     try:
-        await writer.client.request(f"STREAM.UPDATE.{wanted.name}", plain)
+        await client.request(f"STREAM.UPDATE.{name}", unmarked_config)
+    except (RequestTimedOut, ServerGone):
+        raise
     except NatstuiError as error:
         raise RequestFailed(
-            f"{wanted.name} is restored as it was, but its mark {MARK} could not be removed "
-            f"({error})"
+            f"{name} is restored as it was, but its mark {MARK} could not be removed ({error})"
         ) from error
 
 
-async def _checked(client: Client, wanted: RestoreRequest) -> tuple[int | None, list[str]]:
-    """Return how many consumers a restored stream has, and what is to be said beside its messages.
+async def _checked(
+    client: Client, restore_request: RestoreRequest, marked_config: Config
+) -> tuple[int | None, list[str]]:
+    """Return how many consumers a restored stream has, and remarks about them.
 
-    None where consumers may not be listed. Raises RequestFailed when it is not as in its backup.
+    None where consumers may not be listed. Raises RequestFailed when it differs from its backup,
+    Conflict when it is another stream.
     """
-    backup = wanted.backup
+    backup = restore_request.backup
     try:
-        names: Sequence[str] | None = await _consumers(client, wanted)
+        names: Sequence[str] | None = await _consumers(client, restore_request)
     except PermissionDenied:
         names = None
-    info = await _info(client, wanted.name)
-    wrong, _ = differences_of(backup, info["state"], server_us(info))
+    info = await _info(client, restore_request.name)
+    if _mark_of(info["config"]) != _mark_of(marked_config):
+        raise Conflict(
+            f"{restore_request.name} was restored, but the stream that has the name now is "
+            "another one: somebody deleted and recreated it meanwhile; it is left alone"
+        )
+    problems, _ = differences_of(backup, info["state"], server_us(info))
     remarks = list[str]()
     if names is None:
-        remarks.append(f"consumers not checked: no permission to CONSUMER.NAMES.{wanted.name}")
+        remarks.append(
+            f"consumers not checked: no permission to CONSUMER.NAMES.{restore_request.name}"
+        )
     elif missing := set(backup.consumers or ()) - set(names):
-        wrong.append(f"without {counted(len(missing), 'consumer')}: {', '.join(sorted(missing))}")
-    if wrong:
+        problems.append(
+            f"without {counted(len(missing), 'consumer')}: {', '.join(sorted(missing))}"
+        )
+    if problems:
         raise RequestFailed(
-            f"{wanted.name} is restored, but differs from its backup: {'; '.join(wrong)}; it is "
-            f"still marked as {MARK}, and natstui stream rm {wanted.name} removes it"
+            f"{restore_request.name} is restored, but differs from its backup: "
+            f"{'; '.join(problems)}; it is "
+            f"still marked as {MARK}, and natstui stream rm {restore_request.name} removes it"
         )
     if names is not None and backup.consumers is None:
         remarks.append("the backup does not list its consumers: nothing to compare them with")
@@ -289,15 +401,10 @@ async def _unexpired_info(client: Client, name: str) -> Config:
             settled_msgs, since_s = messages, now_s
         has_ttl = bool(info["config"].get("allow_msg_ttl")) and messages > 0
         is_settled = not has_ttl or now_s - since_s >= _SETTLED_S
-        is_over = messages > 0 and is_expired(info["config"], info["state"], server_us(info))
-        if (is_settled and not is_over) or now_s > until_s:
+        has_expired = messages > 0 and is_expired(info["config"], info["state"], server_us(info))
+        if (is_settled and not has_expired) or now_s > until_s:
             return info
         await asyncio.sleep(_LOOK_AGAIN_S)
-
-
-def server_us(info: Config) -> int:
-    """Return when the server wrote an INFO; by the local clock where an old one does not say."""
-    return time_us(info["ts"]) if info.get("ts") else time.time_ns() // 1000
 
 
 def is_expired(config: Config, state: Config, now_us: int) -> bool:
@@ -306,12 +413,28 @@ def is_expired(config: Config, state: Config, now_us: int) -> bool:
     return max_age_us > 0 and time_us(str(state.get("first_ts") or NEVER)) + max_age_us <= now_us
 
 
+def expired_text(backup: Backup, now_us: int) -> str:
+    """Return what the server removes of a stream once it is restored; empty when nothing."""
+    config, state = backup.config, backup.state
+    if not number_at(state, "messages") or not is_expired(config, state, now_us):
+        return ""
+    newest = {"first_ts": state.get("last_ts")}
+    part = "all" if is_expired(config, newest, now_us) else "some"
+    count = counted(f"{number_at(state, 'messages'):,}", "message")
+    age = duration_text(number_at(config, "max_age") / 1e9)
+    return (
+        f"the server removes {part} of {count} of {backup.stream} at once: older than {age}, the "
+        "max age"
+    )
+
+
 async def _read_again(client: Client, backup: Backup) -> list[str]:
     """Return which sources were recreated since the backup.
 
-    The server takes such a one for another stream than the one it has read, and begins anew.
+    The server takes such a one for another stream than the one it has read, and starts from its
+    beginning.
     """
-    found, last = list[str](), str(backup.state.get("last_ts") or NEVER)
+    recreated, last = list[str](), str(backup.state.get("last_ts") or NEVER)
     for source in backup.config.get("sources") or ():
         if source.get("external") or not backup.state.get("messages"):
             continue
@@ -321,23 +444,23 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
             continue
         if time_us(info["created"]) > time_us(last):
             name = source["name"]
-            found.append(
+            recreated.append(
                 f"its source {name} was recreated: the messages of {name} are copied once more"
             )
-    return found
+    return recreated
 
 
 def differences_of(backup: Backup, state: Config, now_us: int) -> tuple[list[str], list[str]]:
-    """Return what is wrong with a restored stream, and what is otherwise but may be.
+    """Return the errors of a restored stream, and its acceptable differences.
 
-    `state` is what the server says with the details of what was deleted, at `now_us`.
+    `state` is the server's state with deleted details, at `now_us`.
     """
     was, remarks = backup.state, list[str]()
     newer = number_at(state, "last_seq") - number_at(was, "last_seq")
-    gone = number_at(was, "messages") + max(0, newer) - number_at(state, "messages")
+    missing_msgs = number_at(was, "messages") + max(0, newer) - number_at(state, "messages")
     # Sequences that were given out while it was backed up; their messages are not in the backup.
-    empty = min(_empty_after(was, state), max(gone, 0), newer) if newer > 0 else 0
-    gone -= empty
+    empty = min(_empty_after(was, state), max(missing_msgs, 0), newer) if newer > 0 else 0
+    missing_msgs -= empty
     if newer > empty:
         remarks.append(
             f"{counted(newer - empty, 'message')} more than the backup describes, probably "
@@ -349,8 +472,10 @@ def differences_of(backup: Backup, state: Config, now_us: int) -> tuple[list[str
             "stored during the backup, and are not in it"
         )
     config = backup.config
-    if gone > 0 and (reason := _expiry(config, was, now_us)):
-        remarks.append(f"{counted(f'{gone:,}', 'message')} expired since the backup: {reason}")
+    if missing_msgs > 0 and (reason := _expiry(config, was, now_us)):
+        remarks.append(
+            f"{counted(f'{missing_msgs:,}', 'message')} expired since the backup: {reason}"
+        )
         return ([] if newer >= 0 else [_other("last sequence", was, state, "last_seq")]), remarks
     exact = {"messages": "messages", "first sequence": "first_seq"}
     exact |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
@@ -358,20 +483,23 @@ def differences_of(backup: Backup, state: Config, now_us: int) -> tuple[list[str
         del exact["first sequence"]  # an empty one may say 0, or the next
     if newer > 0:
         exact = {"first sequence": "first_seq"} if was.get("messages") else {}
-    wrong = [
+    problems = [
         _other(label, was, state, key)
         for label, key in exact.items()
         if number_at(was, key) != number_at(state, key)
     ]
-    if newer > 0 and gone:
-        wrong.append(f"{counted(f'{abs(gone):,}', 'message')} {'less' if gone > 0 else 'more'}")
-    if newer > 0 and _may_have_removed(config, gone, newer):
-        return [], [*remarks, *wrong]
-    return wrong, remarks
+    if newer > 0 and missing_msgs:
+        problems.append(
+            f"{counted(f'{abs(missing_msgs):,}', 'message')} "
+            f"{'less' if missing_msgs > 0 else 'more'}"
+        )
+    if newer > 0 and _may_have_removed(config, missing_msgs, newer):
+        return [], [*remarks, *problems]
+    return problems, remarks
 
 
 def _expiry(config: Config, was: Config, now_us: int) -> str | None:
-    """Return what has made messages of a backup expire; None when none can have."""
+    """Return why messages of a backup have expired; None if none can have."""
     reasons = []
     if is_expired(config, was, now_us):
         age_s = number_at(config, "max_age") / 1e9
@@ -391,40 +519,40 @@ def _empty_after(was: Config, state: Config) -> int:
     return max(number_at(state, "num_deleted") - before, 0)
 
 
-def _may_have_removed(config: Config, gone: int, newer: int) -> bool:
-    """Return whether limits or consumers may have removed messages while others were stored.
+def _may_have_removed(config: Config, missing_msgs: int, newer: int) -> bool:
+    """Return whether limits or consumers may have deleted messages while others were stored.
 
-    At a number of messages each new one removes one.
+    At a limit of messages each new one deletes one.
     """
     if config.get("retention", "limits") != "limits" or number_at(config, "max_bytes") > 0:
         return True
     counts = ("max_msgs", "max_msgs_per_subject")
-    return gone <= newer and any(number_at(config, key) > 0 for key in counts)
+    return missing_msgs <= newer and any(number_at(config, key) > 0 for key in counts)
 
 
 def _other(label: str, was: Config, state: Config, key: str) -> str:
     return f"{label} {number_at(state, key):,} instead of {number_at(was, key):,}"
 
 
-async def _consumers(client: Client, wanted: RestoreRequest) -> Sequence[str]:
-    """Return the names of the consumers, once the cluster has settled, or after 20 s.
+async def _consumers(client: Client, restore_request: RestoreRequest) -> Sequence[str]:
+    """Return the names of the consumers, once the cluster is stable, or after 20 s.
 
-    Those of a replicated stream come a moment after it, and not all servers list them at once:
-    the list has to be as long as the stream counts, and stay the same for 2 s.
+    Those of a replicated stream come a moment after it, and not all servers list them at once: the
+    list has to be as long as the stream counts, and stay the same for 2 s.
     """
     until_s = time.monotonic() + _CONSUMERS_S
-    settled, since_s = set[str](), time.monotonic()
+    stable_names, since_s = set[str](), time.monotonic()
     while True:
         names = set[str]()
-        async for page in client.pages(f"CONSUMER.NAMES.{wanted.name}"):
+        async for page in client.pages(f"CONSUMER.NAMES.{restore_request.name}"):
             names |= set(map(str, json.loads(page).get("consumers") or ()))
-        info = json.loads(await client.request(f"STREAM.INFO.{wanted.name}"))
+        info = json.loads(await client.request(f"STREAM.INFO.{restore_request.name}"))
         now_s = time.monotonic()
-        if names != settled or len(names) != info["state"].get("consumer_count"):
-            settled, since_s = names, now_s
+        if names != stable_names or len(names) != info["state"].get("consumer_count"):
+            stable_names, since_s = names, now_s
         is_clustered = bool((info.get("cluster") or {}).get("name"))
         is_settled = not is_clustered or now_s - since_s >= _SETTLED_S
-        is_complete = set(wanted.backup.consumers or ()) <= names
+        is_complete = set(restore_request.backup.consumers or ()) <= names
         if (is_complete and is_settled) or now_s > until_s:
             return sorted(names)
         await asyncio.sleep(_LOOK_AGAIN_S)
@@ -435,7 +563,7 @@ def read_backups(folder: Path) -> list[Backup]:
     folders = streams_of(folder) if folder.is_dir() and is_account(folder) else [folder]
     if not folders:
         raise BackupError(f"{folder} is the backup of an account without streams")
-    backups = [read_backup(one) for one in folders]
+    backups = [read_backup(stream_folder) for stream_folder in folders]
     # A mirror or a stream with sources wants to see what it copies from.
     backups.sort(
         key=lambda backup: bool(backup.config.get("mirror") or backup.config.get("sources"))
@@ -444,46 +572,40 @@ def read_backups(folder: Path) -> list[Backup]:
 
 
 def name_to_type(backups: Sequence[Backup], name: str) -> str:
-    """Return the word that confirms a restore: the stream's name, or that of the folder."""
+    """Return the text that confirms a restore: the stream's name, or that of the folder."""
     return name if len(backups) == 1 else backups[0].folder.parent.name
 
 
 async def present(client: Client, names: Sequence[str]) -> list[str]:
-    """Return the names among these that streams have already."""
-    found = []
-    for name in names:
-        try:
-            await refuse_present(client, name)
-        except Conflict:
-            found.append(name)
-    return found
+    """Return which of the names are used by existing streams."""
+    return [name for name in names if await _present_config(client, name) is not None]
 
 
 async def restore_all(
     writer: Writer,
-    every: Sequence[RestoreRequest],
+    restore_requests: Sequence[RestoreRequest],
     pace: Pace,
     progress: OnRestored,
-    done: list[RestoredStream],
+    restored_streams: list[RestoredStream],
     *,
-    confirmed: bool,
+    is_confirmed: bool,
 ) -> None:
-    """Make every stream, and add it to `done` as soon as it is there.
+    """Restore every stream, and add each to `restored_streams` when it exists.
 
     Nothing is done when one of them exists already. Raises what `restore_stream` raises.
     """
-    for one in every:
-        await refuse_present(writer.client, one.name)
-    for one in every:
+    for restore_request in restore_requests:
+        await refuse_present(writer.client, restore_request)
+    for restore_request in restore_requests:
 
-        def tell(sent_bytes: int, one: RestoreRequest = one) -> None:
-            progress(one.name, sent_bytes, one.backup.data_bytes)
+        def tell(sent_bytes: int, restore_request: RestoreRequest = restore_request) -> None:
+            progress(restore_request.name, sent_bytes, restore_request.backup.data_bytes)
 
-        sure = replace(one, confirmed=one.name if confirmed else None)
-        await restore_stream(writer, sure, pace, tell, done)
+        sure = replace(restore_request, confirmed=restore_request.name if is_confirmed else None)
+        await restore_stream(writer, sure, pace, tell, restored_streams)
 
 
 def state_text(state: Config) -> str:
-    """Return messages, size and sequences of a stream in words."""
+    """Return messages, size and sequences of a stream as text."""
     size = bytes_text(state["bytes"])
     return f"{state['messages']:,} messages, {size}, {state['first_seq']}…{state['last_seq']}"

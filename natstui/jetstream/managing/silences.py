@@ -1,10 +1,10 @@
-"""What is silenced on this server, as the journal says now: another natstui may write it, too."""
+"""The current silences on this server, from the journal, which other processes may write, too."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 
+from natstui.clock import steady_us, wall_us
 from natstui.errors import SessionError
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
@@ -18,29 +18,29 @@ _WHAT = "silences"
 
 
 async def follow_silences(client: Client, sink: Sink) -> None:
-    """Report what is silenced here, and again when the journal changed, until cancelled."""
+    """Report the silences, and again when the journal changed or the clock was set, until
+    cancelled.
+    """
     writer = Writer(client, Journal())
-    known: tuple[Silence, ...] = ()
+    last_silences: tuple[Silence, ...] = ()
     read_for: object = None
-    failed = False
+    has_failed = False
     while True:
-        now = (writer.journal.stamp, writer.place)
+        # A silence that ended by a wrong clock goes on by the right one.
+        clock_offset_s = round((wall_us() - steady_us()) / 1e6)
+        now = (writer.journal.stamp, writer.place, clock_offset_s)
         if now != read_for:
             read_for = now
             try:
                 silences = await asyncio.to_thread(lambda: writer.silences)
             except SessionError as error:
-                failed = True
-                sink.add(Unavailable(_now_us(), _WHAT, str(error)))
+                has_failed = True
+                sink.add(Unavailable(wall_us(), _WHAT, str(error)))
             else:
-                if failed:
-                    failed = False
-                    sink.add(Restored(_now_us(), _WHAT))
-                if silences != known:
-                    known = silences
-                    sink.add(Silenced(_now_us(), silences))
+                if has_failed:
+                    has_failed = False
+                    sink.add(Restored(wall_us(), _WHAT))
+                if silences != last_silences:
+                    last_silences = silences
+                    sink.add(Silenced(wall_us(), silences))
         await asyncio.sleep(_LOOK_S)
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

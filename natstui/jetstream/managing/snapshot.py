@@ -1,7 +1,6 @@
-"""The data of a whole stream, out of a server and into one: chunks, each confirmed.
+"""The data of an entire stream, from a server and to one: chunks, each confirmed.
 
-What the chunks hold is the server's affair; put together they are what the NATS CLI keeps in
-`stream.tar.s2`.
+The chunks are opaque; together they are what the NATS CLI stores in `stream.tar.s2`.
 """
 
 from __future__ import annotations
@@ -16,37 +15,40 @@ from typing import Any, BinaryIO, TypeVar
 
 from nats.aio.msg import Msg
 
-from natstui.errors import RequestFailed
+from natstui.errors import OutcomeUnknown, RequestFailed, RequestTimedOut, ServerGone
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.writer import Config
+from natstui.model.assets.fields import number_at
 from natstui.model.assets.subjects import is_literal
 
 T = TypeVar("T")
 Progress = Callable[[int], None]
-"""Called with the bytes that have gone over so far."""
+"""Called with the bytes that have been transferred so far."""
 
 _CHUNK_BYTES, _LEAST_CHUNK_BYTES = 128 * 1024, 1024
 _WINDOW_BYTES = 8 * 1024 * 1024
 _AT_ONCE_BYTES = 1024 * 1024
-"""Written and added to the checksum in one go."""
+"""Size that is written and added to the checksum at once."""
 _QUIET_S = 15.0
-"""The server itself gives up after 5 s."""
+"""Time without a chunk after which a transfer fails; the server itself stops after 5 s."""
 _BEGIN_S = 60.0
-_BUILDING_S = 3600.0
-"""How long a server may take to make a stream of what it was sent."""
+LAST_REPLY_S = 60.0
+"""How long a server may take to create a stream from the sent data, in addition to its size."""
+_SLOWEST_BYTES_PER_S = 10 * 1024 * 1024
+"""The least rate at which a server creates a large stream."""
 _RESTORING = "$JS.SNAPSHOT.RESTORE."
-"""Where a server wants the data of a stream; anywhere else they would be messages."""
+"""Prefix of the subject for a stream's data; on another subject they would be messages."""
 _CONFIRMING = "$JS.SNAPSHOT.ACK."
-"""Where chunks of a snapshot are confirmed."""
-_LEAVING_S = 60.0
-"""How long somebody who wants to leave waits for what must not be broken off."""
+"""Prefix of the subject for confirmations of snapshot chunks."""
+_LEAVING_S = 2.0
+"""How long a cancellation waits for work that must not be interrupted."""
 
 
 @dataclass
 class Pace:
-    """So many bytes a second at most, on average; None is as fast as it goes."""
+    """Limit of bytes per second, on average; None means no limit."""
 
     bytes_per_s: int | None = None
     began_s: float | None = None
@@ -54,17 +56,17 @@ class Pace:
 
     @property
     def chunk_bytes(self) -> int:
-        """Return how large a chunk may be, so that one a second is not too fast."""
-        most = self.bytes_per_s or _CHUNK_BYTES
-        return max(_LEAST_CHUNK_BYTES, min(_CHUNK_BYTES, most))
+        """Return the maximum size of a chunk, so that one a second is within the limit."""
+        max_bytes = self.bytes_per_s or _CHUNK_BYTES
+        return max(_LEAST_CHUNK_BYTES, min(_CHUNK_BYTES, max_bytes))
 
     @property
     def window_bytes(self) -> int:
-        """Return how far the server may be ahead of what was confirmed."""
+        """Return how far the server may be ahead of the confirmations."""
         return _WINDOW_BYTES if self.bytes_per_s is None else 2 * self.chunk_bytes
 
     async def wait(self, size_bytes: int) -> None:
-        """Wait after so many bytes more until they were not too fast."""
+        """Wait after `size_bytes` more until the average is within the limit."""
         if self.bytes_per_s is None:
             return
         now_s = time.monotonic()
@@ -75,10 +77,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a server said of a snapshot, and what was written of it."""
+    """The server's reply to a snapshot, and the size and checksum of the data."""
 
     answer: Config
-    """`config` and `state` of the stream as they are in the data."""
+    """`config` and `state` of the stream in the data."""
     data_bytes: int
     sha256: str
 
@@ -86,10 +88,10 @@ class Taken:
 async def take(
     client: Client, stream: str, file: BinaryIO, pace: Pace, progress: Progress, *, consumers: bool
 ) -> Taken:
-    """Write the data of a stream into a file; raises RequestFailed when it did not come whole."""
+    """Write the data of a stream into a file; raises RequestFailed when it is incomplete."""
     inbox = client.nc.new_inbox()
-    arrived: asyncio.Queue[Msg] = asyncio.Queue()
-    subscription = await client.subscribe(inbox, arrived.put)
+    messages: asyncio.Queue[Msg] = asyncio.Queue()
+    subscription = await client.subscribe(inbox, messages.put)
     try:
         body = {
             "deliver_subject": inbox,
@@ -97,17 +99,17 @@ async def take(
             "chunk_size": pace.chunk_bytes,
             "window_size": pace.window_bytes,
         }
-        answer: Config = json.loads(
+        reply: Config = json.loads(
             await client.request(f"STREAM.SNAPSHOT.{stream}", body, timeout_s=_BEGIN_S)
         )
-        kept = _Kept(file)
-        async with kept:
-            async for chunk in _Chunks(client, stream, arrived, pace):
-                progress(await kept.add(chunk))
+        chunk_writer = _Kept(file)
+        async with chunk_writer:
+            async for chunk in _Chunks(client, stream, messages, pace):
+                progress(await chunk_writer.add(chunk))
     finally:
         if client.link.state == "connected":
             await subscription.unsubscribe()
-    return Taken(answer, kept.size_bytes, kept.digest.hexdigest())
+    return Taken(reply, chunk_writer.size_bytes, chunk_writer.digest.hexdigest())
 
 
 class _Kept:
@@ -134,7 +136,7 @@ class _Kept:
                 await asyncio.gather(self._writing, return_exceptions=True)
 
     async def add(self, chunk: bytes) -> int:
-        """Take a chunk, and return how many bytes that makes."""
+        """Add a chunk, and return the total number of bytes."""
         self._waiting.append(chunk)
         self._waiting_bytes += len(chunk)
         self.size_bytes += len(chunk)
@@ -144,8 +146,8 @@ class _Kept:
 
     async def _flush(self) -> None:
         await self._written()
-        some, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, some))
+        chunks, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, chunks))
 
     async def _written(self) -> None:
         if self._writing is not None:
@@ -158,12 +160,12 @@ class _Kept:
 
 
 class _Chunks:
-    """The chunks of one snapshot in their order, until the server says that there are no more."""
+    """The chunks of one snapshot in order, until the server ends it."""
 
     def __init__(
-        self, client: Client, stream: str, arrived: asyncio.Queue[Msg], pace: Pace
+        self, client: Client, stream: str, messages: asyncio.Queue[Msg], pace: Pace
     ) -> None:
-        self._client, self._stream, self._arrived, self._pace = client, stream, arrived, pace
+        self._client, self._stream, self._arrived, self._pace = client, stream, messages, pace
         self._count = 0
 
     def __aiter__(self) -> _Chunks:
@@ -183,8 +185,8 @@ class _Chunks:
             # Nothing at all, or 204, is the end; every other status says that it is not whole.
             if headers.get("Status", "204") == "204":
                 raise StopAsyncIteration
-            why = f"{headers.get('Description', '')} ({headers['Status']})".strip()
-            raise RequestFailed(f"the snapshot of {self._stream} was interrupted: {why}")
+            reason = f"{headers.get('Description', '')} ({headers['Status']})".strip()
+            raise RequestFailed(f"the snapshot of {self._stream} was interrupted: {reason}")
         self._count += 1
         await self._pace.wait(len(msg.data))
         if msg.reply.startswith(f"{_CONFIRMING}{self._stream}.") and is_literal(msg.reply):
@@ -195,10 +197,10 @@ class _Chunks:
 
     def _check_place(self, reply: str) -> None:
         """Raise RequestFailed when a chunk before this one is missing."""
-        place = reply.rpartition(".")[2]
-        if place.isdecimal() and int(place) != self._count:
+        position = reply.rpartition(".")[2]
+        if position.isdecimal() and int(position) != self._count:
             raise RequestFailed(
-                f"a part of the snapshot of {self._stream} is missing: {place} arrived as "
+                f"a part of the snapshot of {self._stream} is missing: {position} arrived as "
                 f"number {self._count}"
             )
 
@@ -206,14 +208,15 @@ class _Chunks:
 async def give(
     client: Client, config: Config, state: Config, file: BinaryIO, pace: Pace, progress: Progress
 ) -> Config:
-    """Make a stream of the data in a file, and return the answer: its `config` and `state`.
+    """Create a stream from the data in a file, and return the reply: its `config` and `state`.
 
-    Raises the request errors; the server may then hold a part of the stream.
+    Raises the request errors; the server may then have a part of the stream. Raises OutcomeUnknown
+    when all was sent and no reply shows whether the stream was created.
     """
     verb = f"STREAM.RESTORE.{config['name']}"
     body = {"config": config, "state": state}
-    begun = json.loads(await client.request(verb, body, timeout_s=_BEGIN_S))
-    subject = str(begun["deliver_subject"])
+    started = json.loads(await client.request(verb, body, timeout_s=_BEGIN_S))
+    subject = str(started["deliver_subject"])
     if not (is_literal(subject) and subject.startswith(_RESTORING)):
         raise RequestFailed(
             f"{verb}: the server requests the data at {subject!r}, which natstui refuses"
@@ -225,14 +228,24 @@ async def give(
         progress(size_bytes)
         await pace.wait(len(chunk))
     # It makes the stream in any case now: what is left of it can be removed only afterwards.
-    answer: Config = json.loads(await to_its_end(_sent(client, verb, subject, b"", _BUILDING_S)))
-    return answer
+    limit_s = LAST_REPLY_S + number_at(state, "bytes") / _SLOWEST_BYTES_PER_S
+    doubt = f"all of {config['name']} was sent, and the server has not replied yet"
+    try:
+        reply: Config = json.loads(
+            await to_its_end(_sent(client, verb, subject, b"", limit_s), doubt)
+        )
+    except (RequestTimedOut, ServerGone) as error:
+        if isinstance(error, ServerGone) and not error.sent:
+            raise
+        raise OutcomeUnknown(str(error)) from error
+    return reply
 
 
-async def to_its_end(work: Coroutine[Any, Any, T], leaving_s: float = _LEAVING_S) -> T:
-    """Wait for what must not be broken off; who cancels this is obeyed when it is over.
+async def to_its_end(work: Coroutine[Any, Any, T], doubt: str, leaving_s: float = _LEAVING_S) -> T:
+    """Wait for work that must not be interrupted; a cancellation takes effect when it is over.
 
-    That is after `leaving_s` at the latest; who cancels it again is obeyed at once.
+    That is after `leaving_s` at the latest: raises OutcomeUnknown with `doubt` when it is not over
+    by then. A second cancellation takes effect at once.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -242,7 +255,9 @@ async def to_its_end(work: Coroutine[Any, Any, T], leaving_s: float = _LEAVING_S
             await asyncio.wait([task], timeout=leaving_s)
         finally:
             task.cancel()
-        if task.done() and not task.cancelled() and (error := task.exception()):
+        if not task.done():
+            raise OutcomeUnknown(doubt) from None
+        if not task.cancelled() and (error := task.exception()):
             raise error from None
         raise
 

@@ -1,4 +1,6 @@
-"""Pages of stored messages: newest first, by sequence, by time, by subject, from a consumer on."""
+"""Pages of stored messages: newest first, by sequence, time, subject, or position of a
+consumer.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,19 @@ from natstui.units import count_text, parse_moment
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The sequences of a stream: `first` and `last` stored, as it says itself."""
+    """The first and last stored sequence of a stream, as in its state."""
 
     first_seq: int
     last_seq: int
     subjects_count: int
     message_bytes: int
-    """Of one message, on average."""
+    """Mean size of a message."""
     direct: bool
     created_at_us: int
 
 
 async def bounds_of(client: Client, stream: str) -> Bounds:
-    """Ask a stream for its bounds; raises NotFound."""
+    """Request the bounds of a stream; raises NotFound."""
     info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     state, config = info["state"], info["config"]
     return Bounds(
@@ -45,28 +47,28 @@ async def bounds_of(client: Client, stream: str) -> Bounds:
 
 
 async def seek(
-    client: Client, getter: Getter, bounds: Bounds, asked: BrowseMessages
+    client: Client, getter: Getter, bounds: Bounds, command: BrowseMessages
 ) -> int | None:
-    """Return the sequence that a time or a jump means; None when neither is asked for."""
-    if asked.from_time is not None:
-        return await at_time(getter, bounds, asked.from_time)
-    if asked.jump is None or asked.consumer is None:
+    """Return the sequence of a requested time or jump; None without one."""
+    if command.from_time is not None:
+        return await at_time(getter, bounds, command.from_time)
+    if command.jump is None or command.consumer is None:
         return None
-    verb = f"CONSUMER.INFO.{asked.stream}.{asked.consumer}"
+    verb = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
     info: dict[str, Any] = json.loads(await client.request(verb))
-    floor, delivered = info["ack_floor"]["stream_seq"], info["delivered"]["stream_seq"]
-    if asked.jump == "ack_floor":
+    floor, delivered_seq = info["ack_floor"]["stream_seq"], info["delivered"]["stream_seq"]
+    if command.jump == "ack_floor":
         return max(1, int(floor))
     config = info["config"]
     filters = config.get("filter_subjects") or [config.get("filter_subject") or None]
-    start = floor if asked.jump == "first_unacked" else delivered
+    start = floor if command.jump == "first_unacked" else delivered_seq
     firsts = [await getter.run(start + 1, 1, subject) for subject in filters]
-    found = [message.stream_seq for first in firsts for message in first if message.stream_seq]
-    return min(found, default=bounds.last_seq + 1)
+    seqs = [message.stream_seq for first in firsts for message in first if message.stream_seq]
+    return min(seqs, default=bounds.last_seq + 1)
 
 
 _NEIGHBOURS_MSGS = 8
-"""How far before a message its predecessor is searched for."""
+"""How far before a message its predecessor is searched."""
 
 
 def moment_text(text: str) -> str:
@@ -75,8 +77,8 @@ def moment_text(text: str) -> str:
         moment = parse_moment(text).isoformat()
         microseconds(moment)
     except ValueError as error:
-        how = "write it as 2026-01-31T12:00:00Z or 10m ago"
-        raise UsageError(f"{text!r} is not a time: {how}") from error
+        hint = "write it as 2026-01-31T12:00:00Z or 10m ago"
+        raise UsageError(f"{text!r} is not a time: {hint}") from error
     return moment
 
 
@@ -84,26 +86,26 @@ async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
     """Return the first sequence stored at a time or after it; raises UsageError."""
     moment = moment_text(text)
     wanted_us = microseconds(moment)
-    low, high = bounds.first_seq, bounds.last_seq + 1
+    low_seq, high_seq = bounds.first_seq, bounds.last_seq + 1
     starts = await getter.from_time(moment)
-    if starts and await _is_first_since(getter, low, starts[0], wanted_us):
-        return starts[0].stream_seq or low
-    first = high
-    while low < high:
-        middle = (low + high) // 2
-        found = await getter.run(middle, 1, None)
-        if found and found[0].stored_at_us < wanted_us:
-            low = (found[0].stream_seq or middle) + 1
+    if starts and await _is_first_since(getter, low_seq, starts[0], wanted_us):
+        return starts[0].stream_seq or low_seq
+    first = high_seq
+    while low_seq < high_seq:
+        middle = (low_seq + high_seq) // 2
+        run = await getter.run(middle, 1, None)
+        if run and run[0].stored_at_us < wanted_us:
+            low_seq = (run[0].stream_seq or middle) + 1
         else:
-            high = middle
-            first = found[0].stream_seq or middle if found else first
+            high_seq = middle
+            first = run[0].stream_seq or middle if run else first
     return first
 
 
 async def _is_first_since(
     getter: Getter, first_seq: int, message: StoredMessage, wanted_us: int
 ) -> bool:
-    """Return whether a message is the first one since a time; False also where it is unknown.
+    """Return whether a message is the first one since a time; False also if unknown.
 
     Some servers skip messages where others are deleted, so that their reply needs a check.
     """
@@ -113,9 +115,13 @@ async def _is_first_since(
     if seq <= first_seq:
         return True
     run = await getter.run(max(first_seq, seq - _NEIGHBOURS_MSGS), _NEIGHBOURS_MSGS + 1, None)
-    before = [one.stored_at_us for one in run if (one.stream_seq or 0) < seq]
+    before = [
+        stored_message.stored_at_us
+        for stored_message in run
+        if (stored_message.stream_seq or 0) < seq
+    ]
     # Big messages may end a run before it has come so far.
-    is_complete = any(one.stream_seq == seq for one in run)
+    is_complete = any(stored_message.stream_seq == seq for stored_message in run)
     return is_complete and bool(before) and before[-1] < wanted_us
 
 
@@ -138,22 +144,22 @@ async def newest_before(
     if after is None:
         return await _newest(getter, max(1, bounds.first_seq), end_seq, count, subject)
     # The widest window before the end that holds no more than `count`: found by halving.
-    low, high = bounds.first_seq, max(bounds.first_seq, end_seq - count)
-    if await _counted(getter, low, subject) - after <= count:
-        high = low
-    while low < high:
-        middle = (low + high) // 2
+    low_seq, high_seq = bounds.first_seq, max(bounds.first_seq, end_seq - count)
+    if await _counted(getter, low_seq, subject) - after <= count:
+        high_seq = low_seq
+    while low_seq < high_seq:
+        middle = (low_seq + high_seq) // 2
         if await _counted(getter, middle, subject) - after > count:
-            low = middle + 1
+            low_seq = middle + 1
         else:
-            high = middle
-    found: list[StoredMessage] = []
-    while run := await getter.run(high, count, subject):  # big messages come in several runs
-        found += [message for message in run if (message.stream_seq or 0) < end_seq]
-        high = (run[-1].stream_seq or end_seq) + 1
-        if high >= end_seq:
+            high_seq = middle
+    newest: list[StoredMessage] = []
+    while run := await getter.run(high_seq, count, subject):  # big messages come in several runs
+        newest += [message for message in run if (message.stream_seq or 0) < end_seq]
+        high_seq = (run[-1].stream_seq or end_seq) + 1
+        if high_seq >= end_seq:
             break
-    return found
+    return newest
 
 
 async def _counted(getter: Getter, from_seq: int, subject: str | None) -> int:
@@ -161,40 +167,46 @@ async def _counted(getter: Getter, from_seq: int, subject: str | None) -> int:
 
 
 async def _newest(
-    getter: Getter, low: int, end: int, count: int, subject: str | None
+    getter: Getter, low_seq: int, end: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
-    """Return the same without counting: read wider and wider windows, from the end backwards."""
-    found: list[StoredMessage] = []
+    """Return the newest messages without counting: read wider and wider windows, from the end
+    backwards.
+    """
+    newest: list[StoredMessage] = []
     width = count
-    while low < end and len(found) < count:
-        start = max(low, end - width)
-        part = await _window(getter, start, end, count - len(found), subject)
+    while low_seq < end and len(newest) < count:
+        start = max(low_seq, end - width)
+        part = await _window(getter, start, end, count - len(newest), subject)
         # As wide as the matches so far let expect, but not sixteen times wider at once.
-        wanted = width * (count - len(found)) // len(part) if part else width * _WIDER
-        found = part + found
-        width = min(width * _WIDER, max(width, wanted * 5 // 4))
+        window_width = width * (count - len(newest)) // len(part) if part else width * _WIDER
+        newest = part + newest
+        width = min(width * _WIDER, max(width, window_width * 5 // 4))
         end = start
-    return found[-count:]
+    return newest[-count:]
 
 
 async def _window(
-    getter: Getter, low: int, end: int, count: int, subject: str | None
+    getter: Getter, low_seq: int, end: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
-    """Return the newest matches of a window, at least `count` if it holds so many."""
-    if end - low <= (4 * count if subject is None else count):
-        return _below(end, await getter.run(low, end - low, subject, end))
-    step = max(1, -(-(end - low) // _SLICES))
-    slices = [(at, min(at + step, end)) for at in range(low, end, step)]
-    runs = await asyncio.gather(*(getter.run(at, count + 1, subject, stop) for at, stop in slices))
-    found: list[StoredMessage] = []
-    for (at, stop), run in zip(reversed(slices), reversed(runs), strict=True):
+    """Return the newest matches of a window, at least `count` if it has as many."""
+    if end - low_seq <= (4 * count if subject is None else count):
+        return _below(end, await getter.run(low_seq, end - low_seq, subject, end))
+    step = max(1, -(-(end - low_seq) // _SLICES))
+    slices = [
+        (slice_start, min(slice_start + step, end)) for slice_start in range(low_seq, end, step)
+    ]
+    runs = await asyncio.gather(
+        *(getter.run(slice_start, count + 1, subject, stop) for slice_start, stop in slices)
+    )
+    newest: list[StoredMessage] = []
+    for (slice_start, stop), run in zip(reversed(slices), reversed(runs), strict=True):
         part = _below(stop, run)
         if len(part) > count:  # more than were read: the newest of them come later
-            part = await _newest(getter, at, stop, count, subject)
-        found = part + found
-        if len(found) >= count:
+            part = await _newest(getter, slice_start, stop, count, subject)
+        newest = part + newest
+        if len(newest) >= count:
             break
-    return found
+    return newest
 
 
 def _below(end: int, messages: list[StoredMessage]) -> list[StoredMessage]:
@@ -206,24 +218,24 @@ _MOST_LAST = 1024
 _PAGE_BYTES = 16 * 1024 * 1024
 
 
-async def browse(client: Client, asked: BrowseMessages) -> MessagePage:
-    """Return a page. Raises NotFound, UsageError for a bad question, RequestFailed."""
-    bounds = await bounds_of(client, asked.stream)
+async def browse(client: Client, command: BrowseMessages) -> MessagePage:
+    """Return a page. Raises NotFound, UsageError for an invalid request, RequestFailed."""
+    bounds = await bounds_of(client, command.stream)
     getter = getter_of(
-        client, asked.stream, direct=bounds.direct, preview_bytes=asked.preview_bytes
+        client, command.stream, direct=bounds.direct, preview_bytes=command.preview_bytes
     )
-    if asked.last_per_subject:
-        return await _last_per_subject(client, getter, bounds, asked)
-    sought = await seek(client, getter, bounds, asked)
+    if command.last_per_subject:
+        return await _last_per_subject(client, getter, bounds, command)
+    sought = await seek(client, getter, bounds, command)
     fitting = _PAGE_BYTES // max(1, bounds.message_bytes)
-    count = max(1, min(asked.page_msgs, MOST_MSGS, fitting))
-    forwards = asked.newer or sought is not None
-    start = sought or asked.from_seq or (bounds.first_seq if forwards else bounds.last_seq + 1)
+    count = max(1, min(command.page_msgs, MOST_MSGS, fitting))
+    forwards = command.newer or sought is not None
+    start = sought or command.from_seq or (bounds.first_seq if forwards else bounds.last_seq + 1)
     if forwards:
-        messages = await getter.run(max(start, bounds.first_seq), count, asked.filter_subject)
+        messages = await getter.run(max(start, bounds.first_seq), count, command.filter_subject)
     else:
-        messages = await newest_before(getter, bounds, start, count, asked.filter_subject)
-    return _page(asked.stream, messages, bounds, sought)
+        messages = await newest_before(getter, bounds, start, count, command.filter_subject)
+    return _page(command.stream, messages, bounds, sought)
 
 
 def _page(
@@ -244,16 +256,16 @@ def _page(
 
 
 async def _last_per_subject(
-    client: Client, getter: Getter, bounds: Bounds, asked: BrowseMessages
+    client: Client, getter: Getter, bounds: Bounds, command: BrowseMessages
 ) -> MessagePage:
-    wanted = asked.filter_subject or ">"
-    counted = await count_subjects(client, asked.stream, wanted)
-    if len(counted) > _MOST_LAST:
-        text = f"{count_text(len(counted))} subjects match: give a filter for at most 1024"
+    subject_filter = command.filter_subject or ">"
+    counts = await count_subjects(client, command.stream, subject_filter)
+    if len(counts) > _MOST_LAST:
+        text = f"{count_text(len(counts))} subjects match: give a filter for at most 1024"
         raise RequestFailed(text)
-    messages = await getter.last_of_each(counted, wanted)
+    messages = await getter.last_of_each(counts, subject_filter)
     return MessagePage(
-        asked.stream,
+        command.stream,
         tuple(messages),
         bounds.first_seq,
         bounds.last_seq,
@@ -267,11 +279,11 @@ async def count_subjects(client: Client, stream: str, filter_subject: str) -> di
     """Return stored messages per subject; raises RequestFailed beyond 50,000 subjects."""
     bounds = await bounds_of(client, stream)
     _check_listable(stream, bounds.subjects_count)
-    counted = dict[str, int]()
+    counts = dict[str, int]()
     async for msgs in every_subject_count(client, stream, filter_subject):
-        counted |= msgs
-        _check_listable(stream, len(counted))
-    return dict(sorted(counted.items()))
+        counts |= msgs
+        _check_listable(stream, len(counts))
+    return dict(sorted(counts.items()))
 
 
 def _check_listable(stream: str, subjects_count: int) -> None:
@@ -280,7 +292,7 @@ def _check_listable(stream: str, subjects_count: int) -> None:
         raise RequestFailed(text)
 
 
-async def read_message(client: Client, asked: ReadMessage) -> StoredMessage:
-    """Return one message with its whole payload; raises NotFound."""
-    verb = f"STREAM.MSG.GET.{asked.stream}"
-    return from_api(await client.request(verb, {"seq": asked.stream_seq}), None)
+async def read_message(client: Client, command: ReadMessage) -> StoredMessage:
+    """Return one message with its entire payload; raises NotFound."""
+    verb = f"STREAM.MSG.GET.{command.stream}"
+    return from_api(await client.request(verb, {"seq": command.stream_seq}), None)

@@ -1,4 +1,4 @@
-"""Stored messages as the API or a direct get returns them → `StoredMessage`."""
+"""Converts stored messages of the API or of a direct get to `StoredMessage`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from natstui.jetstream.connection.replies import reading
 from natstui.model.records.messages import StoredMessage
 
 _OWN_BEGIN = "Nats-Stream"
-"""The first of the headers that a direct get adds behind those of the publisher."""
+"""The first of the headers that a direct get adds after those of the publisher."""
 
 
 class _Message(msgspec.Struct):
@@ -66,11 +66,11 @@ def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
         # Publishers may use the same names: only what is behind them is the server's.
         names = [name for name, _ in pairs]
         publishers_count = len(names) - 1 - names[::-1].index(_OWN_BEGIN)
-        own = dict(pairs[publishers_count:])
+        get_headers = dict(pairs[publishers_count:])
         return StoredMessage(
-            int(own["Nats-Sequence"]),
-            own["Nats-Subject"],
-            microseconds(own["Nats-Time-Stamp"]),
+            int(get_headers["Nats-Sequence"]),
+            get_headers["Nats-Subject"],
+            microseconds(get_headers["Nats-Time-Stamp"]),
             pairs[:publishers_count],
             _encoded(msg.data, preview_bytes),
             len(msg.data),
@@ -78,7 +78,7 @@ def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
 
 
 def headers_of(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a raw block, repeated names included.
+    """Return the headers of a raw block, with repeated names.
 
     With `exact`, to be sent again: blanks stay, and bytes that are no UTF-8 become surrogates.
     """
@@ -90,7 +90,7 @@ def headers_of(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str], .
 
 
 def pairs_of(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a message that came, repeated names included."""
+    """Return the headers of a received message, with repeated names."""
     if isinstance(headers, Headers) and not headers.block.startswith(STATUS_LINE):
         return headers_of(headers.block)
     return tuple((str(name), str(text)) for name, text in (headers or {}).items())

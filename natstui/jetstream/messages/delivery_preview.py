@@ -1,4 +1,4 @@
-"""What a planned consumer would deliver first, found without making it."""
+"""The first messages that a planned consumer would deliver, found without creating it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from natstui.model.records.messages import DeliveryPreview, PreviewDelivery, Sto
 _PREVIEW_BYTES = 256
 
 
-async def preview_delivery(client: Client, asked: PreviewDelivery) -> DeliveryPreview:
-    """Return the first message and how many follow; raises NotFound, UsageError."""
-    config: dict[str, Any] = json.loads(asked.config_json)
-    bounds = await bounds_of(client, asked.stream)
-    getter = getter_of(client, asked.stream, direct=bounds.direct, preview_bytes=_PREVIEW_BYTES)
+async def preview_delivery(client: Client, command: PreviewDelivery) -> DeliveryPreview:
+    """Return the first message and the number of following ones; raises NotFound, UsageError."""
+    config: dict[str, Any] = json.loads(command.config_json)
+    bounds = await bounds_of(client, command.stream)
+    getter = getter_of(client, command.stream, direct=bounds.direct, preview_bytes=_PREVIEW_BYTES)
     single = config.get("filter_subject")
     filters = config.get("filter_subjects") or [single or None]
     policy = config.get("deliver_policy") or "all"
@@ -34,7 +34,7 @@ async def preview_delivery(client: Client, asked: PreviewDelivery) -> DeliveryPr
         return DeliveryPreview(None, 0)
     if policy in ("last", "last_per_subject"):
         if policy == "last_per_subject":
-            return await _last_of_each(client, getter, asked.stream, filters)
+            return await _last_of_each(client, getter, command.stream, filters)
         return await _last(getter, bounds, filters)
     start = bounds.first_seq
     if policy == "by_start_sequence":
@@ -44,13 +44,19 @@ async def preview_delivery(client: Client, asked: PreviewDelivery) -> DeliveryPr
     preview = await _from(getter, start, filters)
     if preview.pending_msgs is not None:
         return preview
-    counts = [await _count_in_stream(client, asked.stream, start, subject) for subject in filters]
-    known = [count for count in counts if count is not None]
-    return replace(preview, pending_msgs=sum(known) if len(known) == len(counts) else None)
+    counts = [
+        await _count_in_stream(client, command.stream, start, subject) for subject in filters
+    ]
+    known_counts = [count for count in counts if count is not None]
+    return replace(
+        preview, pending_msgs=sum(known_counts) if len(known_counts) == len(counts) else None
+    )
 
 
 async def _start_of_time(getter: Getter, bounds: Bounds, text: str) -> int:
-    """Return where the server starts a consumer of a time, messages that it skips included."""
+    """Return where the server starts a consumer with a start time, including messages that it
+    skips.
+    """
     starts = await getter.from_time(moment_text(text))
     if starts is None:
         return await at_time(getter, bounds, text)
@@ -60,7 +66,7 @@ async def _start_of_time(getter: Getter, bounds: Bounds, text: str) -> int:
 async def _count_in_stream(
     client: Client, stream: str, start: int, subject: str | None
 ) -> int | None:
-    """Return the stream's own count of messages from a sequence on; None when it has none."""
+    """Return the stream's own count of messages from a sequence on; None without one."""
     state: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
     if start <= state["first_seq"]:
         if subject is None:
@@ -70,8 +76,8 @@ async def _count_in_stream(
         info: dict[str, Any] = json.loads(
             await client.request(f"STREAM.INFO.{stream}", {"subjects_filter": subject})
         )
-        counted: dict[str, int] = info["state"].get("subjects") or {}
-        return sum(counted.values())
+        subject_counts: dict[str, int] = info["state"].get("subjects") or {}
+        return sum(subject_counts.values())
     if subject is None and not state.get("num_deleted"):
         return max(0, int(state["last_seq"]) - start + 1)
     return None
@@ -80,27 +86,27 @@ async def _count_in_stream(
 async def _from(getter: Getter, start: int, filters: list[str | None]) -> DeliveryPreview:
     firsts = [await getter.run(start, 1, subject) for subject in filters]
     counts = [await getter.count_from(start, subject) for subject in filters]
-    known = [count for count in counts if count is not None]
-    found = [first[0] for first in firsts if first]
-    pending = sum(known) if len(known) == len(counts) else None
-    return DeliveryPreview(min(found, key=_sequence, default=None), pending)
+    known_counts = [count for count in counts if count is not None]
+    messages = [first[0] for first in firsts if first]
+    pending = sum(known_counts) if len(known_counts) == len(counts) else None
+    return DeliveryPreview(min(messages, key=_sequence, default=None), pending)
 
 
 async def _last(getter: Getter, bounds: Bounds, filters: list[str | None]) -> DeliveryPreview:
     end = bounds.last_seq + 1
     ends = [await newest_before(getter, bounds, end, 1, subject) for subject in filters]
-    found = sorted((message for run in ends for message in run), key=_sequence)
-    return DeliveryPreview(found[-1] if found else None, 1 if found else 0)
+    messages = sorted((message for run in ends for message in run), key=_sequence)
+    return DeliveryPreview(messages[-1] if messages else None, 1 if messages else 0)
 
 
 async def _last_of_each(
     client: Client, getter: Getter, stream: str, filters: list[str | None]
 ) -> DeliveryPreview:
-    found: list[StoredMessage] = []
-    for wanted in (subject or ">" for subject in filters):
-        subjects = await count_subjects(client, stream, wanted)
-        found += await getter.last_of_each(subjects, wanted)
-    return DeliveryPreview(min(found, key=_sequence, default=None), len(found))
+    messages: list[StoredMessage] = []
+    for subject_filter in (subject or ">" for subject in filters):
+        subjects = await count_subjects(client, stream, subject_filter)
+        messages += await getter.last_of_each(subjects, subject_filter)
+    return DeliveryPreview(min(messages, key=_sequence, default=None), len(messages))
 
 
 def _sequence(message: StoredMessage) -> int:

@@ -1,4 +1,4 @@
-"""Reading stored messages without a consumer: direct gets in batches, or one by one."""
+"""Reads stored messages without a consumer: direct gets in batches, or one by one."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Getter(Protocol):
     ) -> list[StoredMessage]:
         """Return up to `count` messages from a sequence on; perhaps fewer when they are big.
 
-        From `before_seq` on messages are not needed; they may be returned all the same.
+        Messages from `before_seq` on are not needed; they may be returned all the same.
         """
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
-        """Return how many messages match from a sequence on; None when it cannot be asked."""
+        """Return how many messages match from a sequence on; None if that cannot be requested."""
 
     async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the message at which the server starts a consumer of a time, if any.
+        """Return the message at which the server starts a consumer with a start time, if any.
 
         Servers before 2.11.12, and 2.12 before 2.12.4, skip messages where others were deleted.
         None when the server has no such request.
@@ -47,11 +47,11 @@ class Getter(Protocol):
     async def last_of_each(
         self, subjects: Iterable[str], filter_subject: str
     ) -> list[StoredMessage]:
-        """Return the newest message of each subject; `subjects` are those there are."""
+        """Return the newest message of each subject; `subjects` are the existing ones."""
 
 
 class DirectGetter:
-    """Direct gets: any replica answers, up to 500 messages per request."""
+    """Direct gets: any replica replies, up to 500 messages per request."""
 
     def __init__(self, client: Client, stream: str, preview_bytes: int | None) -> None:
         self._client = client
@@ -76,7 +76,7 @@ class DirectGetter:
             return len(messages) + int((end.headers or {})["Nats-Num-Pending"])
 
     async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the message at which the server starts a consumer of a time, if any."""
+        """Return the message at which the server starts a consumer with a start time, if any."""
         return await self._batch({"batch": 1, "start_time": _utc(text), "next_by_subj": ">"})
 
     async def last_of_each(
@@ -101,15 +101,17 @@ class DirectGetter:
     async def _raw(self, body: dict[str, Any]) -> tuple[list[Msg], Msg]:
         """Return the messages of a batch and the status that ends it; raises RequestTimedOut."""
         timeout_s = self._client.connection.request_timeout_s
-        asked = self._client.answers(self._subject, json.dumps(body).encode(), timeout_s=timeout_s)
-        found: list[Msg] = []
-        async with aclosing(asked) as answers:
-            async for msg in answers:
+        replies = self._client.answers(
+            self._subject, json.dumps(body).encode(), timeout_s=timeout_s
+        )
+        messages: list[Msg] = []
+        async with aclosing(replies) as reply_stream:
+            async for msg in reply_stream:
                 status = status_of(msg.headers)
                 if status is not None:
                     _check_status(status, self._subject)
-                    return found, msg
-                found.append(msg)
+                    return messages, msg
+                messages.append(msg)
         raise RequestTimedOut(self._subject, timeout_s)
 
 
@@ -124,7 +126,7 @@ def _check_status(status: str, subject: str) -> None:
 
 
 class ApiGetter:
-    """STREAM.MSG.GET: one message per request, always answered by the stream's leader."""
+    """Reads by STREAM.MSG.GET: one message per request, always from the stream's leader."""
 
     def __init__(
         self,
@@ -143,28 +145,30 @@ class ApiGetter:
         self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
     ) -> list[StoredMessage]:
         """Return up to `count` messages from a sequence on."""
-        found: list[StoredMessage] = []
+        messages: list[StoredMessage] = []
         next_seq = max(1, from_seq)
-        while len(found) < count:
+        while len(messages) < count:
             message = await self._get({"seq": next_seq, "next_by_subj": subject or ">"})
             if message is None or message.stream_seq is None:
                 break
             if before_seq is not None and message.stream_seq >= before_seq:
                 break
-            found.append(message)
+            messages.append(message)
             next_seq = message.stream_seq + 1
             if subject is None:  # the sequences that follow are probably all there
-                window = range(next_seq, next_seq + min(_IN_FLIGHT, count - len(found)))
-                found += await self._each([{"seq": seq} for seq in window])
+                window = range(next_seq, next_seq + min(_IN_FLIGHT, count - len(messages)))
+                messages += await self._each([{"seq": seq} for seq in window])
                 next_seq = window.stop
-        return found[:count]
+        return messages[:count]
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
-        """Return None: this way of reading does not count."""
+        """Return None: this kind of request does not count."""
         return None
 
     async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the message at which the server starts a consumer of a time; None on 2.10."""
+        """Return the message at which the server starts a consumer with a start time; None on
+        2.10.
+        """
         if not has_batches(self._client):
             return None
         message = await self._get({"start_time": _utc(text), "next_by_subj": ">"})
@@ -175,21 +179,23 @@ class ApiGetter:
     ) -> list[StoredMessage]:
         """Return the newest message of each of the subjects."""
         bodies = [{"last_by_subj": subject} for subject in subjects]
-        found = []
+        messages = []
         for start in range(0, len(bodies), _IN_FLIGHT):
-            found += await self._each(bodies[start : start + _IN_FLIGHT])
-        return sorted(found, key=lambda message: message.stream_seq or 0)
+            messages += await self._each(bodies[start : start + _IN_FLIGHT])
+        return sorted(messages, key=lambda message: message.stream_seq or 0)
 
     async def each(self, seqs: Sequence[int]) -> list[StoredMessage]:
-        """Return the messages with these sequences that are there."""
-        found = []
+        """Return the existing messages with these sequences."""
+        messages = []
         for start in range(0, len(seqs), _IN_FLIGHT):
-            found += await self._each([{"seq": seq} for seq in seqs[start : start + _IN_FLIGHT]])
-        return found
+            messages += await self._each(
+                [{"seq": seq} for seq in seqs[start : start + _IN_FLIGHT]]
+            )
+        return messages
 
     async def _each(self, bodies: list[dict[str, Any]]) -> list[StoredMessage]:
-        answers = await asyncio.gather(*map(self._get, bodies))
-        return [message for message in answers if message is not None]
+        replies = await asyncio.gather(*map(self._get, bodies))
+        return [message for message in replies if message is not None]
 
     async def _get(self, body: dict[str, Any]) -> StoredMessage | None:
         try:
@@ -213,7 +219,7 @@ def has_batches(client: Client) -> bool:
 def getter_of(
     client: Client, stream: str, *, direct: bool, preview_bytes: int | None = None
 ) -> Getter:
-    """Return the best way to read a stream that allows direct gets or not."""
+    """Return the best getter for a stream, depending on whether it allows direct gets."""
     if direct and has_batches(client):
         return DirectGetter(client, stream, preview_bytes)
     return ApiGetter(client, stream, preview_bytes)

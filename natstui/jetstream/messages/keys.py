@@ -1,16 +1,17 @@
-"""Key-value buckets as they are: keys, values, revisions, and changes as they come."""
+"""Key-value buckets: keys, values, revisions, and watching changes."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.errors import NotFound, RequestFailed
+from natstui.errors import Conflict, NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api
@@ -43,24 +44,24 @@ class Entry(msgspec.Struct, frozen=True):
     """PUT, DEL or PURGE."""
     value: bytes
     left_count: int = 0
-    """How many more there are to read now."""
+    """Number of further entries to read now."""
     ttl: str | None = None
-    """Its `Nats-TTL`, where it was read alone."""
+    """Its `Nats-TTL`, if it was read alone."""
 
 
 async def _info(client: Client, bucket: str) -> dict[str, Any]:
     """Return the INFO of a bucket; raises NotFound."""
     try:
-        found: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{KV}{bucket}"))
+        info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{KV}{bucket}"))
     except NotFound as error:
         raise NotFound(f"there is no bucket {bucket}", err_code=error.err_code) from error
-    return found
+    return info
 
 
 async def _bucket(client: Client, bucket: str) -> tuple[str, bool]:
-    """Return what stands before a key in the subjects, and whether its values are small.
+    """Return the subject prefix of a bucket's keys, and whether its values are small.
 
-    Of a mirror it is what stands there in its origin. Raises NotFound.
+    Of a mirror it is the prefix of its origin. Raises NotFound.
     """
     return _place(await _info(client, bucket), bucket)
 
@@ -79,8 +80,10 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
     try:
         message = from_api(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body), None)
     except NotFound as error:
-        which = "" if revision is None else f" with revision {revision}"
-        raise NotFound(f"{bucket} has no key {key}{which}", err_code=error.err_code) from error
+        revision_text = "" if revision is None else f" with revision {revision}"
+        raise NotFound(
+            f"{bucket} has no key {key}{revision_text}", err_code=error.err_code
+        ) from error
     if message.subject != subject:
         raise NotFound(f"revision {revision} of {bucket} belongs to key {key_of(message.subject)}")
     return Entry(
@@ -91,11 +94,11 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
 
 
 async def read_entries(
-    client: Client, bucket: str, wanted: str, policy: Policy, *, values: bool = True
+    client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool = True
 ) -> list[Entry]:
-    """Return the entries that there are now of the keys that match, in order of revision."""
+    """Return the current entries of the matching keys, in order of revision."""
     entries = list[Entry]()
-    reader = await _reader(client, bucket, wanted, policy, values=values)
+    reader = await _reader(client, bucket, key_filter, policy, values=values)
     reader.is_bounded = True
     async with reader:
         while batch := await reader.batch():
@@ -103,56 +106,73 @@ async def read_entries(
     return entries
 
 
+@asynccontextmanager
 async def watch(
-    client: Client, bucket: str, wanted: str, policy: Policy
-) -> AsyncGenerator[Entry, None]:
-    """Yield entries as they are, and then as they come."""
-    async with await _reader(client, bucket, wanted, policy, values=True) as reader:
-        async for one in reader:
-            yield _entry(bucket, one)
+    client: Client, bucket: str, key_filter: str, policy: Policy
+) -> AsyncGenerator[AsyncIterator[Entry], None]:
+    """Enter with the current entries, and then new ones; raises NotFound before that."""
+    async with await _reader(client, bucket, key_filter, policy, values=True) as reader:
+        yield (_entry(bucket, message) async for message in reader)
 
 
 async def _reader(
-    client: Client, bucket: str, wanted: str, policy: Policy, *, values: bool
+    client: Client, bucket: str, key_filter: str, policy: Policy, *, values: bool
 ) -> Reader:
-    prefix, small = await _bucket(client, bucket)
+    info = await _info(client, bucket)
+    prefix, small = _place(info, bucket)
     # Without its value a message has a header that says how long it was, which takes longer to
     # read than a small value.
     headers_only = not values and not small
-    subjects = (prefix + wanted,)
-    return Reader(client, f"{KV}{bucket}", subjects, policy, headers_only=headers_only)
+    subjects = (prefix + key_filter,)
+    return Reader(
+        client, f"{KV}{bucket}", subjects, policy, headers_only=headers_only,
+        created_at_us=time_us(info["created"]),
+    )  # fmt: skip
 
 
-def _entry(bucket: str, one: Read) -> Entry:
-    operation = operation_of(dict(one.headers)) if one.headers else "PUT"
-    key = key_of(one.subject)
+def _entry(bucket: str, message: Read) -> Entry:
+    operation = operation_of(dict(message.headers)) if message.headers else "PUT"
+    key = key_of(message.subject)
     return Entry(
-        bucket, key, one.stream_seq, one.stored_at_us, operation, one.payload, one.left_msgs
+        bucket,
+        key,
+        message.stream_seq,
+        message.stored_at_us,
+        operation,
+        message.payload,
+        message.left_msgs,
     )
 
 
-async def read_page(client: Client, asked: ReadKeys) -> KeysPage:
-    """Return the newest revision of each key that matches, or of those changed since."""
-    info = await _info(client, asked.bucket)
-    state, (prefix, _) = info["state"], _place(info, asked.bucket)
-    stream, after = f"{KV}{asked.bucket}", asked.after_revision_seq
+async def read_page(client: Client, command: ReadKeys) -> KeysPage:
+    """Return the newest revision of each matching key, or of those changed since a revision."""
+    info = await _info(client, command.bucket)
+    state, (prefix, _) = info["state"], _place(info, command.bucket)
+    stream, after = f"{KV}{command.bucket}", command.after_revision_seq
     rows: dict[str, KeyRow] = {}
     keys_count: int | None = None
     if not after or state["last_seq"] > after:
-        subjects = (prefix + asked.wanted,)
-        reader = Reader(client, stream, subjects, "last_per_subject", is_bounded=True)
+        subjects = (prefix + command.wanted,)
+        created_at_us = time_us(info["created"])
+        reader = Reader(
+            client, stream, subjects, "last_per_subject", is_bounded=True,
+            created_at_us=created_at_us,
+        )  # fmt: skip
         if after:
-            reader = Reader(client, stream, subjects, from_seq=after + 1, is_bounded=True)
+            reader = Reader(
+                client, stream, subjects, from_seq=after + 1, is_bounded=True,
+                created_at_us=created_at_us,
+            )  # fmt: skip
         async with reader:
             keys_count = None if after else reader.waiting_msgs
-            while len(rows) < asked.most_keys_count:
+            while len(rows) < command.most_keys_count:
                 message = await anext(reader, None)
                 if message is None:
                     break
-                row = _row(_entry(asked.bucket, message), asked.preview_bytes)
+                row = _row(_entry(command.bucket, message), command.preview_bytes)
                 rows[row.key] = row
     last = max([state["last_seq"], *(row.revision_seq for row in rows.values())])
-    if after and len(rows) >= asked.most_keys_count:
+    if after and len(rows) >= command.most_keys_count:
         last = max(row.revision_seq for row in rows.values())  # the rest is asked for next
     return KeysPage(
         tuple(rows.values()), keys_count, last, state.get("num_subjects", 0),
@@ -160,25 +180,29 @@ async def read_page(client: Client, asked: ReadKeys) -> KeysPage:
     )  # fmt: skip
 
 
-async def read_names(client: Client, asked: ReadKeyNames) -> KeyNames:
-    """Return the names of keys, as the server counts subjects: a tenth of the time of reading."""
-    info = await _info(client, asked.bucket)
-    prefix, _ = _place(info, asked.bucket)
-    body: dict[str, Any] = {"subjects_filter": prefix + asked.wanted}
-    found: list[str] = []
-    while len(found) < asked.most_keys_count:
-        body["offset"] = len(found)
+async def read_names(client: Client, command: ReadKeyNames) -> KeyNames:
+    """Return the names of keys, from the server's subject counts: in a tenth of the time of
+    reading.
+    """
+    info = await _info(client, command.bucket)
+    prefix, _ = _place(info, command.bucket)
+    body: dict[str, Any] = {"subjects_filter": prefix + command.wanted}
+    names: list[str] = []
+    while len(names) < command.most_keys_count:
+        body["offset"] = len(names)
         # A page may have 100,000 names: it takes the server as long as a list.
         limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
-        reply = await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body, limit_s)
+        reply = await client.request(f"STREAM.INFO.{KV}{command.bucket}", body, limit_s)
         page = decoder_of(_Names).decode(reply)
-        found += [subject[len(prefix) :] for subject in page.state.subjects or ()]
-        if len(found) >= page.total:
+        if page.created != info["created"]:
+            raise Conflict(f"{command.bucket} was deleted and recreated while its keys were read")
+        names += [subject[len(prefix) :] for subject in page.state.subjects or ()]
+        if len(names) >= page.total:
             break
         if not page.state.subjects:
-            missing = counted(page.total - len(found), "more key")
-            raise RequestFailed(f"{asked.bucket}: the server counts {missing} than it lists")
-    return KeyNames(tuple(found[: asked.most_keys_count]), time_us(info["created"]))
+            missing = counted(page.total - len(names), "more key")
+            raise RequestFailed(f"{command.bucket}: the server counts {missing} than it lists")
+    return KeyNames(tuple(names[: command.most_keys_count]), time_us(info["created"]))
 
 
 class _Subjects(msgspec.Struct):
@@ -187,17 +211,18 @@ class _Subjects(msgspec.Struct):
 
 class _Names(msgspec.Struct):
     state: _Subjects
+    created: str
     total: int = 0
-    """Of all pages; 0 where one is all."""
+    """Of all pages; 0 if there is one page."""
 
 
-async def read_these(client: Client, asked: ReadTheseKeys) -> KeysPage:
+async def read_these(client: Client, command: ReadTheseKeys) -> KeysPage:
     """Return the newest revision of some keys; those without any are left out."""
-    info = await _info(client, asked.bucket)
-    prefix, _ = _place(info, asked.bucket)
-    getter = ApiGetter(client, f"{KV}{asked.bucket}", None)
-    found = await getter.last_of_each([prefix + key for key in asked.keys], "")
-    rows = [_stored_row(one, asked.preview_bytes) for one in found]
+    info = await _info(client, command.bucket)
+    prefix, _ = _place(info, command.bucket)
+    getter = ApiGetter(client, f"{KV}{command.bucket}", None)
+    messages = await getter.last_of_each([prefix + key for key in command.keys], "")
+    rows = [_stored_row(message, command.preview_bytes) for message in messages]
     return KeysPage(
         tuple(rows), None, info["state"]["last_seq"], info["state"].get("num_subjects", 0),
         time_us(info["created"]),
@@ -212,13 +237,13 @@ def _stored_row(message: StoredMessage, preview_bytes: int) -> KeyRow:
     )  # fmt: skip
 
 
-async def read_revisions(client: Client, asked: ReadRevisions) -> KeysPage:
-    """Return the revisions of a key that are kept, the oldest first."""
-    info = await _info(client, asked.bucket)
-    found = await read_entries(client, asked.bucket, asked.key, "all")
+async def read_revisions(client: Client, command: ReadRevisions) -> KeysPage:
+    """Return the stored revisions of a key, the oldest first."""
+    info = await _info(client, command.bucket)
+    entries = await read_entries(client, command.bucket, command.key, "all")
     return KeysPage(
-        tuple(_row(one, asked.preview_bytes) for one in found), None, info["state"]["last_seq"],
-        info["state"].get("num_subjects", 0), time_us(info["created"]),
+        tuple(_row(entry, command.preview_bytes) for entry in entries), None,
+        info["state"]["last_seq"], info["state"].get("num_subjects", 0), time_us(info["created"]),
     )  # fmt: skip
 
 

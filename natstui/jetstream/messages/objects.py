@@ -1,9 +1,11 @@
-"""Object stores as they are: what is in them, and what a file holds, its digest checked."""
+"""Object stores: their objects, and reading one with its digest checked."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -11,10 +13,11 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.errors import NotFound, RequestFailed
+from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
 from natstui.files import complete_file, writing
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
+from natstui.jetstream.connection.times import server_us, time_us
 from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.messages.unfinished_objects import (
     UnfinishedObject,
@@ -60,7 +63,7 @@ class _Info(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What a store knows of a file."""
+    """The info of an object in a store."""
 
     bucket: str
     name: str
@@ -72,46 +75,48 @@ class StoredObject:
     deleted: bool = False
     description: str = ""
     link_bucket: str = ""
-    """The store it points to, when it is a link."""
+    """The store of its target, if it is a link."""
     link_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreContent:
-    """What a store has."""
+    """The content of a store."""
 
     objects: list[StoredObject]
-    """By name, without deleted ones."""
+    """Sorted by name, without deleted ones."""
     damaged: dict[str, str]
     """Name → why its info cannot be read."""
     unfinished: list[UnfinishedObject]
-    """Chunks of no object; none where an info is damaged, which may name them."""
+    """Chunks of no object; empty if an info is damaged, which may name them."""
+    server_at_us: int = 0
+    """The server's time, to which the age of these chunks is; 0 if the user may not read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedObject:
-    """The content of an object as it was written somewhere."""
+    """The content of an object after it was written to a file."""
 
     stored: StoredObject
     size_bytes: int
     wrong: str = ""
-    """What is wrong with it, after the name; empty when size and digest were checked."""
+    """The problem, after the name; empty when size and digest were checked."""
 
     @property
     def check_text(self) -> str:
-        """Return what was checked: `digest checked`, or what is wrong."""
+        """Return the result of the check: `digest checked`, or the problem."""
         if self.wrong:
             return f"NOT VERIFIED: it {self.wrong}"
         return "digest checked" if self.size_bytes else "empty"
 
 
 async def read_object(client: Client, bucket: str, name: str) -> StoredObject:
-    """Return what is known of a file; raises NotFound when there is none."""
+    """Return the info of an object; raises NotFound when there is none."""
     info = await read_object_info(client, bucket, name)
-    found = _object(bucket, name, info.content, info.stored_at_us)
-    if found.deleted:
+    stored_object = _object(bucket, name, info.content, info.stored_at_us)
+    if stored_object.deleted:
         raise NotFound(f"{bucket} has no object {name}: it was deleted")
-    return found
+    return stored_object
 
 
 def _object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
@@ -129,33 +134,58 @@ def _object(bucket: str, name: str, data: bytes, at_us: int) -> StoredObject:
 
 
 async def read_store(client: Client, bucket: str) -> StoreContent:
-    """Return the files of a store and unfinished uploads; raises NotFound."""
+    """Return the objects of a store and unfinished uploads.
+
+    Raises NotFound, and Conflict for a store that is recreated meanwhile: its chunks are of other
+    objects.
+    """
+    created_at_us = None
+    with suppress(PermissionDenied):  # the chunks cannot be counted then
+        created_at_us = time_us((await _info(client, bucket))["created"])
     # In this order: an upload that ends meanwhile has its object then.
     chunks = await count_chunks(client, bucket)
-    every, damaged = await _all_objects(client, bucket)
-    nuids = {stored.nuid for stored in every.values()}
+    objects_by_name, damaged = await _all_objects(client, bucket)
+    nuids = {stored_object.nuid for stored_object in objects_by_name.values()}
     unfinished = [] if damaged else await unfinished_objects(client, bucket, chunks, nuids)
-    return StoreContent(_present(every), damaged, unfinished)
+    server_at_us = 0
+    if created_at_us is not None:
+        info = await _info(client, bucket)
+        if time_us(info["created"]) != created_at_us:
+            raise Conflict(f"{bucket} was deleted and recreated while it was read")
+        # A local clock that is ahead would let a running upload look like a killed one.
+        server_at_us = server_us(info)
+    return StoreContent(_present(objects_by_name), damaged, unfinished, server_at_us)
+
+
+async def _info(client: Client, bucket: str) -> dict[str, Any]:
+    info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{OBJECTS}{bucket}"))
+    return info
 
 
 async def read_objects(client: Client, bucket: str) -> StoreContent:
-    """Return the files of a store, without looking for unfinished uploads; raises NotFound."""
-    every, damaged = await _all_objects(client, bucket)
-    return StoreContent(_present(every), damaged, [])
+    """Return the objects of a store, without searching unfinished uploads; raises NotFound."""
+    objects_by_name, damaged = await _all_objects(client, bucket)
+    return StoreContent(_present(objects_by_name), damaged, [])
 
 
-def _present(every: dict[str, StoredObject]) -> list[StoredObject]:
+async def names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]:
+    """Return the names of the objects whose chunks have this id, without deleted ones."""
+    store_content = await read_objects(client, bucket)
+    return [present.name for present in store_content.objects if present.nuid == nuid]
+
+
+def _present(objects_by_name: dict[str, StoredObject]) -> list[StoredObject]:
     return sorted(
-        (stored for stored in every.values() if not stored.deleted),
-        key=lambda stored: stored.name,
+        (stored_object for stored_object in objects_by_name.values() if not stored_object.deleted),
+        key=lambda stored_object: stored_object.name,
     )
 
 
 async def _all_objects(
     client: Client, bucket: str
 ) -> tuple[dict[str, StoredObject], dict[str, str]]:
-    """Return the objects by name, deleted ones as well, and why some cannot be read."""
-    found: dict[str, StoredObject] = {}
+    """Return the objects by name, including deleted ones, and why some cannot be read."""
+    by_name: dict[str, StoredObject] = {}
     damaged: dict[str, str] = {}
     subjects = (info_subject(bucket, "") + ">",)
     async with Reader(
@@ -166,86 +196,95 @@ async def _all_objects(
                 continue  # It was too old: this is what the server left of it.
             name = object_name(message.subject)
             try:
-                stored = _object(bucket, name, message.payload, message.stored_at_us)
+                stored_object = _object(bucket, name, message.payload, message.stored_at_us)
             except RequestFailed as error:
                 damaged[name] = str(error)
                 continue
-            found[stored.name] = stored
-    return found, damaged
+            by_name[stored_object.name] = stored_object
+    return by_name, damaged
 
 
 async def copy_object(
     client: Client,
-    wanted: StoredObject,
+    stored_object: StoredObject,
     file: BinaryIO,
     progress: Callable[[int], None],
     *,
     verify: bool = True,
 ) -> CopiedObject:
-    """Write a file's content, of a link that of what it points to, and return what was written.
+    """Write an object's content, for a link that of its target, and return the result.
 
-    Raises RequestFailed when it is not complete, has no digest or another one: nothing of it may
-    be used then. Without `verify` these are returned as what is wrong.
+    Raises RequestFailed when it is incomplete, has no digest or a wrong one: it must not be used
+    then. Without `verify` these are returned as the problem.
     """
-    wanted = await _follow_links(client, wanted)
-    if wanted.chunks_count and not is_token(wanted.nuid):
+    stored_object = await _follow_links(client, stored_object)
+    if stored_object.chunks_count and not is_token(stored_object.nuid):
         raise RequestFailed(
-            f"{wanted.name} of {wanted.bucket} is damaged: {wanted.nuid!r} names no chunks"
+            f"{stored_object.name} of {stored_object.bucket} is damaged: "
+            f"{stored_object.nuid!r} names no chunks"
         )
     digest, size_bytes = hashlib.sha256(), 0
-    if wanted.chunks_count or wanted.size_bytes:
-        subject = chunk_subject(wanted.bucket, wanted.nuid)
-        stream = f"{OBJECTS}{wanted.bucket}"
+    if stored_object.chunks_count or stored_object.size_bytes:
+        subject = chunk_subject(stored_object.bucket, stored_object.nuid)
+        stream = f"{OBJECTS}{stored_object.bucket}"
         async with Reader(client, stream, (subject,), is_bounded=True) as reader:
             async for message in reader:
-                if size_bytes > wanted.size_bytes and verify:
+                if size_bytes > stored_object.size_bytes and verify:
                     break  # It is damaged, and may have no end.
                 file.write(message.payload)
                 digest.update(message.payload)
                 size_bytes += len(message.payload)
                 progress(size_bytes)
-    wrong = ""
-    if size_bytes != wanted.size_bytes:
-        wrong = f"is not complete: {size_bytes:,} of {wanted.size_bytes:,} bytes are there"
-    elif size_bytes and not wanted.digest:
-        wrong = "has no digest: its bytes cannot be checked"
-    elif size_bytes and not same_digest(wanted.digest, digest.digest()):
-        wrong = f"is damaged: its digest is not {wanted.digest}"
-    if wrong and verify:
-        raise RequestFailed(
-            f"{wanted.name} {wrong}; natstui object get --no-verify writes what is there"
+    problem = ""
+    if size_bytes != stored_object.size_bytes:
+        problem = (
+            f"is not complete: {size_bytes:,} of {stored_object.size_bytes:,} bytes are there"
         )
-    return CopiedObject(wanted, size_bytes, wrong)
+    elif size_bytes and not stored_object.digest:
+        problem = "has no digest: its bytes cannot be checked"
+    elif size_bytes and not same_digest(stored_object.digest, digest.digest()):
+        problem = f"is damaged: its digest is not {stored_object.digest}"
+    if problem and verify:
+        raise RequestFailed(
+            f"{stored_object.name} {problem}; natstui object get --no-verify writes what is there"
+        )
+    return CopiedObject(stored_object, size_bytes, problem)
 
 
-async def _follow_links(client: Client, wanted: StoredObject) -> StoredObject:
-    """Return the file a link leads to; raises RequestFailed for a loop of links."""
-    first, seen = wanted, set[tuple[str, str]]()
-    while wanted.link_bucket:
-        if not wanted.link_name:
-            raise RequestFailed(f"{wanted.name} is a link to the store {wanted.link_bucket}")
-        if (wanted.bucket, wanted.name) in seen:
+async def _follow_links(client: Client, stored_object: StoredObject) -> StoredObject:
+    """Return the target of a link; raises RequestFailed for a loop of links."""
+    first, visited = stored_object, set[tuple[str, str]]()
+    while stored_object.link_bucket:
+        if not stored_object.link_name:
+            raise RequestFailed(
+                f"{stored_object.name} is a link to the store {stored_object.link_bucket}"
+            )
+        if (stored_object.bucket, stored_object.name) in visited:
             raise RequestFailed(f"{first.name} of {first.bucket} is a link that leads to itself")
-        seen.add((wanted.bucket, wanted.name))
-        if not is_bucket(wanted.link_bucket):
-            raise RequestFailed(f"{wanted.name} is a link to {wanted.link_bucket!r}: no store")
-        wanted = await read_object(client, wanted.link_bucket, wanted.link_name)
-    return wanted
+        visited.add((stored_object.bucket, stored_object.name))
+        if not is_bucket(stored_object.link_bucket):
+            raise RequestFailed(
+                f"{stored_object.name} is a link to {stored_object.link_bucket!r}: no store"
+            )
+        stored_object = await read_object(
+            client, stored_object.link_bucket, stored_object.link_name
+        )
+    return stored_object
 
 
 async def save_object(
     client: Client,
-    wanted: StoredObject,
+    stored_object: StoredObject,
     target: Path,
     progress: Callable[[int], None],
     *,
     overwrites: bool,
     verify: bool = True,
 ) -> CopiedObject:
-    """Write a file's content to the disk, and return what was written.
+    """Write an object's content to the disk, and return the result.
 
     The file appears when it is complete and its digest was checked. Raises UsageError or
     WriteFailed when it cannot be written, and what `copy_object` raises.
     """
     with writing(target), complete_file(target, replaces=overwrites) as file:
-        return await copy_object(client, wanted, file, progress, verify=verify)
+        return await copy_object(client, stored_object, file, progress, verify=verify)

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,16 +14,29 @@ from typing import Any
 import msgspec
 from nats.aio.msg import Msg
 
-from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut, UsageError
+from natstui.errors import (
+    Conflict,
+    NotFound,
+    PermissionDenied,
+    RequestFailed,
+    RequestTimedOut,
+    UsageError,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
-from natstui.jetstream.connection.storing import check_answered, check_domain, not_kept, store
-from natstui.jetstream.connection.writer import JournalDraft, Writer
-from natstui.jetstream.messages.decode import pairs_of
+from natstui.jetstream.connection.storing import (
+    MESSAGE_ID,
+    check_answered,
+    check_domain,
+    not_kept,
+    store,
+)
+from natstui.jetstream.connection.writer import JournalDraft, Writer, with_state_now
+from natstui.jetstream.messages.decode import from_api, pairs_of
 from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
-from natstui.units import counted
+from natstui.units import counted, local_text
 
 
 def _check_subject(subject: str) -> None:
@@ -32,32 +45,66 @@ def _check_subject(subject: str) -> None:
         raise UsageError(f"{subject!r} has a wildcard: a message has one subject")
 
 
-async def publish(writer: Writer, asked: PublishMessage) -> PubAck:
+async def publish(writer: Writer, command: PublishMessage) -> PubAck:
     """Publish into a stream.
 
-    Raises UsageError for a subject with a wildcard, RequestFailed when none stores the subject or
-    it refuses, and Refused where a stream of another domain would store it as well.
+    Raises UsageError for a subject with a wildcard, RequestFailed when no stream stores the
+    subject or it refuses, and Refused where a stream of another domain would store it as well.
     """
-    _check_subject(asked.subject)
-    await check_domain(writer.client, asked.subject)
-    payload, headers = base64.b64decode(asked.payload_base64), _headers(asked)
+    _check_subject(command.subject)
+    await check_domain(writer.client, command.subject)
+    payload, headers = base64.b64decode(command.payload_base64), _headers(command)
 
     async def send() -> PubAck:
-        return await store(writer.client, asked.subject, payload, headers)
+        return await store(writer.client, command.subject, payload, headers)
 
     doubt = "the message may still have been stored"
-    if asked.message_id is not None:
-        doubt += f"; sent again with the id {asked.message_id!r} it is not stored twice"
+    if command.message_id is not None:
+        doubt += f"; sent again with the id {command.message_id!r} it is not stored twice"
     draft = JournalDraft(
-        "publish", "", None, _kept(asked.subject, len(payload), headers), doubt=doubt
+        "publish", "", None, _kept(command.subject, len(payload), headers), doubt=doubt
     )
-    loses = await _loses(writer, asked.subject, headers)
-    typed = asked.subject, asked.confirmed
-    return await writer.send(draft, typed, send, msgspec.to_builtins, loses)
+    loses = await _loses(writer, command.subject, headers)
+    confirmation = command.subject, command.confirmed
+    writing = writer.send(draft, confirmation, send, msgspec.to_builtins, loses)
+    return await with_state_now(
+        writing, lambda: _last_text(writer.client, command.subject, payload, headers)
+    )
+
+
+async def _last_text(
+    client: Client, subject: str, payload: bytes, headers: Mapping[str, str]
+) -> str:
+    """Return whether the newest message of a subject is one that got no acknowledgement.
+
+    Raises NotFound where no stream stores the subject, and the request errors.
+    """
+    names = json.loads(await client.request("STREAM.NAMES", {"subject": subject}))["streams"]
+    if not names:
+        raise NotFound(f'no stream stores "{subject}"')
+    stream = names[0]
+    try:
+        reply = await client.request(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+    except NotFound:
+        return f'{stream} has no message of "{subject}"'
+    last = from_api(reply, None)
+    message_id, last_id = _id_in(headers.items()), _id_in(last.headers)
+    if message_id is not None and message_id == last_id:
+        same = f"with the id {message_id!r}: it is stored"
+    elif message_id == last_id and base64.b64decode(last.payload_base64) == payload:
+        same = "with the same payload"
+    else:
+        same = "another one"
+    at = local_text(last.stored_at_us, digits=3)
+    return f'the newest of "{subject}" in {stream} is {last.stream_seq} of {at}, {same}'
+
+
+def _id_in(headers: Iterable[tuple[str, str]]) -> str | None:
+    return next((text for name, text in headers if name.lower() == MESSAGE_ID), None)
 
 
 async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
-    """Return what became of a message that a stream acknowledged."""
+    """Return the result of an acknowledged message as text."""
     if ack.duplicate:
         return f"a duplicate of {ack.stored_seq} in {ack.stream}"
     try:
@@ -71,30 +118,32 @@ async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
 
 @dataclass(slots=True)
 class Batch:
-    """Messages to send to one subject, one after the other, and how far that has come."""
+    """Messages to send to one subject in order, and their progress."""
 
     subject: str
     payloads: Iterable[bytes]
     count: int
     given_bytes: int
-    """Length of the payload before places in it are filled in."""
+    """Length of the payload before its templates are filled in."""
     headers: tuple[tuple[str, str], ...] = ()
     reply: str = ""
     sleep_s: float = 0.0
-    """Between one and the next."""
+    """Pause between two messages."""
     stored: bool = False
-    """Whether each waits for the acknowledgement of a stream."""
+    """Whether each waits for the ack of a stream."""
     confirmed: str | None = None
-    """The subject as typed again, where that is needed."""
+    """The typed subject, if a confirmation is required."""
     sent_count: int = 0
     payload_bytes: int = 0
+    unanswered: bytes | None = None
+    """The payload that waits for its acknowledgement."""
     acks: list[PubAck] = field(default_factory=list)
-    """What streams said of the first and of the newest stored message."""
+    """Acks of the first and of the newest stored message."""
     duplicates_count: int = 0
     not_kept: tuple[int, str] | None = None
-    """How many messages were acknowledged and did not stay, and why."""
+    """How many messages were acknowledged and not kept, and why."""
     is_checked: bool = True
-    """Whether it is known what the stream kept."""
+    """Whether it is known which messages the stream kept."""
 
     @property
     def is_lost(self) -> bool:
@@ -104,31 +153,44 @@ class Batch:
 
 
 async def publish_batch(writer: Writer, batch: Batch) -> None:
-    """Send them all, and journal it as one; the batch counts what was sent, also before an error.
+    """Send all messages, journalled as one; the batch has the counts, also after an error.
 
     Raises what `Writer.send`, `Client.telling` and `Client.publish` raise, and UsageError for a
-    subject with a wildcard; where it is to be stored, RequestFailed when no stream does, and
-    Refused when one of another domain would too.
+    subject with a wildcard; if it is to be stored, RequestFailed when no stream does, Refused
+    when one of another domain would too, and Conflict when the stream was recreated meanwhile.
     """
     _check_subject(batch.subject)
     if batch.stored:
         await check_domain(writer.client, batch.subject)
     headers = Pairs(batch.headers)
-    kept = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
+    journalled = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
     doubt = "some messages may still have been sent"
-    await writer.send(
-        JournalDraft("publish", "", None, kept, doubt=doubt),
+    if batch.stored:
+        command = f"natstui stream get STREAM --last-for {batch.subject}"
+        doubt = f"the last one may still have been stored ({command} shows it)"
+    writing = writer.send(
+        JournalDraft("publish", "", None, journalled, doubt=doubt),
         (batch.subject, batch.confirmed),
         lambda: _send_all(writer.client, batch, headers),
         lambda _: {"sent_count": batch.sent_count, "payload_bytes": batch.payload_bytes},
         await _loses(writer, batch.subject, headers),
     )
 
+    async def state_now() -> str:
+        if batch.unanswered is None:
+            return "every message was acknowledged"
+        return await _last_text(writer.client, batch.subject, batch.unanswered, headers)
+
+    await (with_state_now(writing, state_now) if batch.stored else writing)
+
 
 async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> None:
     if batch.stored:
         async for payload in _spaced(batch):
+            batch.unanswered = payload
             ack = await store(client, batch.subject, payload, headers)
+            batch.unanswered = None
+            _check_order(batch.acks, ack)
             batch.acks[1:] = [ack]
             batch.duplicates_count += ack.duplicate
             _count(batch, payload)
@@ -146,16 +208,31 @@ async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> No
         raise
 
 
-async def _compare(client: Client, batch: Batch) -> None:
-    """Note how many of the stored messages the stream did not keep."""
-    stored_count = batch.sent_count - batch.duplicates_count
-    stored = [ack for ack in batch.acks if not ack.duplicate]
-    if not stored:
+def _check_order(acks: Sequence[PubAck], ack: PubAck) -> None:
+    """Raise Conflict when a stream stores a message before one that it has stored already."""
+    if not acks or ack.duplicate or acks[-1].duplicate or ack.stream != acks[-1].stream:
         return
-    first, last = stored[0], stored[-1]
-    same = first.stream == last.stream
+    if ack.stored_seq <= acks[-1].stored_seq:
+        raise Conflict(
+            f"{ack.stream} stored a message at sequence {ack.stored_seq:,} after one at "
+            f"{acks[-1].stored_seq:,}: it was deleted and recreated, or lost its end, and what "
+            "was sent before that message is missing"
+        )
+
+
+async def _compare(client: Client, batch: Batch) -> None:
+    """Store in the batch how many messages the stream did not keep."""
+    stored_count = batch.sent_count - batch.duplicates_count
+    new_acks = [ack for ack in batch.acks if not ack.duplicate]
+    if not new_acks:
+        return
+    first, last = new_acks[0], new_acks[-1]
+    is_same_stream = first.stream == last.stream
     # Between them may be messages of others.
-    seqs = (min(first.stored_seq, last.stored_seq) if same else last.stored_seq, last.stored_seq)
+    seqs = (
+        min(first.stored_seq, last.stored_seq) if is_same_stream else last.stored_seq,
+        last.stored_seq,
+    )
     try:
         missing = await not_kept(client, last.stream, [seqs], batch.subject)
     except PermissionDenied:
@@ -179,7 +256,7 @@ def _count(batch: Batch, payload: bytes) -> None:
 
 
 async def _loses(writer: Writer, subject: str, headers: Mapping[str, str]) -> str | None:
-    """Return what a message removes for good: by a roll-up, or as a request to the API."""
+    """Return what a message deletes for good: by a rollup, or as a request to the API."""
     for traits in CATALOGUE.values():
         api = f"{writer.client.prefix}.{traits.verb}"
         if traits.verb and traits.removes != "never" and overlap(api, subject):
@@ -187,92 +264,94 @@ async def _loses(writer: Writer, subject: str, headers: Mapping[str, str]) -> st
     rollup = next((text for name, text in headers.items() if name.lower() == "nats-rollup"), None)
     if rollup is None:
         return None
-    found = json.loads(await writer.client.request("STREAM.NAMES", {"subject": subject}))
-    stream = next(iter(found.get("streams") or ()), None)
+    names_reply = json.loads(await writer.client.request("STREAM.NAMES", {"subject": subject}))
+    stream = next(iter(names_reply.get("streams") or ()), None)
     if stream is None:
         return "its roll-up removes the messages before it"
     body = {"subjects_filter": subject}
     state = json.loads(await writer.client.request(f"STREAM.INFO.{stream}", body))["state"]
     count = state["messages"] if rollup.lower() == "all" else 0
     count = count or sum((state.get("subjects") or {}).values())
-    what = f"{count:,} of {counted(state['messages'], 'message')} of {stream}"
-    return f"the roll-up removes {what} for good"
+    loss_text = f"{count:,} of {counted(state['messages'], 'message')} of {stream}"
+    return f"the roll-up removes {loss_text} for good"
 
 
-async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
+async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:
     """Send a request and return the first reply.
 
-    Raises UsageError for a subject with a wildcard, and RequestFailed when nobody is there.
+    Raises UsageError for a subject with a wildcard, and RequestFailed without a responder.
     """
-    _check_subject(asked.subject)
-    payload, headers = base64.b64decode(asked.payload_base64), Pairs(asked.headers)
+    _check_subject(command.subject)
+    payload, headers = base64.b64decode(command.payload_base64), Pairs(command.headers)
 
     async def send() -> StoredMessage:
         reply = await writer.client.ask(
-            asked.subject, payload, headers=headers or None, timeout_s=asked.timeout_s
+            command.subject, payload, headers=headers or None, timeout_s=command.timeout_s
         )
-        check_answered(reply, f'no reply on "{asked.subject}"')
+        check_answered(reply, f'no reply on "{command.subject}"')
         return arrived(reply, None)
 
     doubt = "somebody may still have received the request"
     draft = JournalDraft(
-        "request", "", None, _kept(asked.subject, len(payload), headers), doubt=doubt
+        "request", "", None, _kept(command.subject, len(payload), headers), doubt=doubt
     )
     return await writer.send(
         draft,
-        (asked.subject, asked.confirmed),
+        (command.subject, command.confirmed),
         send,
         lambda reply: {"reply_bytes": reply.payload_bytes},
-        await _loses(writer, asked.subject, headers),
+        await _loses(writer, command.subject, headers),
     )
 
 
 async def request_replies(
-    writer: Writer, asked: Batch, wanted_count: int, timeout_s: float, on_reply: OnReply
+    writer: Writer, request_batch: Batch, wanted_count: int, timeout_s: float, on_reply: OnReply
 ) -> None:
-    """Send the one message of a batch as a request; `on_reply` gets each reply as it comes.
+    """Send the single message of a batch as a request; `on_reply` gets each reply as it comes.
 
-    0 wants all that come within the time-out. Raises RequestFailed when fewer than wanted came.
+    0 means all that come within the time-out. Raises RequestFailed when fewer than wanted came.
     """
-    _check_subject(asked.subject)
-    headers, (payload,) = Pairs(asked.headers), asked.payloads
+    _check_subject(request_batch.subject)
+    headers, (payload,) = Pairs(request_batch.headers), request_batch.payloads
 
     async def send() -> int:
         count = replies_bytes = 0
         try:
             async with asyncio.timeout(timeout_s if wanted_count != 1 else None):
-                async for reply in _replies(writer.client, asked, payload, timeout_s):
+                async for reply in _replies(writer.client, request_batch, payload, timeout_s):
                     on_reply(reply)
                     count, replies_bytes = count + 1, replies_bytes + len(reply.data)
                     if count == wanted_count:
                         break
         except (TimeoutError, RequestTimedOut) as error:
             if not count:
-                raise RequestTimedOut(asked.subject, timeout_s) from error
+                raise RequestTimedOut(request_batch.subject, timeout_s) from error
         if count < wanted_count:
-            some = f"{count} of {wanted_count} replies came"
-            raise RequestFailed(f'{some} on "{asked.subject}" within {timeout_s:g} s')
+            count_text = f"{count} of {wanted_count} replies came"
+            raise RequestFailed(
+                f'{count_text} on "{request_batch.subject}" within {timeout_s:g} s'
+            )
         return replies_bytes
 
     doubt = "somebody may still have received the request"
-    kept = _kept(asked.subject, len(payload), headers)
+    journalled = _kept(request_batch.subject, len(payload), headers)
     await writer.send(
-        JournalDraft("request", "", None, kept, doubt=doubt),
-        (asked.subject, asked.confirmed),
+        JournalDraft("request", "", None, journalled, doubt=doubt),
+        (request_batch.subject, request_batch.confirmed),
         send,
         lambda length_bytes: {"reply_bytes": length_bytes},
-        await _loses(writer, asked.subject, headers),
+        await _loses(writer, request_batch.subject, headers),
     )
 
 
 async def _replies(
-    client: Client, asked: Batch, payload: bytes, timeout_s: float
+    client: Client, request_batch: Batch, payload: bytes, timeout_s: float
 ) -> AsyncIterator[Msg]:
-    headers = Pairs(asked.headers) or None
-    replies = client.answers(asked.subject, payload, timeout_s=timeout_s, headers=headers)
+    headers = Pairs(request_batch.headers) or None
+    replies = client.answers(request_batch.subject, payload, timeout_s=timeout_s, headers=headers)
     async with aclosing(replies):
         async for reply in replies:
-            check_answered(reply, f'no reply on "{asked.subject}"')
+            check_answered(reply, f'no reply on "{request_batch.subject}"')
             yield reply
 
 
@@ -281,14 +360,16 @@ _PLAIN = ("Nats-Msg-Id", "Nats-TTL", "Nats-Expected-")
 
 
 def _kept(subject: str, payload_bytes: int, headers: dict[str, str]) -> dict[str, Any]:
-    """Return what the journal keeps: no payload, and only the names of other headers."""
-    shown = {name: text if name.startswith(_PLAIN) else "" for name, text in headers.items()}
+    """Return the journal's fields: no payload, and only the names of other headers."""
+    safe_headers = {
+        name: text if name.startswith(_PLAIN) else "" for name, text in headers.items()
+    }
     sizes: dict[str, Any] = {"subject": subject, "payload_bytes": payload_bytes}
-    return sizes | ({"headers": shown} if shown else {})
+    return sizes | ({"headers": safe_headers} if safe_headers else {})
 
 
 def arrived(msg: Msg, preview_bytes: int | None) -> StoredMessage:
-    """Return a message as it was delivered, without a sequence."""
+    """Return a delivered message, without a sequence."""
     payload = msg.data if preview_bytes is None else msg.data[:preview_bytes]
     return StoredMessage(
         None,
@@ -300,12 +381,14 @@ def arrived(msg: Msg, preview_bytes: int | None) -> StoredMessage:
     )
 
 
-def _headers(asked: PublishMessage) -> Pairs:
+def _headers(command: PublishMessage) -> Pairs:
     fields = {
-        "Nats-Msg-Id": asked.message_id,
-        "Nats-TTL": asked.ttl,
-        "Nats-Expected-Last-Sequence": asked.expected_last_seq,
-        "Nats-Expected-Last-Subject-Sequence": asked.expected_last_subject_seq,
+        "Nats-Msg-Id": command.message_id,
+        "Nats-TTL": command.ttl,
+        "Nats-Expected-Last-Sequence": command.expected_last_seq,
+        "Nats-Expected-Last-Subject-Sequence": command.expected_last_subject_seq,
     }
-    own = {name: str(value) for name, value in fields.items() if value is not None}
-    return Pairs([*(pair for pair in asked.headers if pair[0] not in own), *own.items()])
+    own_headers = {name: str(value) for name, value in fields.items() if value is not None}
+    return Pairs(
+        [*(pair for pair in command.headers if pair[0] not in own_headers), *own_headers.items()]
+    )

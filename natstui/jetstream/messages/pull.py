@@ -1,4 +1,4 @@
-"""One message from a pull consumer, and the answer to it."""
+"""Pulls one message of a pull consumer, and acks or naks it."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNex
 _LATE_S = 2.0
 
 
-async def pull_next(writer: Writer, asked: PullNext) -> PulledMessage:
-    """Take the next message; raises NotFound when there is none within `wait_s`."""
-    body = {"group": asked.group} if asked.group is not None else {}
+async def pull_next(writer: Writer, command: PullNext) -> PulledMessage:
+    """Pull the next message; raises NotFound when there is none within `wait_s`."""
+    body = {"group": command.group} if command.group is not None else {}
     doubt = "a message may still have been delivered"
-    draft = JournalDraft("pull", asked.stream, asked.consumer, body, doubt=doubt)
+    draft = JournalDraft("pull", command.stream, command.consumer, body, doubt=doubt)
     return await writer.send(
         draft,
-        (asked.consumer, asked.confirmed),
-        lambda: next_message(writer.client, asked),
+        (command.consumer, command.confirmed),
+        lambda: next_message(writer.client, command),
         _taken,
     )
 
 
-def _taken(pulled: PulledMessage) -> dict[str, Any]:
-    return {"stream_seq": pulled.message.stream_seq, "deliveries_count": pulled.deliveries_count}
+def _taken(result: PulledMessage) -> dict[str, Any]:
+    return {"stream_seq": result.message.stream_seq, "deliveries_count": result.deliveries_count}
 
 
-async def next_message(client: Client, asked: PullNext) -> PulledMessage:
-    """Take the next message, which the caller has journalled; raises NotFound without one."""
-    subject = f"{client.prefix}.CONSUMER.MSG.NEXT.{asked.stream}.{asked.consumer}"
-    body: dict[str, Any] = {"batch": 1, "expires": round(asked.wait_s * 1_000_000_000)}
-    if asked.group is not None:
-        body["group"] = asked.group
-    timeout_s = asked.wait_s + _LATE_S
+async def next_message(client: Client, command: PullNext) -> PulledMessage:
+    """Pull the next message, which the caller has journalled; raises NotFound without one."""
+    subject = f"{client.prefix}.CONSUMER.MSG.NEXT.{command.stream}.{command.consumer}"
+    body: dict[str, Any] = {"batch": 1, "expires": round(command.wait_s * 1_000_000_000)}
+    if command.group is not None:
+        body["group"] = command.group
+    timeout_s = command.wait_s + _LATE_S
     pull = client.answers(subject, json.dumps(body).encode(), timeout_s=timeout_s)
-    async with aclosing(pull) as answers:
-        msg = await anext(answers)
+    async with aclosing(pull) as replies:
+        msg = await anext(replies)
     if (status := status_of(msg.headers)) is not None:
-        raise _no_message(status, str(msg.headers.get("Description", "")), asked.consumer)
-    pulled = delivered(msg, asked.stream, asked.consumer)
-    if pulled is None:
-        raise RequestFailed(f"the reply is not a message of the consumer {asked.consumer}")
-    return pulled
+        raise _no_message(status, str(msg.headers.get("Description", "")), command.consumer)
+    result = delivered(msg, command.stream, command.consumer)
+    if result is None:
+        raise RequestFailed(f"the reply is not a message of the consumer {command.consumer}")
+    return result
 
 
 def _no_message(status: str, description: str, consumer: str) -> RequestFailed:
@@ -65,43 +65,43 @@ def _no_message(status: str, description: str, consumer: str) -> RequestFailed:
 def answered_place(reply: str) -> tuple[str, str, list[str]]:
     """Return stream, consumer and numbers of a reply subject.
 
-    Since 2.12 it may have two more words in front, domain and account, and one behind.
+    Since 2.12 it may start with two more tokens, domain and account, and end with another.
     """
-    words = reply.split(".")
-    at = _place_of(len(words))
-    stream, consumer, *numbers = [*words[at : at + 7], "", ""][:7]
+    tokens = reply.split(".")
+    index = _place_of(len(tokens))
+    stream, consumer, *numbers = [*tokens[index : index + 7], "", ""][:7]
     return stream, consumer, numbers
 
 
 def _place_of(words_count: int) -> int:
-    """Return which word of a reply subject is the stream."""
+    """Return the index of the stream's token in a reply subject."""
     return 2 if words_count == 9 else 4
 
 
 def answered_numbers(reply: bytes) -> list[int]:
-    """Return deliveries, sequences of stream and consumer, time in ns and how many follow.
+    """Return deliveries, sequences of stream and consumer, time in ns and pending messages.
 
-    Only for a reply subject that the server made for us; of many messages this is the quick way.
+    Only for a reply subject from our own server; this is the fast way for many messages.
     """
-    words = reply.split(b".")
-    at = _place_of(len(words)) + 2
-    return list(map(int, words[at : at + 5]))
+    tokens = reply.split(b".")
+    index = _place_of(len(tokens)) + 2
+    return list(map(int, tokens[index : index + 5]))
 
 
 def delivered(msg: Msg, stream: str, consumer: str) -> PulledMessage | None:
-    """Return what a consumer sent to its deliver subject; None for what anybody else did.
+    """Return a consumer's message on its deliver subject; None for one of another publisher.
 
-    An answer to that one would be a message to wherever its sender wants.
+    An ack to that one would be a message to any subject its publisher wants.
     """
     if not msg.reply.startswith("$JS.ACK."):
         return None
-    *place, numbers = answered_place(msg.reply)
-    whole = len(numbers) == 5 and all(word.isdecimal() for word in numbers)
-    return _pulled(msg) if whole and place == [stream, consumer] else None
+    *stream_and_consumer, numbers = answered_place(msg.reply)
+    is_complete = len(numbers) == 5 and all(token.isdecimal() for token in numbers)
+    return _pulled(msg) if is_complete and stream_and_consumer == [stream, consumer] else None
 
 
 def _pulled(msg: Msg) -> PulledMessage:
-    """Read the numbers in the reply subject."""
+    """Return the message with the numbers in the reply subject."""
     _, _, numbers = answered_place(msg.reply)
     deliveries, stream_seq, consumer_seq, at_ns, pending = map(int, numbers)
     message = StoredMessage(
@@ -115,45 +115,45 @@ def _pulled(msg: Msg) -> PulledMessage:
     return PulledMessage(message, msg.reply, consumer_seq, deliveries, pending)
 
 
-async def answer(writer: Writer, asked: AnswerMessage) -> str:
-    """Answer a pulled message and return the answer as a sentence.
+async def answer(writer: Writer, command: AnswerMessage) -> str:
+    """Ack, nak or terminate a pulled message and return the result as a sentence.
 
     A double ack waits until the consumer confirms it; raises OutcomeUnknown when it does not.
     """
-    words, sentence = _words(asked)
+    ack_payload, sentence = _words(command)
 
     async def send() -> str:
-        if asked.answer == "double_ack":
-            await writer.client.ask(asked.reply, words)
+        if command.answer == "double_ack":
+            await writer.client.ask(command.reply, ack_payload)
         else:
-            await writer.client.tell(asked.reply, words)
+            await writer.client.tell(command.reply, ack_payload)
         return sentence
 
-    stream, _, numbers = answered_place(asked.reply)
-    kept = {
-        "answer": asked.answer,
-        "subject": asked.reply,
-        "payload": words.decode(),
+    stream, _, numbers = answered_place(command.reply)
+    journalled = {
+        "answer": command.answer,
+        "subject": command.reply,
+        "payload": ack_payload.decode(),
         "stream_seq": int(numbers[1]) if numbers[1:] and numbers[1].isdecimal() else None,
     }
     doubt = "the ack may have arrived; a second ack does no harm"
-    draft = JournalDraft("answer", stream, asked.consumer, kept, doubt=doubt)
+    draft = JournalDraft("answer", stream, command.consumer, journalled, doubt=doubt)
     return await writer.send(
-        draft, (asked.consumer, asked.confirmed), send, lambda text: {"text": text}
+        draft, (command.consumer, command.confirmed), send, lambda text: {"text": text}
     )
 
 
-def _words(asked: AnswerMessage) -> tuple[bytes, str]:
-    if asked.answer == "nak" and asked.delay_s:
-        delay = {"delay": round(asked.delay_s * 1_000_000_000)}
-        text = f"nak'd: redelivered after {asked.delay_s:g} s"
+def _words(command: AnswerMessage) -> tuple[bytes, str]:
+    if command.answer == "nak" and command.delay_s:
+        delay = {"delay": round(command.delay_s * 1_000_000_000)}
+        text = f"nak'd: redelivered after {command.delay_s:g} s"
         return b"-NAK " + json.dumps(delay).encode(), text
-    if asked.answer == "term" and asked.reason:
-        return b"+TERM " + asked.reason.encode(), f"terminated: {asked.reason}"
+    if command.answer == "term" and command.reason:
+        return b"+TERM " + command.reason.encode(), f"terminated: {command.reason}"
     return {
         "ack": (b"+ACK", "acknowledged"),
         "double_ack": (b"+ACK", "acknowledged, and confirmed by the server"),
         "nak": (b"-NAK", "nak'd: redelivered at once"),
         "in_progress": (b"+WPI", "still in progress: the ack wait begins again"),
         "term": (b"+TERM", "terminated: it is not delivered again"),
-    }[asked.answer]
+    }[command.answer]

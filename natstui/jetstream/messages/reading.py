@@ -1,7 +1,7 @@
-"""Stored messages in their order as fast as they come, and new ones as they are stored.
+"""Reads stored messages in order as fast as they come, and then new ones.
 
-A consumer without acknowledgements reads them. Nothing is delivered to anybody else for it, and
-the server removes it when it is left.
+It uses a consumer without acknowledgements, which does not affect others, and which the server
+deletes afterwards.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.errors import (
+    Conflict,
     JetStreamUnavailable,
     NotFound,
     PermissionDenied,
@@ -29,6 +30,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import STATUS_LINE
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.wire_parser import Piece, ReceivedMessage
 from natstui.jetstream.messages.browse import sequence_since
 from natstui.jetstream.messages.decode import headers_of
@@ -49,13 +51,13 @@ _NS = 1_000_000_000
 
 
 async def _ignore(_: Msg) -> None:
-    """Take nothing: messages are handed over as they are parsed."""
+    """Ignore the message: messages are passed on as they are parsed."""
 
 
 class Read(msgspec.Struct, frozen=True):
-    """One message, and how many follow it at this moment.
+    """A message, with the number of messages that follow it now.
 
-    No dataclass: a frozen one takes several times as long to make, and buckets have many keys.
+    No dataclass: a frozen one takes several times as long to create, and buckets have many keys.
     """
 
     subject: str
@@ -66,7 +68,7 @@ class Read(msgspec.Struct, frozen=True):
     left_msgs: int
 
     def as_stored(self) -> StoredMessage:
-        """Return the message without what follows it."""
+        """Return the message without the number of following ones."""
         return StoredMessage(
             self.stream_seq, self.subject, self.stored_at_us, self.headers,
             base64.b64encode(self.payload).decode(), len(self.payload),
@@ -75,9 +77,10 @@ class Read(msgspec.Struct, frozen=True):
 
 @dataclass
 class Reader:
-    """Reads a stream from a moment on; use it with `async with`, then `async for`.
+    """Reads a stream from a position on; use it with `async with`, then `async for`.
 
-    After a lost connection it goes on with the message after the last one it read.
+    After a lost connection it continues with the message after the last one it read. Raises
+    Conflict when another stream has the name then.
     """
 
     client: Client
@@ -89,13 +92,16 @@ class Reader:
     exact_headers: bool = False
     """Whether headers keep blanks, and bytes that are no UTF-8 as surrogates."""
     from_time: str | None = None
-    """Only what was stored since then, as RFC 3339."""
+    """Start time as RFC 3339."""
     ends: bool = False
-    """Whether it ends when the server says that nothing is left to read."""
+    """Whether it ends when nothing is left to read."""
     is_bounded: bool = False
-    """Whether it reads what there was when it began, and fails when nothing comes any more."""
+    """Whether it reads only messages from before its start, and fails when no message comes."""
+    created_at_us: int | None = None
+    """When the stream was created, read at the start if not given: only that one is continued.
+    None after that if the user may not read it."""
     waiting_msgs: int = 0
-    """How many there were to read when it began."""
+    """Number of messages at its start."""
     _name: str = ""
     _is_over: bool = False
     _checked_seq: int = 0
@@ -104,11 +110,14 @@ class Reader:
     _last_seq: int = 0
     _reconnects_count: int = 0
     _arrived: deque[ReceivedMessage] = field(default_factory=deque)
-    """Not a queue of asyncio, which takes a third of the time of a small message."""
+    """Received messages; an asyncio queue would take a third of the time of a small message."""
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _subscription: Subscription | None = None
 
     async def __aenter__(self) -> Self:
+        if self.created_at_us is None:
+            with suppress(PermissionDenied):
+                self.created_at_us = await self._read_creation_us()
         self.waiting_msgs = await self._begin(self.policy, self.from_seq)
         self._is_over = self.is_bounded and not self.waiting_msgs
         self._progress_at_s = asyncio.get_running_loop().time()
@@ -133,8 +142,8 @@ class Reader:
                 self._check_progress()
                 await self._let_go_on(msg)
                 continue
-            if (one := self._read(msg)) is not None:
-                return one
+            if (message := self._read(msg)) is not None:
+                return message
             await self._go_on()
         raise StopAsyncIteration
 
@@ -147,39 +156,39 @@ class Reader:
             raise RequestTimedOut(f"the messages of {self.stream}", _NO_PROGRESS_S)
 
     async def batch(self) -> list[Read]:
-        """Return the next message with all that have come behind it; nothing at the end.
+        """Return the next message with all received ones after it; empty at the end.
 
         Of many small messages a step of the event loop each would take a third of the time.
         """
-        found, one = list[Read](), await anext(self, None)
-        while one is not None:
-            found.append(one)
+        batch_messages, message = list[Read](), await anext(self, None)
+        while message is not None:
+            batch_messages.append(message)
             if (
                 self._is_over
                 or not self._arrived
                 or self._arrived[0].header.startswith(STATUS_LINE)
             ):
                 break
-            if (one := self._read(self._arrived[0])) is not None:
+            if (message := self._read(self._arrived[0])) is not None:
                 self._arrived.popleft()
-        return found
+        return batch_messages
 
     def _read(self, msg: ReceivedMessage) -> Read | None:
-        """Return a message that follows the one before; None where some between are missing."""
+        """Return the message if it follows the previous one; None if some between are missing."""
         try:
-            _, stream_seq, consumer_seq, at_ns, left = answered_numbers(msg.reply)
+            _, stream_seq, consumer_seq, at_ns, pending_msgs = answered_numbers(msg.reply)
         except ValueError as error:
             raise RequestFailed(f"the reply of {self.stream} is not a stored message") from error
         if consumer_seq != self._consumer_seq + 1:
             return None
         self._consumer_seq, self._last_seq = consumer_seq, stream_seq
-        self._is_over = self.is_bounded and not left
+        self._is_over = self.is_bounded and not pending_msgs
         headers = headers_of(msg.header, exact=self.exact_headers) if msg.header else ()
         subject = msg.subject.decode(errors="replace")
-        return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, left)
+        return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, pending_msgs)
 
     async def _let_go_on(self, msg: ReceivedMessage) -> None:
-        """Answer the server that waits until we are so far; anywhere else that is a message."""
+        """Reply to flow control of the server; to another subject it would be a message."""
         reply = msg.reply.decode(errors="replace")
         if is_flow_control(reply, self.stream, self._name):
             with suppress(ServerGone):  # the next connection has another consumer
@@ -187,15 +196,15 @@ class Reader:
 
     def _is_read(self, heartbeat: ReceivedMessage) -> bool:
         """Return whether the server had sent everything, and we have read it."""
-        said = dict(headers_of(heartbeat.header))
-        if heartbeat.reply or "Nats-Consumer-Stalled" in said:
+        headers = dict(headers_of(heartbeat.header))
+        if heartbeat.reply or "Nats-Consumer-Stalled" in headers:
             return False
-        return said.get("Nats-Last-Consumer") == str(self._consumer_seq)
+        return headers.get("Nats-Last-Consumer") == str(self._consumer_seq)
 
     async def _next(self) -> ReceivedMessage | None:
         """Return the next message; None when it will not come.
 
-        The server is never silent for long, and forgets the consumer with the connection.
+        The server is never silent for long, and deletes the consumer with the connection.
         """
         until = asyncio.get_running_loop().time() + _SILENT_S
         while asyncio.get_running_loop().time() < until:
@@ -212,9 +221,9 @@ class Reader:
 
     def _take(self, block: bytes, run: list[Piece]) -> None:
         for subject, reply, start, header_bytes, size_bytes in run:
-            at = start + header_bytes
-            data = block[at : start + size_bytes]
-            self._arrived.append(ReceivedMessage(subject, reply, block[start:at], data))
+            payload_start = start + header_bytes
+            data = block[payload_start : start + size_bytes]
+            self._arrived.append(ReceivedMessage(subject, reply, block[start:payload_start], data))
         self._came.set()
 
     async def _begin(self, policy: str, from_seq: int | None) -> int:
@@ -246,17 +255,18 @@ class Reader:
         if from_seq is not None:
             config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": from_seq}
         verb, body = consumer_request(self.stream, self._name, config, "create")
-        made = json.loads(await self.client.request(verb, body))
-        return int(made.get("num_pending") or 0)
+        reply = json.loads(await self.client.request(verb, body))
+        return int(reply.get("num_pending") or 0)
 
     async def _go_on(self) -> None:
-        """Begin again after the last message that was read, as soon as there is a connection."""
+        """Start again after the last message that was read, when there is a connection."""
         await self._leave()
         policy = self.policy if not self._last_seq else "all"
         from_seq = self._last_seq + 1 if self._last_seq else self.from_seq
         while True:
             try:
                 pending_msgs = await self._begin(policy, from_seq)
+                await self._check_stream()
                 self._is_over = self.is_bounded and not pending_msgs
                 return
             except (ServerGone, RequestTimedOut, JetStreamUnavailable):
@@ -264,8 +274,22 @@ class Reader:
                 # A server that was restarted has no leader for the stream at first.
                 await asyncio.sleep(_AGAIN_S)
 
+    async def _check_stream(self) -> None:
+        """Raise Conflict when the stream is another one than at the start."""
+        if self.created_at_us is None:
+            return
+        if await self._read_creation_us() != self.created_at_us:
+            raise Conflict(
+                f"{self.stream} was deleted and recreated while it was read: what was read up to "
+                f"sequence {self._last_seq:,} is of the deleted stream, and the rest of it is gone"
+            )
+
+    async def _read_creation_us(self) -> int:
+        info = json.loads(await self.client.request(f"STREAM.INFO.{self.stream}"))
+        return time_us(info["created"])
+
     async def _leave(self) -> None:
-        """Remove the consumer; without a connection the server does it soon."""
+        """Delete the consumer; without a connection the server does it soon."""
         if self._subscription is not None:
             self.client.nc.deliver_runs(self._subscription, None)
         if self.client.link.state != "connected":

@@ -1,4 +1,4 @@
-"""Messages of a consumer, one after the other, until it is stopped or enough came."""
+"""Receives messages of a consumer, one after the other, until stopped or enough came."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from natstui.model.records.messages import PulledMessage, PullNext
 _PULL_S = 5.0
 _AGAIN_S = 0.5
 _PASSING = (404, 408)
-"""A pull that found nothing in its time."""
+"""Status codes of a pull without a message in its time."""
 
 
 @dataclass
 class Receiver:
-    """Receives from one consumer; one message at a time is asked for, so none is left unseen."""
+    """Receives from one consumer; one message at a time is requested, so none is left unseen."""
 
     stream: str
     consumer: str
     config: Config
-    """Of the consumer."""
+    """Configuration of the consumer."""
     acknowledges: bool
     most_count: int | None
     most_s: float | None
@@ -44,19 +44,19 @@ class Receiver:
     foreign_count: int = 0
     """Messages on the deliver subject that this consumer did not send."""
     unseen_count: int = 0
-    """Delivered to us when it ended, and not shown."""
+    """Messages delivered to us at the end, and not printed."""
     lost_count: int = 0
     """How often the connection was lost."""
     _failed: BaseException | None = None
 
-    async def receive(self, writer: Writer, confirmed: str | None) -> None:
-        """Receive until it is stopped, and journal how many; raises what ended it."""
-        kept = {"received": True, "acknowledges": self.acknowledges}
+    async def receive(self, writer: Writer, confirmed_name: str | None) -> None:
+        """Receive until stopped, and journal the count; raises the error that ended it."""
+        journalled = {"received": True, "acknowledges": self.acknowledges}
         doubt = "messages may still have been delivered"
-        draft = JournalDraft("pull", self.stream, self.consumer, kept, doubt=doubt)
+        draft = JournalDraft("pull", self.stream, self.consumer, journalled, doubt=doubt)
         await writer.send(
             draft,
-            (self.consumer, confirmed),
+            (self.consumer, confirmed_name),
             lambda: self._receive(writer.client),
             lambda counts: counts,
         )
@@ -69,8 +69,8 @@ class Receiver:
         work = self._subscribed(client, str(push)) if push else self._pulled(client)
         working = asyncio.ensure_future(work)
         stopping = asyncio.ensure_future(self.stopped.wait())
-        both: set[asyncio.Future[Any]] = {working, stopping}
-        await asyncio.wait(both, timeout=self.most_s, return_when=asyncio.FIRST_COMPLETED)
+        first_of: set[asyncio.Future[Any]] = {working, stopping}
+        await asyncio.wait(first_of, timeout=self.most_s, return_when=asyncio.FIRST_COMPLETED)
         self.stopped.set()
         # What is being shown and acknowledged is done with; what waits for a message is not.
         await asyncio.wait({working}, timeout=client.connection.request_timeout_s + _AGAIN_S)
@@ -90,20 +90,20 @@ class Receiver:
         while not self.stopped.is_set():
             pulling = asyncio.ensure_future(self._one(client))
             stopping = asyncio.ensure_future(self.stopped.wait())
-            both: set[asyncio.Future[Any]] = {pulling, stopping}
+            first_of: set[asyncio.Future[Any]] = {pulling, stopping}
             try:
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(first_of, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 stopping.cancel()
                 if not pulling.done():
                     pulling.cancel()
             with suppress(asyncio.CancelledError):
-                pulled = await pulling
-                if pulled is not None:
-                    await self._take(client, pulled)
+                message_pulled = await pulling
+                if message_pulled is not None:
+                    await self._take(client, message_pulled)
 
     async def _one(self, client: Client) -> PulledMessage | None:
-        """Return the next message, None when the next pull may have one; raises NatstuiError."""
+        """Return the next message, None to repeat the pull; raises NatstuiError."""
         most_ns = int(self.config.get("max_expires") or 0)
         wait_s = min(_PULL_S, most_ns / 1e9) if most_ns else _PULL_S
         try:
@@ -116,9 +116,13 @@ class Receiver:
         return None
 
     async def _there_still(self, client: Client, error: RequestFailed) -> None:
-        """Wait for another leader; raises the error when it is about something else."""
-        words = str(error).lower()
-        if not isinstance(error, NotFound) and "leadership" not in words and "shut" not in words:
+        """Wait for another leader; raises the error if it has another reason."""
+        error_text = str(error).lower()
+        if (
+            not isinstance(error, NotFound)
+            and "leadership" not in error_text
+            and "shut" not in error_text
+        ):
             raise error
         await asyncio.sleep(_AGAIN_S)
         with suppress(RequestTimedOut, ServerGone):
@@ -149,24 +153,24 @@ class Receiver:
     async def _arrived(self, client: Client, msg: Msg) -> None:
         if status_of(msg.headers) == "100":
             # A sign of life; a consumer with flow control waits for an answer to some of them.
-            answer = msg.reply or str(msg.headers.get("Nats-Consumer-Stalled", ""))
-            if is_flow_control(answer, self.stream, self.consumer):
-                await client.publish(answer)
+            flow_reply = msg.reply or str(msg.headers.get("Nats-Consumer-Stalled", ""))
+            if is_flow_control(flow_reply, self.stream, self.consumer):
+                await client.publish(flow_reply)
             return
-        pulled = delivered(msg, self.stream, self.consumer)
-        if pulled is None:
+        message_pulled = delivered(msg, self.stream, self.consumer)
+        if message_pulled is None:
             self.foreign_count += 1
         elif self.stopped.is_set():
             self.unseen_count += 1
         else:
-            await self._take(client, pulled)
+            await self._take(client, message_pulled)
 
-    async def _take(self, client: Client, pulled: PulledMessage) -> None:
-        self.show(pulled)
+    async def _take(self, client: Client, message_pulled: PulledMessage) -> None:
+        self.show(message_pulled)
         self.received_count += 1
         if self.acknowledges:
             with suppress(ServerGone):
-                await client.ask(pulled.reply, b"+ACK")
+                await client.ask(message_pulled.reply, b"+ACK")
                 self.acknowledged_count += 1
         if self.received_count == self.most_count:
             self.stopped.set()

@@ -1,4 +1,4 @@
-"""Answering requests on a subject, each once, until it is stopped or enough came."""
+"""Replies to requests on a subject, each once, until stopped or enough came."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.assets.subjects import overlap
 
 _LEAVING_S = 2.0
-"""How long an answer may still take once it is stopped."""
+"""How long a reply may still take after the stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is sent back."""
+    """The payload and headers of a reply."""
 
     payload: bytes
     headers: tuple[tuple[str, str], ...] = ()
@@ -29,7 +29,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request that came."""
+    """A received request."""
 
     number: int
     subject: str
@@ -42,7 +42,9 @@ Answering = Callable[[ReceivedRequest], Awaitable[Reply]]
 
 @dataclass
 class Responder:
-    """Answers on one subject; `told` is called with a sentence for what is not answered."""
+    """Replies to requests on one subject; `told` is called with a sentence for requests without a
+    reply.
+    """
 
     subject: str
     queue: str
@@ -59,17 +61,19 @@ class Responder:
     _answering: asyncio.Future[Reply] | None = None
 
     async def serve(self, writer: Writer) -> None:
-        """Answer until it is stopped, and journal that; raises Refused and the request errors.
+        """Reply until stopped, and journal that; raises Refused and the request errors.
 
-        A subject of the API of the server is never answered: an answer there would be a request
-        of ours, in the words of whoever asked.
+        A subject of the API of the server is never answered: a reply there would be a request of
+        ours, with content of another client.
         """
         if overlap(self.subject, "$JS.>") or overlap(self.subject, "$SYS.>"):
             raise RequestFailed(
                 f"servers also reply to requests on {self.subject}: use a narrower subject"
             )
-        kept = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
-        draft = JournalDraft("reply", "", None, kept, doubt="some requests may have got a reply")
+        journalled = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
+        draft = JournalDraft(
+            "reply", "", None, journalled, doubt="some requests may have got a reply"
+        )
         await writer.send(
             draft,
             (self.subject, self.confirmed),
@@ -110,15 +114,15 @@ class Responder:
         if self.stopped.is_set():
             return
         if not msg.reply or overlap(msg.reply, "$JS.>") or overlap(msg.reply, "$SYS.>"):
-            why = (
+            reason = (
                 "its reply would go to the server itself" if msg.reply else "it requests no reply"
             )
-            self.told(f"no reply to a message on {msg.subject}: {why}")
+            self.told(f"no reply to a message on {msg.subject}: {reason}")
             return
         self._asked_count += 1
         number = self._asked_count
-        asked = ReceivedRequest(number, msg.subject, pairs_of(msg.headers), msg.data)
-        self._answering = asyncio.ensure_future(self.answering(asked))
+        received = ReceivedRequest(number, msg.subject, pairs_of(msg.headers), msg.data)
+        self._answering = asyncio.ensure_future(self.answering(received))
         try:
             try:
                 await asyncio.wait({self._answering})
@@ -137,14 +141,14 @@ class Responder:
         if number == self.most_count:
             self.stopped.set()
 
-    async def _send(self, client: Client, to: str, answer: Reply) -> None:
-        headers = Pairs(answer.headers) or None
+    async def _send(self, client: Client, to: str, reply: Reply) -> None:
+        headers = Pairs(reply.headers) or None
         if self.replies_count:
-            await client.publish(to, answer.payload, headers=headers)
+            await client.publish(to, reply.payload, headers=headers)
             return
         # Who may not send the first one may send none; asking each time would take its time.
         async with client.telling(to):
-            await client.publish(to, answer.payload, headers=headers)
+            await client.publish(to, reply.payload, headers=headers)
 
     def _end(self, error: BaseException) -> None:
         self._failed = error

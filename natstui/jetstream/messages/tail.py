@@ -1,4 +1,4 @@
-"""Messages as they arrive, reported a few times a second, with a count of those left out."""
+"""Reports new messages a few times a second, with a count of those left out."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 
-import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.messages.publish import arrived
 from natstui.model.records.messages import StartTail, Tailed
 
@@ -22,10 +21,10 @@ _AT_ONCE_MSGS = 100
 
 
 class Tail:
-    """Reports what arrives on some subjects: the newest 100 of each fifth of a second."""
+    """Reports the messages on some subjects: the newest 100 of each fifth of a second."""
 
-    def __init__(self, asked: StartTail, on_tailed: Callable[[Tailed], None]) -> None:
-        self._asked = asked
+    def __init__(self, command: StartTail, on_tailed: Callable[[Tailed], None]) -> None:
+        self._asked = command
         self._on_tailed = on_tailed
         self._newest: deque[Msg] = deque(maxlen=_AT_ONCE_MSGS)
         self._arrived_msgs = self._reported_msgs = 0
@@ -48,7 +47,7 @@ class Tail:
             raise
 
     async def run(self) -> None:
-        """Report what comes until cancelled."""
+        """Report new messages until cancelled."""
         try:
             while True:
                 self._report()
@@ -64,13 +63,12 @@ class Tail:
         messages = tuple(arrived(msg, self._asked.preview_bytes) for msg in self._newest)
         self._newest.clear()
         self._reported_msgs += len(messages)
-        dropped = self._arrived_msgs - self._reported_msgs
+        dropped_msgs = self._arrived_msgs - self._reported_msgs
         now_us, number = time.time_ns() // 1000, self._asked.command_id
         lost_count = self._reconnects_count()
-        self._on_tailed(Tailed(now_us, number, messages, self._arrived_msgs, dropped, lost_count))
+        self._on_tailed(
+            Tailed(now_us, number, messages, self._arrived_msgs, dropped_msgs, lost_count)
+        )
 
     async def _end(self) -> None:
-        for subscription in self._subscriptions:
-            # Without a connection there is nothing to unsubscribe from.
-            with suppress(nats.errors.Error):
-                await subscription.unsubscribe()
+        await unsubscribe(*self._subscriptions)

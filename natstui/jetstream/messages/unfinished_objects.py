@@ -1,4 +1,4 @@
-"""Chunks in an object store that belong to no object: of uploads that run, or were killed."""
+"""Chunks in an object store that belong to no object: of running or killed uploads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from natstui.model.findings.thresholds import UPLOAD_ENDED_S
 from natstui.units import bytes_text, counted
 
 _MEASURED_COUNT = 20
-"""Of so many their size is read; a store with more is named with what is known of these."""
+"""Limit of uploads whose size is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +27,26 @@ class UnfinishedObject:
     subject: str
     chunks_count: int
     size_bytes: int | None
-    """All chunks but the last are as large as the first; None when that was not read."""
+    """Size of all chunks, if all but the last are as large as the first; None if not read."""
     stored_at_us: int | None
-    """When the last chunk was stored."""
+    """Time of the last chunk."""
 
     def may_run(self, now_us: int) -> bool | None:
-        """Return whether somebody may be storing more chunks; None when their age is unknown."""
+        """Return whether the upload may still be running; None when its age is unknown."""
         if self.stored_at_us is None:
             return None
         return now_us - self.stored_at_us < UPLOAD_ENDED_S * 1e6
 
 
 async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
-    """Return the number of chunks by their subject; none where the user may not ask.
+    """Return the number of chunks by subject; empty where the user may not read it.
 
-    Read it before the objects: what is completed meanwhile is then among them.
+    Call it before reading the objects: uploads completed meanwhile are then among them.
     """
     chunks = dict[str, int]()
     try:
-        every = every_subject_count(client, f"{OBJECTS}{bucket}", chunk_subject(bucket, "*"))
-        async for msgs in every:
+        count_pages = every_subject_count(client, f"{OBJECTS}{bucket}", chunk_subject(bucket, "*"))
+        async for msgs in count_pages:
             chunks |= msgs
     except PermissionDenied:
         return {}
@@ -56,32 +56,32 @@ async def count_chunks(client: Client, bucket: str) -> dict[str, int]:
 async def unfinished_objects(
     client: Client, bucket: str, chunks: dict[str, int], nuids: Iterable[str]
 ) -> list[UnfinishedObject]:
-    """Return what no object names; `chunks` are those that `count_chunks` returned before.
+    """Return the chunks that no object names; `chunks` are the result of `count_chunks`.
 
-    `nuids` are the ids of all objects, of deleted ones as well.
+    `nuids` are the ids of all objects, including deleted ones.
     """
-    named = {chunk_subject(bucket, nuid) for nuid in nuids}
+    named_subjects = {chunk_subject(bucket, nuid) for nuid in nuids}
     prefix = chunk_subject(bucket, "")
-    unnamed = [
+    unnamed_subjects = [
         subject
-        for subject in sorted(chunks.keys() - named)
+        for subject in sorted(chunks.keys() - named_subjects)
         if subject.startswith(prefix) and is_token(subject.removeprefix(prefix))
     ]
-    measured = [
+    measured_uploads = [
         await _measured(client, bucket, subject, chunks[subject])
-        for subject in unnamed[:_MEASURED_COUNT]
+        for subject in unnamed_subjects[:_MEASURED_COUNT]
     ]
-    others = [
+    other_uploads = [
         UnfinishedObject(subject, chunks[subject], None, None)
-        for subject in unnamed[_MEASURED_COUNT:]
+        for subject in unnamed_subjects[_MEASURED_COUNT:]
     ]
-    return [upload for upload in measured if upload is not None] + others
+    return [upload for upload in measured_uploads if upload is not None] + other_uploads
 
 
 async def _measured(
     client: Client, bucket: str, subject: str, chunks_count: int
 ) -> UnfinishedObject | None:
-    """Return size and age of the chunks of a subject; None when they are gone meanwhile."""
+    """Return size and age of the chunks of a subject; None when they are deleted meanwhile."""
     verb = f"STREAM.MSG.GET.{OBJECTS}{bucket}"
     try:
         first, last = [
@@ -102,7 +102,7 @@ def _decoded_bytes(data_base64: str) -> int:
 
 
 def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
-    """Return what all are, as `12 chunks (1.5 MiB) of 2 objects that were never finished`."""
+    """Return the uploads as text: `12 chunks (1.5 MiB) of 2 objects that were never finished`."""
     parts = []
     for may_run, state in (
         (False, "that {} never finished"),
@@ -122,11 +122,11 @@ def _size_text(uploads: Sequence[UnfinishedObject]) -> str:
     sizes = [upload.size_bytes for upload in uploads if upload.size_bytes is not None]
     if not sizes:
         return text
-    more = "more than " if len(sizes) < len(uploads) else ""
-    return f"{text} ({more}{bytes_text(sum(sizes))})"
+    prefix = "more than " if len(sizes) < len(uploads) else ""
+    return f"{text} ({prefix}{bytes_text(sum(sizes))})"
 
 
 def removal_command(bucket: str, upload: UnfinishedObject) -> str:
-    """Return the command that removes the chunks of one upload, and nothing else."""
-    words = ["natstui", "stream", "purge", f"{OBJECTS}{bucket}", "--subject", upload.subject]
-    return shlex.join(words)
+    """Return the command that deletes the chunks of one upload, and nothing else."""
+    arguments = ["natstui", "stream", "purge", f"{OBJECTS}{bucket}", "--subject", upload.subject]
+    return shlex.join(arguments)

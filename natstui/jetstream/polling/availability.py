@@ -1,4 +1,4 @@
-"""What cannot be read at the moment, why, and when it is worth asking again."""
+"""Tracks what cannot be read, why, and when to request it again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from natstui.feed import Sink
 from natstui.model.records.record import Restored, Unavailable
 
 BULK = "JSZ"
-"""What lists stand in for while it does not answer: nothing waits for it."""
+"""Name of bulk replies, which replace lists: nothing waits for them."""
 _DENIED_S = 30.0
 _LONGEST_S = 30.0
 _FIRST_S = 1.0
@@ -36,49 +36,53 @@ def _pause_s(error: NatstuiError, failures_count: int) -> float:
 
 
 class Availability:
-    """Reports once to the sink when something fails, and once when it works again."""
+    """Reports to the sink once when a request fails, and once when it works again."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._troubles: dict[str, _Trouble] = {}
 
-    def may_ask(self, what: str) -> bool:
-        """Return whether it works, or the pause after its failure is over."""
-        trouble = self._troubles.get(what)
-        return trouble is None or steady_s() >= trouble.ask_again_mono_s
+    def may_ask(self, request: str) -> bool:
+        """Return whether a request works, or the pause after its failure is over."""
+        failure = self._troubles.get(request)
+        return failure is None or steady_s() >= failure.ask_again_mono_s
 
-    def failed(self, what: str, error: NatstuiError) -> None:
-        """Pause it; report the reason unless it was reported already."""
-        before = self._troubles.get(what)
+    def failed(self, request: str, error: NatstuiError) -> None:
+        """Pause a request; report the reason unless it was reported already."""
+        before = self._troubles.get(request)
         failures_count = before.failures_count + 1 if before else 0
         again_s = steady_s() + _pause_s(error, failures_count)
-        self._troubles[what] = _Trouble(
+        self._troubles[request] = _Trouble(
             str(error), isinstance(error, PermissionDenied), failures_count, again_s
         )
-        denied = error.subject if isinstance(error, PermissionDenied) else None
+        denied_subject = error.subject if isinstance(error, PermissionDenied) else None
         # Each try may name another subject: one report stands for all denials of a verb.
-        still_denied = before is not None and before.denied and denied is not None
+        still_denied = before is not None and before.denied and denied_subject is not None
         if not still_denied and (before is None or before.reason != str(error)):
-            self._sink.add(Unavailable(time.time_ns() // 1000, what, str(error), denied))
+            self._sink.add(
+                Unavailable(time.time_ns() // 1000, request, str(error), denied_subject)
+            )
 
-    def worked(self, what: str) -> bool:
+    def worked(self, request: str) -> bool:
         """Report that it can be read again; return whether it had failed before."""
-        was_failing = self._troubles.pop(what, None) is not None
+        was_failing = self._troubles.pop(request, None) is not None
         if was_failing:
-            self._sink.add(Restored(time.time_ns() // 1000, what))
+            self._sink.add(Restored(time.time_ns() // 1000, request))
         return was_failing
 
     def retry_all(self) -> None:
-        """Allow every request again at once: the server is back."""
-        for trouble in self._troubles.values():
-            trouble.ask_again_mono_s = 0.0
+        """Allow every request again at once, after a reconnect."""
+        for failure in self._troubles.values():
+            failure.ask_again_mono_s = 0.0
 
     @property
     def waiting_reason(self) -> str | None:
-        """Why fewer questions are asked than could be, if the server did not answer some."""
+        """Return why fewer requests are sent than possible, if the server did not reply to
+        some.
+        """
         waiting = (
-            trouble.reason
-            for what, trouble in self._troubles.items()
-            if trouble.failures_count and not trouble.denied and what != BULK
+            failure.reason
+            for request, failure in self._troubles.items()
+            if failure.failures_count and not failure.denied and request != BULK
         )
         return next(waiting, None)

@@ -30,7 +30,9 @@ _SINGLE_S = 2.0
 _SINGLES_COUNT = 2
 _LATE_LISTS_COUNT = 3
 _AWAY_CODES = (10008, 10119)
-"""The consumer has no leader, or its server is down; others can still be asked."""
+"""Error codes: the consumer has no leader, or its server is down; others can still be
+requested.
+"""
 
 _Name = tuple[str, str]
 
@@ -48,21 +50,23 @@ class ConsumerReading:
         self._counts: dict[str, int] = {}
         self._listing: tuple[str, Listing[ConsumerRow]] | None = None
         self._late: dict[str, Listing[ConsumerRow]] = {}
-        """Lists whose next page has not come within a poll."""
+        """Lists whose next page did not come within a poll."""
         self._again: set[str] = set()
-        """Those that were lost, and are asked for once more."""
+        """Lost lists, which are requested again."""
         self._turn_count = 0
         self._missing: dict[str, set[str]] = {}
         self._offline: dict[_Name, str] = {}
-        """Consumers that their servers refuse to run → why."""
+        """Consumers that their servers refuse to run → reason."""
         self._unlisted: dict[str, int] = {}
         """Stream → consumers that it counts and that its list neither has nor names."""
         self._living: dict[str, list[str]] = {}
-        """Of streams with missing consumers, the others; the one asked longest ago first."""
+        """Stream with missing consumers → its other consumers, the least recently
+        requested first.
+        """
         self._away: Mapping[str, set[str]] = {}
         self._paused_until_mono_s: dict[str, float] = {}
         self._asked: dict[_Name, ConsumerRow] = {}
-        """The newest answers about single consumers; a list may be older."""
+        """The newest replies about single consumers; a list may be older."""
         self._due_at_mono_s = 0.0
         self._newest_asked_mono_s = 0.0
         """When the newest answered request about a single consumer was sent."""
@@ -70,31 +74,31 @@ class ConsumerReading:
         self.rest_s = 0.0
         """From one turn of a quiet stream to the next; 0 where each poll has all."""
 
-    def follow(self, rows: Mapping[str, StreamRow], away: Mapping[str, set[str]]) -> None:
-        """Update the streams to be listed from a list of streams.
+    def follow(self, rows: Mapping[str, StreamRow], unreachable: Mapping[str, set[str]]) -> None:
+        """Update the streams to list from a list of streams.
 
-        `away` are unreachable streams with their consumers, which are unreachable too: asking
-        for them would only make the server wait.
+        `unreachable` are streams with their consumers, which are unreachable too: requesting them
+        would only make the server wait.
         """
-        for back in self._away.keys() - away.keys():
+        for back in self._away.keys() - unreachable.keys():
             self._paused_until_mono_s.pop(back, None)
-        self._away = away
-        self._order.follow(rows, away)
-        for gone in self._counts.keys() - rows.keys():
-            self._availability.worked(f"{_LIST}.{gone}")
-            self._missing.pop(gone, None)
-            self._paused_until_mono_s.pop(gone, None)
+        self._away = unreachable
+        self._order.follow(rows, unreachable)
+        for removed in self._counts.keys() - rows.keys():
+            self._availability.worked(f"{_LIST}.{removed}")
+            self._missing.pop(removed, None)
+            self._paused_until_mono_s.pop(removed, None)
         self._counts = {
-            name: row.state.consumer_count for name, row in rows.items() if name not in away
+            name: row.state.consumer_count for name, row in rows.items() if name not in unreachable
         }
-        for kept in (self._missing, self._unlisted):
+        for counters in (self._missing, self._unlisted):
             # Those of a stream that is away are reported with it; one without any is not listed.
-            for stream in [stream for stream in kept if not self._counts.get(stream)]:
-                del kept[stream]
+            for stream in [stream for stream in counters if not self._counts.get(stream)]:
+                del counters[stream]
 
     async def read(
         self,
-        allowed: Allowance,
+        allowance: Allowance,
         control: PollControl,
         patience: Patience,
         bulk: BulkTurn = NO_TURN,
@@ -104,10 +108,14 @@ class ConsumerReading:
         self._asked = {name: row for name, row in self._asked.items() if name[0] in self._counts}
         self._take_answers()
         self._take_bulk(bulk)
-        await self._read_visible(allowed, control.visible_consumers, patience)
-        preferred = {stream for stream, _ in control.preferred_consumers}
-        due = self._due(preferred, control.interval_s)
-        await self._sweep(allowed, deque(it for it in due if it not in bulk.covered), patience)
+        await self._read_visible(allowance, control.visible_consumers, patience)
+        preferred_streams = {stream for stream, _ in control.preferred_consumers}
+        due_streams = self._due(preferred_streams, control.interval_s)
+        await self._sweep(
+            allowance,
+            deque(stream for stream in due_streams if stream not in bulk.covered),
+            patience,
+        )
         self._ask_missing()
         self._denials.settle()
         self._seen.swept.update(self._order.emptied())
@@ -116,7 +124,7 @@ class ConsumerReading:
         missing = {(stream, name) for stream, names in unreachable for name in names}
         self._seen.missing = missing - self._seen.rows.keys()
         self._seen.offline = {
-            name: why for name, why in self._offline.items() if name in self._seen.missing
+            name: reason for name, reason in self._offline.items() if name in self._seen.missing
         }
         self._seen.unlisted = dict(self._unlisted)
         return self._seen
@@ -133,18 +141,18 @@ class ConsumerReading:
                 self._seen.swept.add(stream)
                 self._had_turn(stream)
 
-    def _due(self, preferred: AbstractSet[str], interval_s: float) -> deque[str]:
-        """Return the streams to list in this poll: all of them where that costs little."""
+    def _due(self, preferred_streams: AbstractSet[str], interval_s: float) -> deque[str]:
+        """Return the streams to list in this poll: all of them if that costs little."""
         list_s = self._api.usual_work_s(_LIST)
         pause_s = rest_s(len(self._counts), list_s, self._api.work.share)
         self.rest_s = pause_s = 0.0 if pause_s <= interval_s else pause_s
         now_s = steady_s()
         since_s, self._due_at_mono_s = now_s - self._due_at_mono_s, now_s
-        return deque(self._order.due(now_s, pause_s, preferred, min(pause_s, since_s)))
+        return deque(self._order.due(now_s, pause_s, preferred_streams, min(pause_s, since_s)))
 
     @property
     def unlisted_count(self) -> int:
-        """Of how many streams the consumers were never listed."""
+        """Return how many streams were never listed."""
         return self._order.unlisted_count
 
     @property
@@ -153,27 +161,27 @@ class ConsumerReading:
         return any(self._counts.values())
 
     async def close(self) -> None:
-        """Drop the open requests."""
+        """Cancel the open requests."""
         self._late.clear()
         await self._questions.close()
 
     async def _read_visible(
-        self, allowed: Allowance, visible: tuple[_Name, ...], patience: Patience
+        self, allowance: Allowance, visible: tuple[_Name, ...], patience: Patience
     ) -> None:
-        """Spend two thirds of the requests on what is in view; one while a stream is unlisted."""
+        """Use two thirds of the requests for rows in view; one while a stream is unlisted."""
         slow = self._missing.keys() | self._late.keys()
-        here = [name for name in visible if name[1] not in self._missing.get(name[0], ())]
-        wanted = requests_for(here, self._counts, slow)
-        kept_count = allowed.left_count * (2 if self._order.unlisted_count else 1) // 3
-        turns = [wanted[(self._turn_count + n) % len(wanted)] for n in range(len(wanted))]
+        present_names = [name for name in visible if name[1] not in self._missing.get(name[0], ())]
+        requests = requests_for(present_names, self._counts, slow)
+        kept_count = allowance.left_count * (2 if self._order.unlisted_count else 1) // 3
+        turns = [requests[(self._turn_count + n) % len(requests)] for n in range(len(requests))]
         for turn_count, (stream, name) in enumerate(turns):
             # Not limited by work: a poll that cost too much is followed by a longer pause.
-            if turn_count and (allowed.left_count <= kept_count or not allowed.in_time):
+            if turn_count and (allowance.left_count <= kept_count or not allowance.in_time):
                 return
             self._turn_count += 1
             if name is not None:
-                for ahead in turns[turn_count + 1 : turn_count + self._api.at_once_count]:
-                    self._ask_one_ahead(*ahead)
+                for ahead_request in turns[turn_count + 1 : turn_count + self._api.at_once_count]:
+                    self._ask_one_ahead(*ahead_request)
                 await self._ask(stream, name, patience)
             elif stream not in self._late:
                 await self._list_whole(stream, patience)
@@ -190,29 +198,29 @@ class ConsumerReading:
                 return
 
     async def _ask(self, stream: str, name: str, patience: Patience) -> None:
-        """Ask for one consumer; an answer that does not come soon is taken by a later poll."""
-        question = f"{_INFO}.{stream}.{name}"
-        if question in self._questions or not self._availability.may_ask(_INFO):
+        """Request one consumer; a late reply is taken by a later poll."""
+        request_name = f"{_INFO}.{stream}.{name}"
+        if request_name in self._questions or not self._availability.may_ask(_INFO):
             return
-        self._questions.ask(question, partial(self._info, stream, name))
-        if await self._questions.wait(question, patience, patience.quiet_s):
-            self._answered(question)
+        self._questions.ask(request_name, partial(self._info, stream, name))
+        if await self._questions.wait(request_name, patience, patience.quiet_s):
+            self._answered(request_name)
 
     async def _info(self, stream: str, name: str, timeout_s: float | None = None) -> ConsumerRow:
-        answer = await self._api.answer(f"{_INFO}.{stream}.{name}", timeout_s=timeout_s)
-        began_us = answer.arrival.began_mono_us
-        waited_us = began_us - answer.asked_mono_us
+        reply = await self._api.answer(f"{_INFO}.{stream}.{name}", timeout_s=timeout_s)
+        began_us = reply.arrival.began_mono_us
+        waited_us = began_us - reply.asked_mono_us
         if waited_us > _SINGLE_S * 1e6:
             # Its leader did not answer for a while; that is no work.
-            self._api.discount(answer)
-        return read_consumer(answer.data, began_us, waited_us)
+            self._api.discount(reply)
+        return read_consumer(reply.data, began_us, waited_us)
 
-    def _answered(self, question: str) -> None:
-        """Take the answer about one consumer, or conclude from its absence."""
-        _, _, stream, name = question.split(".", 3)
-        asked_mono_s = self._questions.asked_mono_s(question)
+    def _answered(self, request_name: str) -> None:
+        """Handle the reply about one consumer, or its absence."""
+        _, _, stream, name = request_name.split(".", 3)
+        asked_mono_s = self._questions.asked_mono_s(request_name)
         try:
-            row: ConsumerRow = self._questions.take(question)
+            row: ConsumerRow = self._questions.take(request_name)
         except NotFound:
             return
         except RequestTimedOut:
@@ -237,7 +245,7 @@ class ConsumerReading:
         self._asked[stream, name] = self._seen.rows[stream, name]
 
     def _found(self, stream: str, name: str) -> None:
-        """Note that a missing consumer answers again: the whole list may be asked for."""
+        """Note that a missing consumer replies again: the entire list may be requested."""
         self._missing[stream].discard(name)
         self._offline.pop((stream, name), None)
         if not self._missing[stream]:
@@ -247,32 +255,32 @@ class ConsumerReading:
         self._late.pop(stream, None)
 
     def _show(self, row: ConsumerRow) -> None:
-        """Take a row into this poll, or the newer one that is known."""
+        """Add a row to this poll, or the newer one that is known."""
         key = row.stream_name, row.name
-        for known in (self._seen.rows.get(key), self._asked.get(key)):
-            if known is not None and known.sampled_mono_us > row.sampled_mono_us:
-                row = known
+        for known_row in (self._seen.rows.get(key), self._asked.get(key)):
+            if known_row is not None and known_row.sampled_mono_us > row.sampled_mono_us:
+                row = known_row
         self._seen.rows[key] = row
 
     def _take_answers(self) -> None:
-        """Take what was answered since the last poll."""
-        for question in self._questions.names:
-            stream = question.removeprefix(f"{_LIST}.")
-            if self._questions.is_lost(question) and stream in self._late.keys() - self._again:
+        """Handle the replies since the last poll."""
+        for request_name in self._questions.names:
+            stream = request_name.removeprefix(f"{_LIST}.")
+            if self._questions.is_lost(request_name) and stream in self._late.keys() - self._again:
                 self._again.add(stream)
                 self._late.pop(stream)
-                self._questions.drop(question)
-            if not self._questions.is_answered(question):
+                self._questions.drop(request_name)
+            if not self._questions.is_answered(request_name):
                 continue
-            if question.startswith(_INFO):
-                self._answered(question)
+            if request_name.startswith(_INFO):
+                self._answered(request_name)
             elif (listing := self._late.pop(stream, None)) is None:
-                self._questions.drop(question)
+                self._questions.drop(request_name)
             elif self._page_came(stream, listing) and not listing.done and not self._listing:
                 self._listing = stream, listing
 
     def _ask_missing(self) -> None:
-        """Ask for a few missing consumers, without waiting for the answers."""
+        """Request a few missing consumers, without waiting for the replies."""
         missing = [(stream, name) for stream, names in self._missing.items() for name in names]
         for turn_count in range(min(_SINGLES_COUNT, len(missing))):
             stream, name = missing[(self._turn_count + turn_count) % len(missing)]
@@ -281,35 +289,37 @@ class ConsumerReading:
             )
         self._turn_count += 1
 
-    async def _sweep(self, allowed: Allowance, due: deque[str], patience: Patience) -> None:
+    async def _sweep(
+        self, allowance: Allowance, due_streams: deque[str], patience: Patience
+    ) -> None:
         """List stream after stream, at least one page."""
-        ahead, is_first = deque(due), True
-        while is_first or self._may_go_on(allowed):
+        next_streams, is_first = deque(due_streams), True
+        while is_first or self._may_go_on(allowance):
             is_first = False
             if self._listing is None:
-                if not due:
+                if not due_streams:
                     return
-                stream = due.popleft()
-                if ahead and ahead[0] == stream:
-                    ahead.popleft()
+                stream = due_streams.popleft()
+                if next_streams and next_streams[0] == stream:
+                    next_streams.popleft()
                 if stream in self._seen.swept or stream in self._late:
                     self._had_turn(stream)
                     continue
                 if self._is_paused(stream):
-                    await self._ask_living(allowed, stream, patience)
+                    await self._ask_living(allowance, stream, patience)
                     self._had_turn(stream)
                     continue
                 self._listing = stream, self._begin(stream)
-                self._ask_ahead(allowed, ahead, len(due))
+                self._ask_ahead(allowance, next_streams, len(due_streams))
             stream, listing = self._listing
             if not await self._step(stream, listing, patience) or listing.done:
                 self._listing = None
                 self._had_turn(stream)
 
-    def _may_go_on(self, allowed: Allowance) -> bool:
+    def _may_go_on(self, allowance: Allowance) -> bool:
         if self._listing is not None:
-            return allowed.has_room_to_end
-        return allowed.has_room and len(self._seen.rows) < self._order.most_rows_count
+            return allowance.has_room_to_end
+        return allowance.has_room and len(self._seen.rows) < self._order.most_rows_count
 
     def _had_turn(self, stream: str) -> None:
         self._order.done(stream, steady_s())
@@ -318,19 +328,20 @@ class ConsumerReading:
         count = self._counts.get(stream, 0)
         return Listing(f"{_LIST}.{stream}", read_consumers, read_consumer, count)
 
-    def _ask_ahead(self, allowed: Allowance, ahead: deque[str], left_count: int) -> None:
-        """Ask for the next lists already: as many are open at once as the window says.
+    def _ask_ahead(self, allowance: Allowance, next_streams: deque[str], left_count: int) -> None:
+        """Send the requests of the next lists already: as many are open at once as the window
+        permits.
 
-        `ahead` are the streams of this poll that were not asked for, `left_count` those whose
-        list was not begun. Many at a time, because requests that come together cost the server
-        half as much.
+        `next_streams` are the unrequested streams of this poll, `left_count` those whose list was
+        not started. Many at a time, because requests that come together cost the server half as
+        much.
         """
-        open_count = min(allowed.left_count, self._api.at_once_count) - 1
+        open_count = min(allowance.left_count, self._api.at_once_count) - 1
         rows_count = len(self._seen.rows)
-        if left_count - len(ahead) > (open_count // 2 if self._api.is_far else 0):
+        if left_count - len(next_streams) > (open_count // 2 if self._api.is_far else 0):
             return
-        while ahead and left_count - len(ahead) < open_count:
-            stream = ahead.popleft()
+        while next_streams and left_count - len(next_streams) < open_count:
+            stream = next_streams.popleft()
             rows_count += self._counts.get(stream, 0)
             late = self._is_paused(stream) or stream in self._late or stream in self._missing
             free = not late and stream not in self._seen.swept and self._denials.may_ask(stream)
@@ -340,11 +351,11 @@ class ConsumerReading:
     def _is_paused(self, stream: str) -> bool:
         return steady_s() < self._paused_until_mono_s.get(stream, 0)
 
-    async def _ask_living(self, allowed: Allowance, stream: str, patience: Patience) -> None:
-        """Ask one by one for the consumers of a stream whose list would be late."""
+    async def _ask_living(self, allowance: Allowance, stream: str, patience: Patience) -> None:
+        """Request the consumers of a stream one by one, as its list would be late."""
         names = self._living.get(stream, [])
         for _ in range(len(names)):
-            if not allowed.has_room:
+            if not allowance.has_room:
                 return
             name = names.pop(0)
             names.append(name)
@@ -352,7 +363,7 @@ class ConsumerReading:
                 await self._ask(stream, name, patience)
 
     async def _step(self, stream: str, listing: Listing[ConsumerRow], patience: Patience) -> bool:
-        """Read one page; False when it cannot be read now, or its answer comes later."""
+        """Read one page; returns False when it cannot be read now, or its reply is late."""
         if self._is_paused(stream) or not self._denials.may_ask(stream):
             return False
         if len(self._late) >= _LATE_LISTS_COUNT:
@@ -364,7 +375,7 @@ class ConsumerReading:
         return self._page_came(stream, listing)
 
     def _page_came(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
-        """Take one page of a list; False when it failed."""
+        """Handle one page of a list; returns False when it failed."""
         try:
             self._questions.take(listing.verb)
         except NotFound:
@@ -397,8 +408,10 @@ class ConsumerReading:
             self._questions.ask(f"{_INFO}.{stream}.{name}", partial(self._info, stream, name))
         self._missing.pop(stream, None)
         self._living.pop(stream, None)
-        self._offline = {name: why for name, why in self._offline.items() if name[0] != stream}
-        self._offline |= {(stream, name): why for name, why in listing.offline.items()}
+        self._offline = {
+            name: reason for name, reason in self._offline.items() if name[0] != stream
+        }
+        self._offline |= {(stream, name): reason for name, reason in listing.offline.items()}
         unlisted_count = self._counts.get(stream, 0) - len(listing.rows) - len(listing.missing)
         self._unlisted.pop(stream, None)
         if listing.steady and unlisted_count > 0:

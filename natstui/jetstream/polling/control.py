@@ -1,4 +1,4 @@
-"""What the user wants of the poller now: interval, pause, and what is in view."""
+"""The user's settings for the poller: interval, pause, and rows in view."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MAX_INTERVAL_S = 3600.0
 
 
 class PollControl:
-    """The interval of polling and what is in view; changed by commands, read by the poller."""
+    """The interval of polling and the rows in view; changed by commands, read by the poller."""
 
     def __init__(self, interval_s: float = 1.0) -> None:
         self.visible_streams: tuple[str, ...] = ()
         self.visible_consumers: tuple[tuple[str, str], ...] = ()
         self.preferred_consumers: frozenset[tuple[str, str]] = frozenset()
-        """What something is wrong with, say: in every poll, after what is in view."""
+        """Consumers with a finding, for example: polled every time, after those in view."""
         self.on = True
         self._rests_count = 0
         """So many works want that nothing is polled while they run."""
@@ -28,18 +28,18 @@ class PollControl:
         self.set_interval(interval_s)
 
     def set_interval(self, interval_s: float) -> None:
-        """Set the time between polls, within sensible bounds."""
+        """Set the time between polls, within limits."""
         self.interval_s = min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, interval_s))
         self._wake.set()
 
-    def set_polling(self, on: bool) -> None:
-        """Pause or resume."""
-        self.on = on
+    def set_polling(self, is_on: bool) -> None:
+        """Pause or resume polling."""
+        self.on = is_on
         self._wake.set()
 
     @contextmanager
     def resting(self) -> Iterator[None]:
-        """Poll nothing meanwhile, unless that is asked for; then go on as before."""
+        """Pause polling in the block, except on request; then resume as before."""
         self._rests_count += 1
         self._wake.set()
         try:
@@ -57,7 +57,7 @@ class PollControl:
         self.visible_streams, self.visible_consumers = streams, consumers
 
     def prefer(self, consumers: frozenset[tuple[str, str]]) -> None:
-        """Poll these in every poll, as far as the budget permits."""
+        """Poll these every time, as far as the budget permits."""
         self.preferred_consumers = consumers
 
     def poll_now(self) -> None:
@@ -66,7 +66,7 @@ class PollControl:
         self._wake.set()
 
     def poll_soon(self) -> None:
-        """Poll at once unless polling is paused: the server is back."""
+        """Poll at once unless polling is paused: after a reconnect."""
         if self._polls:
             self.poll_now()
 

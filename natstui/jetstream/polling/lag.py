@@ -1,8 +1,8 @@
-"""The part of a poll that finds when the next message of a consumer was stored: its lag.
+"""The part of a poll that finds when a consumer's next message was stored: its lag.
 
-A batch of direct gets returns messages that follow one another, but the next messages of stuck
-consumers lie anywhere: they are asked for one by one, many at once, and once for all consumers
-that wait for the same one.
+A batch of direct gets returns consecutive messages, but the next messages of stuck consumers are
+far apart: they are requested one by one, many at once, and once for all consumers that wait for
+the same one.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ class _Filters(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The message that a consumer will get next."""
+    """The next message of a consumer."""
 
     created: str
     after_seq: int
     seq: int | None
-    """None when there was none."""
+    """None if there was none."""
     at_us: int | None
     asked_mono_s: float
 
 
 _Key = tuple[str, str]
 _Wanted = tuple[str, int, tuple[str, ...]]
-"""Stream, the first sequence that may be next, and filters: the same for many consumers."""
+"""Stream, first possible sequence, and filters: the same for many consumers."""
 
 
 _FILTER = b'"filter_subject'
-"""Most consumers have none, which is seen sooner than read."""
+"""Text of a configuration with filters; searching it is faster than parsing."""
 _REPLY = decoder_of(_Reply)
 _FILTERS = decoder_of(_Filters)
 _DIRECTS = decoder_of(_Direct)
@@ -86,7 +86,9 @@ def _filters(row: ConsumerRow) -> tuple[str, ...]:
 
 
 def known_without_asking(consumer: ConsumerRow, stream: StreamRow) -> int | None:
-    """Return when it was stored if it is the first or last of the stream; else None."""
+    """Return when the next message was stored if it is the first or last of the stream;
+    else None.
+    """
     following_seq = consumer.delivered.stream_seq + 1
     if _filters(consumer) or not stream.state.messages:
         return None
@@ -98,7 +100,7 @@ def known_without_asking(consumer: ConsumerRow, stream: StreamRow) -> int | None
 
 
 class NextMessages:
-    """Remembers the next message of consumers while it stays the next."""
+    """Caches the next message of consumers while it stays the next."""
 
     def __init__(self) -> None:
         self._found: dict[_Key, _Found] = {}
@@ -106,56 +108,60 @@ class NextMessages:
         self._cleared_mono_s = steady_s()
 
     def remembered_us(self, consumer: ConsumerRow, stream: StreamRow) -> int | None:
-        """Return the time without asking; None when it must be asked for."""
+        """Return the cached time; None when it must be requested."""
         known_us = known_without_asking(consumer, stream)
         if known_us is not None:
             return known_us
-        found = self._fresh(consumer)
-        if found is None or found.seq is None or found.seq < stream.state.first_seq:
+        cached = self._fresh(consumer)
+        if cached is None or cached.seq is None or cached.seq < stream.state.first_seq:
             return None
-        return found.at_us
+        return cached.at_us
 
     def is_asked(self, consumer: ConsumerRow) -> bool:
-        """Return whether the answer is known, be it that there is no such message."""
-        found = self._fresh(consumer)
-        return found is not None and found.seq is None
+        """Return whether the reply is known, including that there is no such message."""
+        cached = self._fresh(consumer)
+        return cached is not None and cached.seq is None
 
     def _fresh(self, consumer: ConsumerRow) -> _Found | None:
-        found = self._found.get((consumer.stream_name, consumer.name))
+        cached = self._found.get((consumer.stream_name, consumer.name))
         after_seq = consumer.delivered.stream_seq
-        if found is None or (found.created, found.after_seq) != (consumer.created, after_seq):
+        if cached is None or (cached.created, cached.after_seq) != (consumer.created, after_seq):
             return None
-        return found if steady_s() - found.asked_mono_s < _TRUST_S else None
+        return cached if steady_s() - cached.asked_mono_s < _TRUST_S else None
 
     def is_stuck(self, consumer: ConsumerRow) -> bool:
-        """Return whether a consumer stands where it stood when it was seen before, if it was."""
+        """Return whether a consumer has not moved since it was last seen."""
         key, seq = (consumer.stream_name, consumer.name), consumer.delivered.stream_seq
         return self._seqs.get(key, seq) == seq
 
     def saw(self, consumer: ConsumerRow) -> None:
-        """Note where a consumer stands."""
+        """Store the position of a consumer."""
         self._seqs[consumer.stream_name, consumer.name] = consumer.delivered.stream_seq
 
-    def keep(self, consumer: ConsumerRow, stored: _Stored | None) -> None:
-        """Remember an answer."""
+    def keep(self, consumer: ConsumerRow, stored_message: _Stored | None) -> None:
+        """Store a reply."""
         at_us = None
-        if stored is not None:
+        if stored_message is not None:
             with reading(_NEXT):
-                at_us = time_us(stored.time)
+                at_us = time_us(stored_message.time)
         self._found[consumer.stream_name, consumer.name] = _Found(
             consumer.created,
             consumer.delivered.stream_seq,
-            stored.seq if stored else None,
+            stored_message.seq if stored_message else None,
             at_us,
             steady_s(),
         )
 
     def forget_old(self) -> None:
-        """Forget what nobody has asked for lately, now and then."""
+        """Discard old entries, now and then."""
         now_s = steady_s()
         if now_s - self._cleared_mono_s > _FORGET_S:
             self._cleared_mono_s = now_s
-            old = [key for key, it in self._found.items() if now_s - it.asked_mono_s > _FORGET_S]
+            old = [
+                key
+                for key, next_message in self._found.items()
+                if now_s - next_message.asked_mono_s > _FORGET_S
+            ]
             for key in old:
                 del self._found[key]
             self._seqs.clear()
@@ -164,11 +170,11 @@ class NextMessages:
 _NEXT = "STREAM.MSG.GET"
 _DIRECT = "DIRECT.GET"
 _LEAST_COUNT = 20
-"""So many are asked for in every poll, whatever lists have used."""
+"""Minimum of requests in every poll, whatever lists have used."""
 
 
 class NextReading:
-    """Fills in when the next message of each consumer was stored, where that can be known."""
+    """Sets when the next message of each consumer was stored, where possible."""
 
     def __init__(self, api: PollingApi, availability: Availability) -> None:
         self._api = api
@@ -177,14 +183,14 @@ class NextReading:
 
     async def find(
         self,
-        allowed: Allowance,
+        allowance: Allowance,
         control: PollControl,
         consumers: Mapping[_Key, ConsumerRow],
         streams: Mapping[str, StreamRow],
     ) -> None:
-        """Fill in every row that is known, and ask for the others; raises ServerGone only.
+        """Set every known time, and request the others; raises ServerGone only.
 
-        First come those in view, then preferred ones, those that stand still, and the rest.
+        The order is: rows in view, preferred ones, stuck ones, and the rest.
         """
         self._next.forget_old()
         waiting: list[tuple[int, ConsumerRow]] = []
@@ -202,59 +208,64 @@ class NextReading:
                 )
                 waiting.append((ranks.index(True) if True in ranks else len(ranks), row))
             self._next.saw(row)
-        waiting.sort(key=lambda each: each[0])
-        await self._ask_all(allowed, deque(_grouped(row for _, row in waiting)), streams)
+        waiting.sort(key=lambda ranked: ranked[0])
+        await self._ask_all(allowance, deque(_grouped(row for _, row in waiting)), streams)
 
     def _worth_asking(self, consumer: ConsumerRow, stream: StreamRow) -> bool:
-        """Return whether an answer is cheap: it carries the message's whole payload."""
+        """Return whether a reply is cheap: it contains the message's entire payload."""
         state = stream.state
         size_bytes = state.bytes / max(1, state.messages)
         small = size_bytes <= _LARGE_BYTES and not self._api.takes_long(size_bytes)
-        few = len(_filters(consumer)) <= _MOST_FILTERS_COUNT
-        return small and few and not self._next.is_asked(consumer)
+        has_few_filters = len(_filters(consumer)) <= _MOST_FILTERS_COUNT
+        return small and has_few_filters and not self._next.is_asked(consumer)
 
     async def _ask_all(
         self,
-        allowed: Allowance,
+        allowance: Allowance,
         waiting: deque[tuple[_Wanted, list[ConsumerRow]]],
         streams: Mapping[str, StreamRow],
     ) -> None:
-        """Ask for as many as the allowance permits, a few at least; several at once."""
-        open_asks: set[asyncio.Task[None]] = set()
+        """Send as many requests as the allowance permits, a minimum at least; several at once."""
+        open_tasks: set[asyncio.Task[None]] = set()
         asked_count = 0
         try:
-            while waiting or open_asks:
-                while waiting and len(open_asks) < self._api.at_once_count:
-                    if asked_count >= _LEAST_COUNT and not allowed.has_room_to_end:
+            while waiting or open_tasks:
+                while waiting and len(open_tasks) < self._api.at_once_count:
+                    if asked_count >= _LEAST_COUNT and not allowance.has_room_to_end:
                         waiting.clear()
                         break
-                    wanted, rows = waiting.popleft()
+                    next_request, rows = waiting.popleft()
                     asked_count += 1
-                    asking = self._ask(wanted, rows, streams[wanted[0]])
-                    open_asks.add(asyncio.create_task(asking))
-                if not open_asks:
+                    asking = self._ask(next_request, rows, streams[next_request[0]])
+                    open_tasks.add(asyncio.create_task(asking))
+                if not open_tasks:
                     # All answers came together, and there is no room for more.
                     break
-                done, open_asks = await asyncio.wait(
-                    open_asks, return_when=asyncio.FIRST_COMPLETED
+                finished_tasks, open_tasks = await asyncio.wait(
+                    open_tasks, return_when=asyncio.FIRST_COMPLETED
                 )
-                for ask in done:
-                    ask.result()
+                for task in finished_tasks:
+                    task.result()
         finally:
-            for ask in open_asks:
-                ask.cancel()
+            for task in open_tasks:
+                task.cancel()
 
-    async def _ask(self, wanted: _Wanted, rows: list[ConsumerRow], stream: StreamRow) -> None:
-        """Ask for the next message of consumers that wait for the same."""
+    async def _ask(
+        self, next_request: _Wanted, rows: list[ConsumerRow], stream: StreamRow
+    ) -> None:
+        """Request the next message of consumers that wait for the same."""
         with reading("the configuration"):
             direct = _DIRECTS.decode(stream.config).allow_direct
         verbs = (_DIRECT, _NEXT) if direct else (_NEXT,)
         for verb in verbs:
-            of_stream = f"{verb}.{wanted[0]}"
+            of_stream = f"{verb}.{next_request[0]}"
             if not (self._availability.may_ask(verb) and self._availability.may_ask(of_stream)):
                 continue
             try:
-                found = [await self._get(verb, wanted, subject) for subject in wanted[2] or (">",)]
+                replies = [
+                    await self._get(verb, next_request, subject)
+                    for subject in next_request[2] or (">",)
+                ]
             except PermissionDenied as error:
                 self._availability.failed(verb, error)
                 continue
@@ -263,19 +274,19 @@ class NextReading:
                 continue
             self._availability.worked(verb)
             self._availability.worked(of_stream)
-            there = [stored for stored in found if stored is not None]
-            first = min(there, key=lambda stored: stored.seq, default=None)
+            stored_messages = [stored for stored in replies if stored is not None]
+            first = min(stored_messages, key=lambda stored: stored.seq, default=None)
             for row in rows:
                 self._next.keep(row, first)
                 row.next_at_us = self._next.remembered_us(row, stream)
             return
 
-    async def _get(self, verb: str, wanted: _Wanted, subject: str) -> _Stored | None:
-        body = {"seq": wanted[1], "next_by_subj": subject}
+    async def _get(self, verb: str, next_request: _Wanted, subject: str) -> _Stored | None:
+        body = {"seq": next_request[1], "next_by_subj": subject}
         if verb == _DIRECT:
-            return _stored(await self._api.direct(wanted[0], body, _TIMEOUT_S))
+            return _stored(await self._api.direct(next_request[0], body, _TIMEOUT_S))
         try:
-            reply, _ = await self._api.ask(f"{verb}.{wanted[0]}", body, timeout_s=_TIMEOUT_S)
+            reply, _ = await self._api.ask(f"{verb}.{next_request[0]}", body, timeout_s=_TIMEOUT_S)
         except NotFound:
             return None
         with reading(_NEXT):
@@ -283,7 +294,7 @@ class NextReading:
 
 
 def _stored(msg: Msg) -> _Stored | None:
-    """Return which message a direct get found; None when there is none."""
+    """Return the message of a direct get; None without one."""
     headers = msg.headers or {}
     status = status_of(msg.headers)
     if status == "404":
@@ -296,9 +307,11 @@ def _stored(msg: Msg) -> _Stored | None:
 
 
 def _grouped(rows: Iterable[ConsumerRow]) -> Iterator[tuple[_Wanted, list[ConsumerRow]]]:
-    """Yield consumers that wait for the same message together, in the order of the first."""
+    """Yield groups of consumers that wait for the same message, in the order of their
+    first ones.
+    """
     groups: dict[_Wanted, list[ConsumerRow]] = {}
     for row in rows:
-        wanted = row.stream_name, row.delivered.stream_seq + 1, _filters(row)
-        groups.setdefault(wanted, []).append(row)
+        next_request = row.stream_name, row.delivered.stream_seq + 1, _filters(row)
+        groups.setdefault(next_request, []).append(row)
     yield from groups.items()

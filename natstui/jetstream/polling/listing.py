@@ -1,7 +1,7 @@
 """A list of the JetStream API, over several polls if it is long.
 
-A page has 256 rows, which no request can change. Where a page would take so long on the link that
-the server closes the connection, the names are asked for, and then each row by itself.
+A page has 256 rows, which no request can change. If a page takes so long on the link that the
+server would close the connection, the names are requested, and then each row by itself.
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ PAGE_COUNT = 256
 """Rows on a page of `STREAM.LIST` and `CONSUMER.LIST`."""
 _MISSING_WAIT_US = 3_000_000
 _LONGEST_PAGE_S = 9.0
-"""A server closes a connection that does not accept its data within 10 s."""
+"""Limit of a page's time: a server closes a connection that does not accept its data
+within 10 s.
+"""
 _PROBE_COUNT = 8
 _SHORT_COUNT = 4 * _PROBE_COUNT
-"""A list so short is asked for on any link."""
+"""Length of a list that is requested as pages on any link."""
 _TURN_S = 0.5
 _REST_S = 0.1
 
 
 def pages_count(rows_count: int) -> int:
-    """Return how many requests a list of so many rows takes."""
+    """Return how many requests a list of this length takes."""
     return max(1, -(-rows_count // PAGE_COUNT))
 
 
@@ -67,27 +69,27 @@ class Listing(Generic[Row]):
         self._news = News(verb)
         self._total_count: int | None = None
         self._left: deque[str] | None = None
-        """Names still to be asked for, where rows are asked for one by one."""
+        """Names still to be requested, if rows are requested one by one."""
         self._asking: asyncio.Task[None] | None = None
         self._fresh: list[Row] = []
         self.rows: list[Row] = []
         self.missing: set[str] = set()
         self.offline: dict[str, str] = {}
-        """Streams or consumers that their servers refuse to run → the reason."""
+        """Streams or consumers that their servers refuse to run → reason."""
         self.done = False
         self.steady = True
         """Nothing was added or removed between the pages, so no row slipped between them."""
 
     @property
     def left_out_count(self) -> int:
-        """How many rows the server counts that were neither listed nor named as not listed."""
-        named = {row.name for row in self.rows} | self.missing | self.offline.keys()
-        return max(0, (self._total_count or 0) - len(named))
+        """Return how many rows the server counts that were neither listed nor named as missing."""
+        reported_names = {row.name for row in self.rows} | self.missing | self.offline.keys()
+        return max(0, (self._total_count or 0) - len(reported_names))
 
     def take_fresh(self) -> list[Row]:
-        """Return the rows that came since the last call, each asked for by itself."""
-        fresh, self._fresh = self._fresh, []
-        return fresh
+        """Return the rows since the last call that were requested by themselves."""
+        new_rows, self._fresh = self._fresh, []
+        return new_rows
 
     async def step(self, api: PollingApi) -> None:
         """Read one page, or some rows; raises what `Client.request` raises."""
@@ -109,16 +111,16 @@ class Listing(Generic[Row]):
             self._news.check(names, page.total_count)
 
     async def _page(self, api: PollingApi, offset: int) -> Page[Row]:
-        answer = await api.answer(self.verb, {"offset": offset})
+        reply = await api.answer(self.verb, {"offset": offset})
         # A long list is as old as its first byte, however long the rest was on the way.
-        began_us = answer.arrival.began_mono_us
-        waited_us = began_us - answer.asked_mono_us
-        page = self._read_page(answer.data, began_us, waited_us)
+        began_us = reply.arrival.began_mono_us
+        waited_us = began_us - reply.asked_mono_us
+        page = self._read_page(reply.data, began_us, waited_us)
         if page.missing and waited_us > _MISSING_WAIT_US:
             # The server waited 4 s for others that are down; that is no work.
-            api.discount(answer)
+            api.discount(reply)
         if page.rows:
-            api.row_bytes[self._kind] = len(answer.data) / len(page.rows)
+            api.row_bytes[self._kind] = len(reply.data) / len(page.rows)
         return page
 
     @property
@@ -126,7 +128,7 @@ class Listing(Generic[Row]):
         return self.verb.partition(".")[0]
 
     async def _is_too_long(self, api: PollingApi) -> bool:
-        """Return whether a page would take too long on the link; read the list's end first.
+        """Return whether a page would take too long on the link; reads the list's end first.
 
         The last rows are a short page, whose bytes show the speed of the link.
         """
@@ -141,41 +143,43 @@ class Listing(Generic[Row]):
         return count * api.row_bytes.get(self._kind, 0.0) / (api.bytes_per_s or float("inf"))
 
     async def _names(self, api: PollingApi) -> deque[str]:
-        verb, found, offset = self.verb.replace(".LIST", ".NAMES"), deque[str](), 0
+        verb, row_names, offset = self.verb.replace(".LIST", ".NAMES"), deque[str](), 0
         news = News(verb)
         while True:
             data, _ = await api.ask(verb, {"offset": offset})
             page = read(verb, data, _Names)
             names = page.streams or page.consumers or ()
-            found.extend(names)
+            row_names.extend(names)
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
-                return found
+                return row_names
             news.check(names, page.total)
 
-    async def _step_rows(self, api: PollingApi, left: deque[str]) -> None:
-        """Receive rows for a while; several are always being asked for."""
+    async def _step_rows(self, api: PollingApi, row_names: deque[str]) -> None:
+        """Receive rows for a while, with several open requests."""
         if self._asking is None:
-            self._asking = api.spawn(self._ask_rows(api, left))
+            self._asking = api.spawn(self._ask_rows(api, row_names))
         await asyncio.wait({self._asking}, timeout=_TURN_S)
         if self._asking.done():
             self._asking.result()
             self.done = True
 
-    async def _ask_rows(self, api: PollingApi, left: deque[str]) -> None:
-        """Ask for row after row: one more than are on the way, and none while the link rests."""
+    async def _ask_rows(self, api: PollingApi, row_names: deque[str]) -> None:
+        """Request row after row: one more than are in flight, and none while the link must
+        rest.
+        """
         open_rows: set[asyncio.Task[None]] = set()
         try:
-            while left or open_rows:
-                while left and len(open_rows) <= api.at_once_count and api.link_is_free:
-                    open_rows.add(asyncio.create_task(self._ask_row(api, left.popleft())))
+            while row_names or open_rows:
+                while row_names and len(open_rows) <= api.at_once_count and api.link_is_free:
+                    open_rows.add(asyncio.create_task(self._ask_row(api, row_names.popleft())))
                 if not open_rows:
                     await asyncio.sleep(_REST_S)
                     continue
-                done, open_rows = await asyncio.wait(
+                finished, open_rows = await asyncio.wait(
                     open_rows, return_when=asyncio.FIRST_COMPLETED
                 )
-                for row in done:
+                for row in finished:
                     row.result()
         finally:
             for row in open_rows:
@@ -183,7 +187,7 @@ class Listing(Generic[Row]):
 
     async def _ask_row(self, api: PollingApi, name: str) -> None:
         try:
-            answer = await api.answer(f"{self.verb.replace('.LIST', '.INFO')}.{name}")
+            reply = await api.answer(f"{self.verb.replace('.LIST', '.INFO')}.{name}")
         except NotFound:
             return
         except PermissionDenied:
@@ -193,7 +197,7 @@ class Listing(Generic[Row]):
             if (reason := refused_reason(error)) is not None:
                 self.offline[name] = reason
             return
-        began_us = answer.arrival.began_mono_us
-        row = self._read_row(answer.data, began_us, began_us - answer.asked_mono_us)
+        began_us = reply.arrival.began_mono_us
+        row = self._read_row(reply.data, began_us, began_us - reply.asked_mono_us)
         self.rows.append(row)
         self._fresh.append(row)

@@ -33,7 +33,7 @@ _PROBE_S = 0.25
 _PATIENCE_S = 0.7
 _QUIET_S = 0.25
 _QUIET_TRIPS_COUNT = 3
-"""Round trips after which a request counts as late, and `_QUIET_S` at least."""
+"""Number of round trips after which a request counts as late, but `_QUIET_S` at least."""
 
 
 async def poll(
@@ -47,8 +47,8 @@ async def poll(
 
     Adds a Snapshot per poll, Configured before it when configurations are new, Unavailable and
     Restored when something cannot be read. Polls nothing while there is no connection.
-    `requests_per_s` is the most that the user permits. `bulk` may tell of all rows at once; it
-    is closed at the end.
+    `requests_per_s` is the user's limit. `bulk` may provide all rows at once; it is closed at the
+    end.
     """
     poller = _Poller(client, control, sink, requests_per_s, bulk)
     try:
@@ -79,6 +79,7 @@ class _Poller:
         self._clocks = clocks = ServerClocks()
         self._questions = Questions(self._api)
         self._rtt_us: int | None = None
+        self._reconnects_count = client.nc.stats["reconnects"]
         self._all_listed = False
         """All streams have been listed since the connection began."""
         self._streams = StreamReading(self._api, self._availability, clocks, sink)
@@ -91,9 +92,12 @@ class _Poller:
         """Poll, and return the seconds from its start to the start of the next."""
         wanted_s = self._control.interval_s
         self._api.begin_poll()
-        allowed = self._budget.next_allowance(self._api, wanted_s)
+        if (reconnects_count := self._client.nc.stats["reconnects"]) != self._reconnects_count:
+            self._reconnects_count = reconnects_count
+            self._streams.list_again()
+        allowance = self._budget.next_allowance(self._api, wanted_s)
         try:
-            await self._read(allowed, wanted_s)
+            await self._read(allowance, wanted_s)
         except ServerGone:
             await self.close()
             self._availability.retry_all()
@@ -110,7 +114,7 @@ class _Poller:
         return self._budget.interval_s
 
     async def close(self) -> None:
-        """Drop the open requests."""
+        """Cancel the open requests."""
         self._all_listed = False
         await self._questions.close()
         await self._streams.close()
@@ -119,11 +123,11 @@ class _Poller:
         await self._api.forget_link()
 
     async def end(self) -> None:
-        """Drop them for good."""
+        """Cancel them and close the bulk source."""
         await self.close()
         await self._bulk.close()
 
-    async def _read(self, allowed: Allowance, wanted_s: float) -> None:
+    async def _read(self, allowance: Allowance, wanted_s: float) -> None:
         started_us = steady_us()
         quiet_s = max(_QUIET_S, _QUIET_TRIPS_COUNT * (self._rtt_us or 0) / 1e6)
         patience = Patience(_PATIENCE_S + quiet_s, quiet_s)
@@ -132,62 +136,64 @@ class _Poller:
         began_mono_s = steady_s()
         bulk = await self._bulk.turn(account, self._control, quiet_s)
         streams = await self._streams.read(
-            allowed.halved() if self._consumers.has_any else allowed,
+            allowance.halved() if self._consumers.has_any else allowance,
             self._control.visible_streams,
             patience,
             account.streams_count if account else 0,
-            alone=not self._consumers.has_any,
+            has_no_consumers=not self._consumers.has_any,
             bulk=bulk,
         )
-        allowed = allowed.as_long_again(began_mono_s)
+        allowance = allowance.as_long_again(began_mono_s)
         self._follow(streams)
         unlisted_count = self._consumers.unlisted_count
-        consumers = await self._consumers.read(allowed, self._control, patience, bulk)
+        consumers = await self._consumers.read(allowance, self._control, patience, bulk)
         reachable = {
             name: row for name, row in self._streams.rows.items() if name not in streams.missing
         }
-        await self._next.find(allowed, self._control, consumers.rows, reachable)
-        at_once = self._sees_more(streams, unlisted_count) or self._bulk.has_more
-        cost = self._cost(started_us, rtt_us, wanted_s, at_once=at_once)
+        await self._next.find(allowance, self._control, consumers.rows, reachable)
+        is_immediate = self._sees_more(streams, unlisted_count) or self._bulk.has_more
+        cost = self._cost(started_us, rtt_us, wanted_s, is_immediate=is_immediate)
         server_name = self._client.nc.server_info.get("server_name")
         snapshot = snapshot_of(account, streams, consumers, cost, server_name)
         # Each of these steps takes a moment with many rows: others have their turn in between.
         await asyncio.sleep(0)
         living = set(self._streams.rows)
-        configured = self._configurations.changed_in(
+        new_configurations = self._configurations.changed_in(
             snapshot.taken_at_us, streams, consumers, living
         )
-        if configured is not None:
-            self._sink.add(configured)
+        if new_configurations is not None:
+            self._sink.add(new_configurations)
             await asyncio.sleep(0)
         self._sink.add(snapshot)
         self._availability.worked(_ANSWERS)
-        await self._subjects.count(snapshot, configured, allowed)
+        await self._subjects.count(snapshot, new_configurations, allowance)
 
     def _follow(self, streams: StreamsSeen) -> None:
-        """Tell the part for consumers which streams there are."""
+        """Update the consumers' part with the existing streams."""
         if streams.complete or streams.missing:
-            known = self._configurations
-            away = {stream: known.consumers_of(stream) for stream in streams.missing}
-            self._consumers.follow(self._streams.rows, away)
+            known_configurations = self._configurations
+            unreachable = {
+                stream: known_configurations.consumers_of(stream) for stream in streams.missing
+            }
+            self._consumers.follow(self._streams.rows, unreachable)
 
     def _sees_more(self, streams: StreamsSeen, unlisted_before_count: int) -> bool:
-        """Return whether the first view is not complete, and the next poll brings more of it."""
+        """Return whether the first view is incomplete, and the next poll brings more of it."""
         left_count = self._consumers.unlisted_count
         self._all_listed = self._all_listed or streams.complete
         if self._all_listed and not left_count:
             self._budget.seen_all(self._api)
         # Where the server's share is used up, a poll at once would bring next to nothing.
-        may_ask = self._api.work.left_s(steady_s()) > 0
-        return may_ask and 0 < left_count < max(unlisted_before_count, 1)
+        is_affordable = self._api.work.left_s(steady_s()) > 0
+        return is_affordable and 0 < left_count < max(unlisted_before_count, 1)
 
     def _cost(
-        self, started_us: int, rtt_us: int | None, wanted_s: float, *, at_once: bool
+        self, started_us: int, rtt_us: int | None, wanted_s: float, *, is_immediate: bool
     ) -> PollCost:
-        """Return what this poll cost, and set the pause to the next."""
+        """Return the cost of this poll, and set the pause to the next."""
         elapsed_us = steady_us() - started_us
         reason = (
-            self._budget.after(self._api, elapsed_us / 1e6, wanted_s, at_once=at_once)
+            self._budget.after(self._api, elapsed_us / 1e6, wanted_s, is_immediate=is_immediate)
             or self._availability.waiting_reason
         )
         return PollCost(
@@ -202,7 +208,7 @@ class _Poller:
         )
 
     def _round_us(self, wanted_s: float) -> int | None:
-        """Return after how long every row has had its turn; None where each poll has all."""
+        """Return the time of a round over all rows; None if each poll has all."""
         round_s = max(self._consumers.rest_s, self._streams.rest_s)
         if self._bulk.covers_all:
             round_s = self._bulk.period_s
@@ -211,8 +217,8 @@ class _Poller:
     async def _account(self, patience: Patience) -> tuple[Account | None, int | None]:
         """Return the account and the round trip; raises ServerGone.
 
-        Raises RequestTimedOut too on a lone server. In a cluster only the meta leader answers
-        INFO; the leaders of streams still answer for their streams.
+        Raises RequestTimedOut too on a lone server. In a cluster only the meta leader replies to
+        INFO; the leaders of streams still reply for their streams.
         """
         if _INFO not in self._questions:
             if not self._availability.may_ask(_INFO):

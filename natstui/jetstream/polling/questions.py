@@ -9,10 +9,10 @@ from typing import Any
 
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
-from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.budget.asking import PollingApi, kind_of
 
 _LOST_S = 4.5
-"""A server waits 4 s for others that do not answer it, and answers then."""
+"""Time after which a reply is lost: a server waits 4 s for silent others, and replies then."""
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Patience:
 
     left_s: float
     quiet_s: float = 0.25
-    """How long to wait for one request that a healthy server answers at once."""
+    """How long to wait for one request to which a healthy server replies at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +31,32 @@ class _Open:
 
 
 class Questions:
-    """Open requests by name; each is sent once until its answer was taken."""
+    """Open requests by name; each is sent once until its reply was taken."""
 
     def __init__(self, api: PollingApi) -> None:
         self._api = api
         self._open: dict[str, _Open] = {}
         self._answered_mono_s: dict[str, float] = {}
-        """Kind of question → when the newest that was answered had been asked."""
+        """Kind of request → when the newest one with a reply was sent."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of open requests, answered or not."""
+        """Return the names of open requests, with or without a reply."""
         return tuple(self._open)
 
     def ask(self, name: str, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Ask, unless the same request is open."""
+        """Send a request, unless the same one is open."""
         if name not in self._open:
             self._open[name] = _Open(asyncio.create_task(make()), steady_s())
 
     async def wait(self, name: str, patience: Patience, at_most_s: float) -> bool:
-        """Wait for an answer as long as there is patience; tell whether it is there.
+        """Wait for a reply as long as there is patience; return whether it came.
 
-        Only time in which nothing came counts. The time that a slow link needs for other bytes
-        does not: the answer may follow them.
+        Only time without any byte counts. The time that a slow link needs for other bytes does
+        not: the reply may follow them.
         """
         task, limit_s = self._open[name].task, max(0.0, min(at_most_s, patience.left_s))
         began_s, before_bytes = steady_s(), self._api.arrived_bytes
@@ -70,7 +70,7 @@ class Questions:
         return True
 
     def is_answered(self, name: str) -> bool:
-        """Return whether an open request has been answered."""
+        """Return whether an open request has a reply."""
         return name in self._open and self._open[name].task.done()
 
     def asked_mono_s(self, name: str) -> float:
@@ -78,32 +78,32 @@ class Questions:
         return self._open[name].asked_mono_s
 
     def take(self, name: str) -> Any:
-        """Return an answer that has come, or raise the error of the request."""
-        one = self._open.pop(name)
-        answer = one.task.result()
-        newest_s = self._answered_mono_s.get(_kind(name), 0.0)
-        self._answered_mono_s[_kind(name)] = max(newest_s, one.asked_mono_s)
-        return answer
+        """Return the reply of a request, or raise its error."""
+        open_request = self._open.pop(name)
+        reply = open_request.task.result()
+        newest_s = self._answered_mono_s.get(kind_of(name), 0.0)
+        self._answered_mono_s[kind_of(name)] = max(newest_s, open_request.asked_mono_s)
+        return reply
 
     def is_lost(self, name: str) -> bool:
-        """Return whether nobody will answer a request, though others of its kind are answered.
+        """Return whether a request will get no reply, though others of its kind do.
 
-        What is sent while servers elect who answers goes nowhere.
+        A request during the election of its responder is lost.
         """
         asked_s = self._open[name].asked_mono_s
-        is_overtaken = asked_s < self._answered_mono_s.get(_kind(name), 0.0)
+        is_overtaken = asked_s < self._answered_mono_s.get(kind_of(name), 0.0)
         return is_overtaken and steady_s() > asked_s + _LOST_S and not self.is_answered(name)
 
     def drop(self, name: str) -> None:
         """Cancel an open request."""
-        given_up = self._open.pop(name, None)
-        if given_up is not None:
-            given_up.task.cancel()
-            given_up.task.add_done_callback(_retrieve_error)
+        cancelled = self._open.pop(name, None)
+        if cancelled is not None:
+            cancelled.task.cancel()
+            cancelled.task.add_done_callback(_retrieve_error)
 
     async def close(self) -> None:
         """Cancel every open request."""
-        tasks = {each.task for each in self._open.values()}
+        tasks = {open_request.task for open_request in self._open.values()}
         self._open.clear()
         for task in tasks:
             task.cancel()
@@ -113,13 +113,8 @@ class Questions:
             _retrieve_error(task)
 
 
-def _kind(name: str) -> str:
-    """Return the verb of a question, as `CONSUMER.LIST`."""
-    return ".".join(name.split(".", 2)[:2])
-
-
 def _retrieve_error(task: asyncio.Task[Any]) -> None:
-    """Retrieve the error of a request that nobody awaits, or Python would complain."""
+    """Retrieve the error of a request that is not awaited, or Python would log it."""
     if task.cancelled():
         return
     error = task.exception()

@@ -1,4 +1,6 @@
-"""A stream whose last sequence decreases: its store is an older one, which no advisory reports."""
+"""Detects a stream whose last sequence decreases: its store is an older one, without an
+advisory.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from natstui.model.records.record import Advisory
 
 ROLLED_BACK = "stream_rolled_back"
 _CATCHING_UP_US = 5_000_000
-"""How long a new leader may need to apply what its log already holds."""
+"""How long a new leader may need to apply its log."""
 
 
 class Rollbacks:
@@ -21,17 +23,18 @@ class Rollbacks:
         self._sink = sink
 
     def accept(self, before: StreamRow | None, after: StreamRow) -> bool:
-        """Compare a row with the known one, which may be newer; False when it must be left out.
+        """Compare a row with the known one, which may be newer; returns False when it must be left
+        out.
 
-        An outdated row of a replicated stream is left out: a leader that was frozen does not
-        know yet that it lost leadership, and a new one may still apply its log.
+        An outdated row of a replicated stream is left out: a leader that was frozen does not know
+        yet that it lost leadership, and a new one may still apply its log.
         """
         if before is None or after.sampled_mono_us <= before.sampled_mono_us:
             return True
         if before.created != after.created or after.state.last_seq >= before.state.last_seq:
             return True
-        alone = after.cluster is None or not after.cluster.replicas
-        if alone or after.sampled_mono_us - before.sampled_mono_us > _CATCHING_UP_US:
+        has_no_replica = after.cluster is None or not after.cluster.replicas
+        if has_no_replica or after.sampled_mono_us - before.sampled_mono_us > _CATCHING_UP_US:
             self._report(before, after)
             return True
         return False

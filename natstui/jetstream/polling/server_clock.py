@@ -1,4 +1,4 @@
-"""When a server made a row, by our own clock: a slow link may take seconds for an answer."""
+"""The time of a row by our own clock: a slow link may take seconds for a reply."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from natstui.jetstream.polling.decode.streams import StreamRow
 
 _TRIPS_RATIO = 2
 _SURE_US = 100_000
-"""How well a server's clock must be known before rates are computed from its times."""
+"""How exactly a server's clock must be known before rates are computed from its times."""
 
 
 @dataclass(slots=True)
 class _Clock:
     behind_us: int
-    """What is added to a time of the server to get ours."""
+    """Difference to add to a time of the server to get ours."""
     sure: bool
 
 
 class ServerClocks:
-    """Compares each server's clock with ours, by answers that come quickly.
+    """Compares each server's clock with ours, by fast replies.
 
-    An answer is made after its request was sent and before it arrives, so each one bounds the
-    difference of the clocks. The quickest answers determine it; a late one is then dated by the
-    server's own time. A clock that was set, or runs faster, changes the difference only as far
-    as needed.
+    A reply is created after its request was sent and before it arrives, so each one bounds the
+    difference of the clocks. The fastest replies determine it; a late one is then dated by the
+    server's own time. A clock that was set, or runs faster, changes the difference only as far as
+    needed.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class ServerClocks:
         """How long the quickest answers take over this link."""
 
     def date(self, row: StreamRow | ConsumerRow, *, settle: bool = False) -> bool:
-        """Fill in when a row was made, by our clock; False when that is not known."""
+        """Set the time of a row by our clock; returns False if unknown."""
         made_us = self.made_mono_us(
             clock_of(row.cluster),
             row.made_at_us,
@@ -55,11 +55,11 @@ class ServerClocks:
         *,
         settle: bool = False,
     ) -> int | None:
-        """Return when the server made an answer, by our clock; None while that is not known.
+        """Return when the server created a reply, by our clock; None while unknown.
 
-        `settle` takes this answer as good enough, because no quicker one is to be had. Servers
-        before 2.10 tell no time: theirs is when the answer arrived. `server` is None where nobody
-        leads: any replica may have answered then.
+        `settle` accepts this reply as exact enough, because no faster one can be expected. Servers
+        before 2.10 send no time: theirs is the arrival of the reply. `server` is None without a
+        leader: any replica may have replied then.
         """
         if ts_us is None:
             return received_mono_us
@@ -78,10 +78,12 @@ class ServerClocks:
         return ts_us + clock.behind_us if clock.sure else None
 
     def _earliest_us(self, ts_us: int, asked_mono_us: int, received_mono_us: int) -> int:
-        """Return the earliest time an answer of any server can be of.
+        """Return the earliest possible time of a reply of any server.
 
-        It is never dated later than it is: what waited for a delayed list would look like news.
+        It is never dated later than it is: the rows of a delayed list would look new.
         """
-        made = (ts_us + clock.behind_us for clock in self._clocks.values() if clock.sure)
-        possible = [made_us for made_us in made if asked_mono_us <= made_us <= received_mono_us]
+        candidates_us = (ts_us + clock.behind_us for clock in self._clocks.values() if clock.sure)
+        possible = [
+            made_us for made_us in candidates_us if asked_mono_us <= made_us <= received_mono_us
+        ]
         return min(possible, default=asked_mono_us)

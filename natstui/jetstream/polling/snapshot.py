@@ -1,4 +1,4 @@
-"""What one poll learned, and the record it becomes."""
+"""The result of one poll, and its record."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ _COUNTS = {
 
 @dataclass(slots=True)
 class StreamsSeen:
-    """What one poll learned of the streams."""
+    """The streams in one poll."""
 
     rows: list[StreamRow] = field(default_factory=list)
     complete: bool = False
     missing: set[str] = field(default_factory=set)
-    """All that are unreachable as far as is known, not only those asked for in this poll."""
+    """All that are unreachable as far as known, not only those requested in this poll."""
     offline: dict[str, str] = field(default_factory=dict)
-    """Streams or consumers that their servers refuse to run → the reason."""
+    """Streams that their servers refuse to run → reason."""
 
 
 @dataclass(slots=True)
 class ConsumersSeen:
-    """What one poll learned of the consumers."""
+    """The consumers in one poll."""
 
     rows: dict[tuple[str, str], ConsumerRow] = field(default_factory=dict)
     swept: set[str] = field(default_factory=set)
     missing: set[tuple[str, str]] = field(default_factory=set)
-    """All that are unreachable as far as is known, not only those asked for in this poll."""
+    """All that are unreachable as far as known, not only those requested in this poll."""
     offline: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Streams or consumers that their servers refuse to run → the reason."""
+    """Consumers that their servers refuse to run → reason."""
     unlisted: dict[str, int] = field(default_factory=dict)
     """Stream → consumers that it counts and that its list neither has nor names."""
     complete: bool = False
 
 
 def progress(rows: Sequence[ConsumerRow]) -> int:
-    """Return a number that changes when consumers go on."""
-    places = (
+    """Return a number that changes when consumers move."""
+    positions = (
         (r.delivered.consumer_seq, r.ack_floor.consumer_seq, r.num_ack_pending) for r in rows
     )
-    return hash(tuple(places))
+    return hash(tuple(positions))
 
 
 def snapshot_of(
@@ -76,7 +76,9 @@ def snapshot_of(
     cost: PollCost,
     server_name: str | None,
 ) -> Snapshot:
-    """Return the record of a poll; a row with an absurd number or time counts as unreachable."""
+    """Return the record of a poll; a row with an impossible number or time counts as
+    unreachable.
+    """
     stream_part, bad_streams = _sound(
         streams.rows, partial(stream_columns, server_name=server_name)
     )
@@ -99,25 +101,25 @@ def snapshot_of(
         account=account,
         cost=cost,
         offline=(
-            *(Offline(name, "", why) for name, why in sorted(streams.offline.items())),
-            *(Offline(*name, why) for name, why in sorted(consumers.offline.items())),
+            *(Offline(name, "", reason) for name, reason in sorted(streams.offline.items())),
+            *(Offline(*name, reason) for name, reason in sorted(consumers.offline.items())),
         ),
         unlisted=tuple(Unlisted(*item) for item in sorted(consumers.unlisted.items())),
     )
 
 
 def _sound(
-    rows: Sequence[Row], columns_of: Callable[[Sequence[Row]], Columns]
+    rows: Sequence[Row], make_columns: Callable[[Sequence[Row]], Columns]
 ) -> tuple[Columns, list[Row]]:
     """Return the columns of the rows that every reader accepts, and the other rows."""
     try:
-        columns = columns_of(rows)
+        columns = make_columns(rows)
         for name in _COUNTS[type(columns)]:
             # Raises OverflowError for a count below zero or beyond 64 bits.
             array("Q", getattr(columns, name))
     except (ValueError, OverflowError):
         if len(rows) == 1:
-            return columns_of([]), list(rows)
-        bad = [row for row in rows if _sound([row], columns_of)[1]]
-        return columns_of([row for row in rows if row not in bad]), bad
+            return make_columns([]), list(rows)
+        bad = [row for row in rows if _sound([row], make_columns)[1]]
+        return make_columns([row for row in rows if row not in bad]), bad
     return columns, []

@@ -1,9 +1,9 @@
-"""The part of a poll that counts messages by subject, where only that tells what is wrong.
+"""The part of a poll that counts messages by subject, if a finding depends on it.
 
-Counters say that a work queue holds messages of no consumer, or that a filter delivered nothing;
-which subjects these are is in the stream's contents alone. Each is one `STREAM.INFO` with a
-filter, at most one in a poll and one a minute for the same filter; four a minute where a stream
-has few subjects.
+Counters show that a work queue has messages without a consumer, or that a filter delivered
+nothing; their subjects are in the stream's contents only. Each count is one `STREAM.INFO` with a
+filter, at most one in a poll and one a minute for the same filter; four a minute for a stream with
+few subjects.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from natstui.model.records.evidence import SubjectsCounted
 from natstui.model.records.record import Configured
 
 MOST_SUBJECTS = 10_000
-"""Of a stream with more, no subjects are counted: the answer has them all."""
+"""Limit of subjects of a stream whose messages are counted: the reply has them all."""
 AGAIN_S = 60.0
 SOON_S = 15.0
-"""From one count of a stream with few subjects to the next: a reply is small, and what is full or
-left over is told while it lasts."""
+"""Interval of counts of a stream with few subjects: a reply is small, and short problems
+are seen.
+"""
 _FEW_SUBJECTS = 1_000
 FEWEST_POLLS = 3
-"""Polls in which messages of no consumer must be left over: replies are not of one moment."""
+"""Number of polls in which messages must have no consumer: replies are not of one moment."""
 _KEPT_SUBJECTS = 100
 _SCHEDULES_COUNT = 20
 _MOST_FILTERS = 5
@@ -69,93 +70,107 @@ _STORED = decoder_of(_Stored)
 
 
 class Question(NamedTuple):
-    """What is to be counted of a stream."""
+    """A count to do: stream and filter."""
 
     stream: str
     created_at_us: int
     filter_subject: str
     is_scheduled: bool
-    """The stream may hold schedules, which lie there on purpose."""
+    """Whether the stream may have schedules, which stay there on purpose."""
 
 
 def _is_set(config: StreamConfiguration, name: str) -> bool:
-    """Return whether a switch of a stream is on; most configurations do not even name it."""
+    """Return whether a switch of a stream is on; most configurations do not name it."""
     return f'"{name}"' in config.config_json and bool(json.loads(config.config_json).get(name))
 
 
 def _owned(poll: Snapshot) -> dict[str, tuple[int, int]]:
-    """Return stream → its consumers in a poll, and the messages that are pending for them."""
+    """Return stream → number of its consumers, and of the messages pending for them."""
     consumers = poll.consumers
-    owned: dict[str, tuple[int, int]] = {}
+    pending_by_stream: dict[str, tuple[int, int]] = {}
     rows = zip(
         consumers.stream, consumers.pending_msgs, consumers.ack_pending_msgs, strict=True
     )  # fmt: skip
     for stream, pending, ack_pending in rows:
-        count, msgs = owned.get(stream, (0, 0))
-        owned[stream] = count + 1, msgs + pending + ack_pending
-    return owned
+        count, msgs = pending_by_stream.get(stream, (0, 0))
+        pending_by_stream[stream] = count + 1, msgs + pending + ack_pending
+    return pending_by_stream
 
 
 class OpenSubjects:
-    """Knows of which streams the subjects must be counted, from poll to poll."""
+    """Determines the streams whose subjects must be counted, from poll to poll."""
 
     def __init__(self) -> None:
         self._streams: dict[str, StreamConfiguration] = {}
         self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
         self._left_over: dict[str, tuple[int, int, int]] = {}
-        """Work queue → when it was created, its last sequence, and in how many polls in a row
-        more messages than were stored meanwhile belong to no consumer."""
+        """Work queue → creation time, last sequence, and number of successive polls in which
+        messages had no consumer.
+        """
 
-    def wanted(self, poll: Snapshot, configured: Configured | None) -> Iterator[Question]:
-        """Yield what must be counted after a poll, in no order."""
-        if configured is not None:
-            self._streams.update({stream.name: stream for stream in configured.streams})
+    def wanted(self, poll: Snapshot, configurations: Configured | None) -> Iterator[Question]:
+        """Yield the counts that a poll calls for, in no order."""
+        if configurations is not None:
+            self._streams.update({stream.name: stream for stream in configurations.streams})
             self._consumers.update(
-                {(consumer.stream, consumer.name): consumer for consumer in configured.consumers}
+                {
+                    (consumer.stream, consumer.name): consumer
+                    for consumer in configurations.consumers
+                }
             )
         names = poll.streams.name
         if poll.streams_complete and len(self._streams) > len(names):
-            kept = {*names, *poll.unreachable_streams}
-            self._streams = {name: it for name, it in self._streams.items() if name in kept}
-            self._consumers = {n: it for n, it in self._consumers.items() if n[0] in kept}
+            existing_names = {*names, *poll.unreachable_streams}
+            self._streams = {
+                name: configuration
+                for name, configuration in self._streams.items()
+                if name in existing_names
+            }
+            self._consumers = {
+                n: configuration
+                for n, configuration in self._consumers.items()
+                if n[0] in existing_names
+            }
         last_at_us = dict(zip(names, poll.streams.last_at_us, strict=True))
-        owned = _owned(poll)
+        pending = _owned(poll)
         for row, name in enumerate(names):
             config = self._streams.get(name)
             if config is not None and poll.streams.subjects_count[row] <= MOST_SUBJECTS:
-                yield from self._of_stream(poll, row, config, owned.get(name, (0, 0)))
+                yield from self._of_stream(poll, row, config, pending.get(name, (0, 0)))
         yield from self._of_consumers(poll, last_at_us)
 
     def _of_stream(
-        self, poll: Snapshot, row: int, config: StreamConfiguration, owned: tuple[int, int]
+        self, poll: Snapshot, row: int, config: StreamConfiguration, pending: tuple[int, int]
     ) -> Iterator[Question]:
         streams = poll.streams
         if not streams.stored_msgs[row]:
             return
-        everything = self._question(config, _ALL)
+        all_subjects = self._question(config, _ALL)
         if config.retention == "workqueue":
-            if self._is_left_over(poll, row, *owned):
-                yield everything
+            if self._is_left_over(poll, row, *pending):
+                yield all_subjects
         elif config.kind == "object":
             yield self._question(config, f"$O.{config.name.removeprefix('OBJ_')}.>")
         elif config.max_msgs_per_subject and _is_set(config, "discard_new_per_subject"):
-            yield everything
+            yield all_subjects
 
     def _is_left_over(
         self, poll: Snapshot, row: int, consumers_count: int, owned_msgs: int
     ) -> bool:
-        """Return whether a work queue holds messages of no consumer in enough polls in a row."""
+        """Return whether a work queue has messages without a consumer in enough successive
+        polls.
+        """
         streams, name = poll.streams, poll.streams.name[row]
         if consumers_count != streams.consumers_count[row]:
             # Not every poll lists the consumers of every stream.
             return False
         created_us, last_seq = streams.created_at_us[row], streams.last_seq[row]
-        known = self._left_over.get(name)
-        if known is None or known[0] != created_us:
+        previous = self._left_over.get(name)
+        if previous is None or previous[0] != created_us:
             self._left_over[name] = created_us, last_seq, 0
             return False
         left_msgs = streams.stored_msgs[row] - owned_msgs
-        polls_count = known[2] + 1 if left_msgs > last_seq - known[1] else 0
+        polls_count = previous[2] + 1 if left_msgs > last_seq - previous[1] else 0
         self._left_over[name] = created_us, last_seq, polls_count
         return polls_count >= FEWEST_POLLS
 
@@ -181,70 +196,82 @@ class OpenSubjects:
 
     @staticmethod
     def _question(config: StreamConfiguration, filter_subject: str) -> Question:
-        scheduled = _is_set(config, "allow_msg_schedules")
-        return Question(config.name, config.created_at_us, filter_subject, scheduled)
+        is_scheduled = _is_set(config, "allow_msg_schedules")
+        return Question(config.name, config.created_at_us, filter_subject, is_scheduled)
 
 
 def next_due(
-    wanted: Iterable[Question], counted_s: Mapping[Question, float], few: Set[str], now_s: float
+    candidates: Iterable[Question],
+    counted_s: Mapping[Question, float],
+    small_streams: Set[str],
+    now_s: float,
 ) -> Question | None:
-    """Return what is counted next, the one that was counted longest ago; None: nothing is due.
+    """Return the next count, the least recent one; None if none is due.
 
-    `counted_s` has when each was counted within the last minute, `few` the streams with few
-    subjects, which are counted again sooner.
+    `counted_s` are the counts within the last minute, `small_streams` those with few subjects,
+    which are counted again sooner.
     """
-    due = [
-        one
-        for one in wanted
-        if one not in counted_s or (one.stream in few and counted_s[one] < now_s - SOON_S)
+    due_questions = [
+        question
+        for question in candidates
+        if question not in counted_s
+        or (question.stream in small_streams and counted_s[question] < now_s - SOON_S)
     ]
-    return min(due, key=lambda one: counted_s.get(one, 0.0), default=None)
+    return min(due_questions, key=lambda question: counted_s.get(question, 0.0), default=None)
 
 
 class SubjectCounting:
-    """Counts what is wanted: the one that was counted longest ago first."""
+    """Counts messages by subject, the least recent count first."""
 
     def __init__(self, api: PollingApi, availability: Availability, sink: Sink) -> None:
         self._api, self._availability, self._sink = api, availability, sink
         self._open = OpenSubjects()
         self._counted_s: OrderedDict[Question, float] = OrderedDict()
-        """What was counted within the last minute, oldest first."""
+        """Counts within the last minute → their time, oldest first."""
 
     async def count(
-        self, poll: Snapshot, configured: Configured | None, allowed: Allowance
+        self, poll: Snapshot, configurations: Configured | None, allowance: Allowance
     ) -> None:
-        """Count one of what a poll calls for, if the allowance permits; raises ServerGone only."""
+        """Do one of the counts that a poll calls for, if the allowance permits; raises ServerGone
+        only.
+        """
         now_s = steady_s()
         while self._counted_s and next(iter(self._counted_s.values())) < now_s - AGAIN_S:
             self._counted_s.popitem(last=False)
-        few = {
+        small_streams = {
             name
             for name, count in zip(poll.streams.name, poll.streams.subjects_count, strict=True)
             if count <= _FEW_SUBJECTS
         }
-        due = next_due(self._open.wanted(poll, configured), self._counted_s, few, now_s)
-        if due is None or not allowed.has_room or not self._availability.may_ask("STREAM.INFO"):
+        due_question = next_due(
+            self._open.wanted(poll, configurations), self._counted_s, small_streams, now_s
+        )
+        if (
+            due_question is None
+            or not allowance.has_room
+            or not self._availability.may_ask("STREAM.INFO")
+        ):
             return
-        self._counted_s[due] = now_s
-        self._counted_s.move_to_end(due)
+        self._counted_s[due_question] = now_s
+        self._counted_s.move_to_end(due_question)
         try:
-            self._sink.add(await self._answer(due))
+            self._sink.add(await self._answer(due_question))
         except RequestFailed:
             # It is asked for again in a minute, and the next poll reports what is wrong.
             return
 
-    async def _answer(self, question: Question) -> SubjectsCounted:
-        body = {"subjects_filter": question.filter_subject}
-        verb = f"STREAM.INFO.{question.stream}"
-        answer = await self._api.answer(verb, body, timeout_s=_TIMEOUT_S)
+    async def _answer(self, due_question: Question) -> SubjectsCounted:
+        body = {"subjects_filter": due_question.filter_subject}
+        verb = f"STREAM.INFO.{due_question.stream}"
+        reply = await self._api.answer(verb, body, timeout_s=_TIMEOUT_S)
         with reading(verb):
-            counts = _INFO.decode(answer.data).state.subjects or {}
+            counts = _INFO.decode(reply.data).state.subjects or {}
         largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_KEPT_SUBJECTS]
         return SubjectsCounted(
             at_us=time.time_ns() // 1000,
-            stream=question.stream,
-            created_at_us=question.created_at_us,
-            filter_subject=question.filter_subject,
+            stream=due_question.stream,
+            created_at_us=due_question.created_at_us,
+            filter_subject=due_question.filter_subject,
             msgs_by_subject=dict(largest),
             subjects_count=len(counts),
             stored_msgs=sum(counts.values()),
@@ -252,7 +279,8 @@ class SubjectCounting:
                 [
                     subject
                     for subject, _ in largest[:_SCHEDULES_COUNT]
-                    if question.is_scheduled and await self._is_schedule(question.stream, subject)
+                    if due_question.is_scheduled
+                    and await self._is_schedule(due_question.stream, subject)
                 ]
             ),
         )
@@ -261,9 +289,9 @@ class SubjectCounting:
         """Return whether the last message of a subject is a schedule."""
         verb = f"STREAM.MSG.GET.{stream}"
         try:
-            answer = await self._api.answer(verb, {"last_by_subj": subject}, timeout_s=_TIMEOUT_S)
+            reply = await self._api.answer(verb, {"last_by_subj": subject}, timeout_s=_TIMEOUT_S)
         except NotFound:
             return False
         with reading(verb):
-            stored = _STORED.decode(answer.data).message
-            return _SCHEDULE in base64.b64decode(stored.hdrs)
+            stored_message = _STORED.decode(reply.data).message
+            return _SCHEDULE in base64.b64decode(stored_message.hdrs)

@@ -1,4 +1,4 @@
-"""When the consumers of which stream are listed, and which may be listed."""
+"""Determines when the consumers of which stream are listed, and which may be listed."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class ConsumerDenials:
         self._any_worked = False
 
     def may_ask(self, stream: str) -> bool:
-        """Return whether the consumers of this stream may be asked for now."""
+        """Return whether the consumers of this stream may be requested now."""
         if len(self._undecided) >= _ENOUGH_COUNT or stream in self._undecided:
             return False
         available = self._availability
         return available.may_ask(_LIST) and available.may_ask(f"{_LIST}.{stream}")
 
     def denied(self, stream: str, error: PermissionDenied) -> None:
-        """Note one denial."""
+        """Count one denial."""
         if self._any_worked:
             self._availability.failed(f"{_LIST}.{stream}", error)
         else:
             self._undecided[stream] = error
 
     def worked(self, stream: str) -> None:
-        """Note one success."""
+        """Count one success."""
         self._any_worked = True
         self._availability.worked(_LIST)
         self._availability.worked(f"{_LIST}.{stream}")
 
     def settle(self) -> None:
-        """Report this poll's denials: once for the whole verb, or stream by stream."""
+        """Report this poll's denials: once for the entire verb, or stream by stream."""
         if self._undecided and not self._any_worked:
             self._availability.failed(_LIST, next(iter(self._undecided.values())))
         else:
@@ -56,20 +56,19 @@ class ConsumerDenials:
 _Mark = tuple[str, int, int, int]
 _REPORTS_COUNT = 5
 REST_S = 8.0
-"""How long a stream waits at most for its turn while the server's share suffices."""
+"""Maximum interval of a stream's turns while the server's share suffices."""
 MOVING_S = 4.0
-"""The same for a stream on which something moves."""
+"""The same for a stream with changes."""
 _EXTRA_PER_S = 20.0
-"""Streams on which something moves have at most so many turns a second, and streams with findings
-as many again."""
+"""Limit of turns per second for streams with changes, and again for streams with findings."""
 _EXTRA_RATIO = 0.05
-"""Or this part of all turns, where that is more."""
+"""Minimum share of all turns for these."""
 _MOST_ROWS_COUNT = 2_400
-"""In one poll, unless one list is longer: what it makes of them must not hold up others."""
+"""Limit of rows in one poll, unless one list is longer: processing them must not block others."""
 _MOST_NEW_ROWS_COUNT = 1_400
 """The same while rows come for the first time, with their configurations."""
 _SWEEP_SHARE = 0.5
-"""Of what polling may use, which one sweep after the other may take."""
+"""Share of polling's use of the server for continuous rounds."""
 
 
 def _mark(row: StreamRow) -> _Mark:
@@ -78,10 +77,10 @@ def _mark(row: StreamRow) -> _Mark:
 
 
 def rest_s(streams_count: int, list_s: float, share: float) -> float:
-    """Return the time from one turn of a quiet stream to the next.
+    """Return the interval of turns of a quiet stream.
 
-    `list_s` is what a list costs the server, `share` what may be used of it: where all lists
-    together cost little, they come often.
+    `list_s` is the work of a list, `share` the usable share of the server: if all lists together
+    cost little, they come often.
     """
     return min(REST_S, streams_count * list_s / (_SWEEP_SHARE * share))
 
@@ -89,30 +88,32 @@ def rest_s(streams_count: int, list_s: float, share: float) -> float:
 def requests_for(
     visible: Iterable[tuple[str, str]], counts: Mapping[str, int], slow: Container[str]
 ) -> list[tuple[str, str | None]]:
-    """Return what to ask for: whole lists where they take fewer requests (name None).
+    """Return the requests to send: entire lists where they take fewer requests (name None).
 
     `counts` are the consumers of each stream; `slow` are streams whose list takes too long.
     """
-    names_of: dict[str, list[str]] = {}
+    names_by_stream: dict[str, list[str]] = {}
     for stream, name in visible:
         if counts.get(stream):
-            names_of.setdefault(stream, []).append(name)
-    wanted: list[tuple[str, str | None]] = []
-    for stream, names in names_of.items():
-        whole = pages_count(counts[stream]) <= max(1, len(names) // 2) and stream not in slow
-        wanted += [(stream, None)] if whole else [(stream, name) for name in names]
-    return wanted
+            names_by_stream.setdefault(stream, []).append(name)
+    requests: list[tuple[str, str | None]] = []
+    for stream, names in names_by_stream.items():
+        is_list_cheaper = (
+            pages_count(counts[stream]) <= max(1, len(names) // 2) and stream not in slow
+        )
+        requests += [(stream, None)] if is_list_cheaper else [(stream, name) for name in names]
+    return requests
 
 
 class SweepOrder:
-    """When the consumers of which stream are listed again: what is worth more comes earlier.
+    """The order in which the consumers of streams are listed: more important ones come earlier.
 
-    Moments are given by the caller, in seconds on any clock that never goes back.
+    Times are passed by the caller, in seconds on any clock that never goes back.
     """
 
     def __init__(self) -> None:
         self._listed_at_s: dict[str, float | None] = {}
-        """None for a stream whose turn never came."""
+        """Stream → its last turn; None before the first."""
         self._unlisted: set[str] = set()
         self._listed_marks: dict[str, _Mark] = {}
         self._marks: dict[str, _Mark] = {}
@@ -122,33 +123,33 @@ class SweepOrder:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """Every stream with consumers."""
+        """Return every stream with consumers."""
         return tuple(self._listed_at_s)
 
     @property
     def unlisted_count(self) -> int:
-        """How many streams there are whose turn never came."""
+        """Return how many streams never had a turn."""
         return len(self._unlisted)
 
     @property
     def most_rows_count(self) -> int:
-        """How many consumers one poll lists."""
+        """Return how many consumers one poll lists."""
         return _MOST_NEW_ROWS_COUNT if self._unlisted else _MOST_ROWS_COUNT
 
-    def follow(self, rows: Mapping[str, StreamRow], away: Container[str]) -> None:
+    def follow(self, rows: Mapping[str, StreamRow], unreachable: Container[str]) -> None:
         """Update the order from a complete list of streams; unreachable streams have no turn."""
         self._marks = {
             name: _mark(row)
             for name, row in rows.items()
-            if row.state.consumer_count and name not in away
+            if row.state.consumer_count and name not in unreachable
         }
-        for gone in self._listed_at_s.keys() - self._marks.keys():
-            del self._listed_at_s[gone]
-            self._unlisted.discard(gone)
-            self._moving.discard(gone)
-            self._progress.pop(gone, None)
-            if gone not in away:
-                self._emptied[gone] = _REPORTS_COUNT
+        for removed in self._listed_at_s.keys() - self._marks.keys():
+            del self._listed_at_s[removed]
+            self._unlisted.discard(removed)
+            self._moving.discard(removed)
+            self._progress.pop(removed, None)
+            if removed not in unreachable:
+                self._emptied[removed] = _REPORTS_COUNT
         for name, mark in self._marks.items():
             self._emptied.pop(name, None)
             if name not in self._listed_at_s:
@@ -158,24 +159,28 @@ class SweepOrder:
                 self._moving.add(name)
 
     def due(
-        self, now_s: float, rest_s: float, preferred: AbstractSet[str], since_s: float = 0.0
+        self,
+        now_s: float,
+        rest_s: float,
+        preferred_streams: AbstractSet[str],
+        since_s: float = 0.0,
     ) -> list[str]:
-        """Return whose turn it is, the most urgent first; call `done` for each that was listed.
+        """Return the due streams, the most urgent first; call `done` for each listed one.
 
-        New streams come first, then preferred ones, then those whose time is over by the largest
-        part: so no stream waits for ever behind others that move all the time. With `since_s`
-        since the last poll, each poll has its share of the turns: what was first seen all at
-        once would otherwise be due all at once again, and the last of it old.
+        New streams come first, then preferred ones, then the most overdue: so no stream waits
+        forever behind others that change all the time. With `since_s` since the last poll, each
+        poll has its share of the turns: streams first seen together would otherwise always be due
+        together, and the last of them old.
         """
         urgent: list[tuple[bool, float, str]] = []
         early: list[tuple[float, str]] = []
         share = 0.0
-        preferred_s = self._earlier_s(len(preferred), rest_s)
+        preferred_s = self._earlier_s(len(preferred_streams), rest_s)
         moving_s = min(rest_s, max(MOVING_S, self._earlier_s(len(self._moving), rest_s)))
         for name, listed_at_s in self._listed_at_s.items():
             if listed_at_s is None:
                 continue
-            is_preferred = name in preferred
+            is_preferred = name in preferred_streams
             period_s = moving_s if name in self._moving else rest_s
             period_s = min(period_s, preferred_s) if is_preferred else period_s
             share += since_s / period_s if period_s else 0.0
@@ -185,22 +190,22 @@ class SweepOrder:
                 urgent.append((not is_preferred, -ratio, name))
             else:
                 early.append((-ratio, name))
-        unlisted = [name for name in self._listed_at_s if name in self._unlisted]
-        missing_count = max(0, round(share) - len(unlisted) - len(urgent))
+        unlisted_streams = [name for name in self._listed_at_s if name in self._unlisted]
+        missing_count = max(0, round(share) - len(unlisted_streams) - len(urgent))
         turns = sorted(urgent)
         return [
-            *unlisted,
+            *unlisted_streams,
             *(name for _, _, name in turns),
             *(name for _, name in heapq.nsmallest(missing_count, early)),
         ]
 
     def _earlier_s(self, count: int, rest_s: float) -> float:
-        """Return the time from one turn to the next of those that have more: little for a few."""
+        """Return the interval of turns of streams with more: short for a few."""
         all_per_s = len(self._listed_at_s) / rest_s if rest_s else 0.0
         return count / max(_EXTRA_PER_S, _EXTRA_RATIO * all_per_s)
 
     def moved(self, name: str, progress: int) -> None:
-        """Note how far the consumers of a stream are: where they go on, it moves."""
+        """Store how far the consumers of a stream are: if that changes, it is active."""
         if self._progress.get(name, progress) != progress:
             self._moving.add(name)
         else:
@@ -208,7 +213,7 @@ class SweepOrder:
         self._progress[name] = progress
 
     def done(self, name: str, now_s: float) -> None:
-        """Note that a stream had its turn."""
+        """Store that a stream had its turn."""
         self._unlisted.discard(name)
         if name in self._listed_at_s:
             self._listed_at_s[name] = now_s
@@ -216,6 +221,6 @@ class SweepOrder:
 
     def emptied(self) -> tuple[str, ...]:
         """Return streams that lost their last consumer; repeated a few times for slow readers."""
-        emptied = tuple(self._emptied)
+        emptied_streams = tuple(self._emptied)
         self._emptied = {name: count - 1 for name, count in self._emptied.items() if count > 1}
-        return emptied
+        return emptied_streams

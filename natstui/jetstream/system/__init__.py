@@ -1,4 +1,5 @@
-"""What servers tell of themselves and of our account (`$SYS.REQ`), without the system account.
+"""Information of servers about themselves and our account (`$SYS.REQ`), without the system
+account.
 
-Begin with `connections`; `asking` asks all servers at once.
+Start reading with `connections`; `asking` sends requests to all servers at once.
 """

@@ -1,4 +1,4 @@
-"""Questions to every server at once: answers are compressed, bounded, and joined by server."""
+"""Requests to every server at once: replies are compressed, bounded, and joined by server."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from natstui.jetstream.connection.replies import read
 from natstui.jetstream.connection.transport import Arrival
 
 _QUIET_S = 1.0
-"""Nobody tells how many servers there are: after so long without an answer, those were all."""
+"""Time without a reply after which all servers have replied, as their number is unknown."""
 _OF_ALL = "$SYS.REQ.SERVER.PING."
 _MOST_BYTES = 64 * 1024 * 1024
-"""An answer may grow to so much when it is unpacked."""
+"""Limit of a decompressed reply."""
 _GZIP = 31
-"""The word for zlib that means gzip."""
+"""zlib's value for gzip."""
 
 
 class _ServerIdentity(msgspec.Struct):
@@ -58,7 +58,7 @@ class _Statz(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """What one server told; `data` is raw JSON."""
+    """The reply of one server; `data` is raw JSON."""
 
     server_id: str
     name: str
@@ -69,22 +69,24 @@ class ServerAnswer:
     written_at: str | None = None
     """When the server sent it, by its own clock."""
     packed_bytes: int = 0
-    """What came over the link."""
+    """Size over the link."""
     asked_mono_us: int = 0
     began_mono_us: int = 0
     ended_mono_us: int = 0
-    """When it was asked for, and when its first and last bytes came, by our clock."""
+    """Times of the request, and of its first and last bytes, by our clock."""
 
 
 class Servers:
-    """All servers of the cluster; it remembers who answered, and waits no longer for the next."""
+    """All servers of the cluster; remembers who replied, and does not wait longer the next
+    time.
+    """
 
     def __init__(self, client: Client, quiet_s: float = _QUIET_S) -> None:
         self._client = client
         self._quiet_s = quiet_s
         self._known: dict[str, str] = {}
         self._refusing: frozenset[str] = frozenset()
-        """Servers that answered the last question, with an error."""
+        """Servers that replied to the last request with an error."""
         self.asked_count = 0
         """How many questions were sent."""
 
@@ -97,14 +99,14 @@ class Servers:
         timeout_s: float | None = None,
         some: bool = False,
     ) -> list[ServerAnswer]:
-        """Return the answer of every server, each once; with `some`, without those that refuse.
+        """Return the reply of every server, each once; with `some`, without those that refuse.
 
-        Unless it is `packed`, an answer may be more than the connection may hold, and cost it.
-        Raises PermissionDenied and RequestFailed with how an operator opens the subject,
+        Unless it is `packed`, a reply may exceed the limit of the connection, which then closes.
+        Raises PermissionDenied and RequestFailed with how an operator allows the subject,
         RequestTimedOut, and ServerGone.
         """
         self.asked_count += 1
-        alone = subject.startswith(_OF_ALL) and await self._is_alone()
+        is_alone = subject.startswith(_OF_ALL) and await self._is_alone()
         asking = self._client.answers(
             subject,
             json.dumps(body).encode(),
@@ -114,43 +116,49 @@ class Servers:
         )
         try:
             async with aclosing(asking) as replies:
-                found = await self._collected(subject, replies, some=some, alone=alone)
+                replies_by_id = await self._collected(
+                    subject, replies, some=some, is_alone=is_alone
+                )
         except PermissionDenied as denied:
             raise _opened_by(denied) from denied
         # A server that was started again has another id: nobody waits for the one before.
-        again = {one.name for one in found.values()}
-        kept = {server_id: name for server_id, name in self._known.items() if name not in again}
-        self._known = kept | {one.server_id: one.name for one in found.values()}
-        return list(found.values())
+        replied_names = {server_reply.name for server_reply in replies_by_id.values()}
+        other_servers = {
+            server_id: name for server_id, name in self._known.items() if name not in replied_names
+        }
+        self._known = other_servers | {
+            server_reply.server_id: server_reply.name for server_reply in replies_by_id.values()
+        }
+        return list(replies_by_id.values())
 
     async def _collected(
-        self, subject: str, replies: AsyncIterator[Msg], *, some: bool, alone: bool
+        self, subject: str, replies: AsyncIterator[Msg], *, some: bool, is_alone: bool
     ) -> dict[str, ServerAnswer]:
-        """Read replies until all servers that are known have answered, or no more come."""
-        found: dict[str, ServerAnswer] = {}
-        refused: dict[str, RequestFailed] = {}
+        """Read replies until all known servers have replied, or no more come."""
+        replies_by_id: dict[str, ServerAnswer] = {}
+        errors_by_id: dict[str, RequestFailed] = {}
         asked_us = steady_us()
         async for message in replies:
-            came = self._client.nc.arrival_of(message)
+            arrival = self._client.nc.arrival_of(message)
             reply = _reply_of(subject, message)
             if reply.error is not None:
-                refused[reply.server.id] = _refusal(subject, reply.error)
+                errors_by_id[reply.server.id] = _refusal(subject, reply.error)
                 if not some:
-                    raise refused[reply.server.id]
+                    raise errors_by_id[reply.server.id]
             else:
-                one = _answer_of(reply, len(message.data), asked_us, came)
+                server_reply = _answer_of(reply, len(message.data), asked_us, arrival)
                 # Over leafnodes the same server may answer twice.
-                found.setdefault(one.server_id, one)
-            told = found.keys() | refused.keys()
-            if alone or (self._known and told >= self._known.keys()):
+                replies_by_id.setdefault(server_reply.server_id, server_reply)
+            replied_ids = replies_by_id.keys() | errors_by_id.keys()
+            if is_alone or (self._known and replied_ids >= self._known.keys()):
                 break
-        self._refusing = frozenset(refused)
-        if not found and refused:
-            raise next(iter(refused.values()))
-        return found
+        self._refusing = frozenset(errors_by_id)
+        if not replies_by_id and errors_by_id:
+            raise next(iter(errors_by_id.values()))
+        return replies_by_id
 
     async def _is_alone(self) -> bool:
-        """Return whether our server knows of no other now: then nobody else is waited for."""
+        """Return whether our server knows of no other now: then no other reply is waited for."""
         info = self._client.nc.server_info
         if info.get("cluster"):
             # Another may have joined a moment ago.
@@ -162,10 +170,12 @@ class Servers:
         except (RequestFailed, ServerGone):
             return False
 
-    def silent(self, answers: list[ServerAnswer]) -> tuple[str, ...]:
-        """Return the names of servers that answered before and not now."""
-        told = {answer.server_id for answer in answers} | self._refusing
-        return tuple(name for server_id, name in self._known.items() if server_id not in told)
+    def silent(self, replies: list[ServerAnswer]) -> tuple[str, ...]:
+        """Return the names of servers that replied before and not now."""
+        replied_ids = {reply.server_id for reply in replies} | self._refusing
+        return tuple(
+            name for server_id, name in self._known.items() if server_id not in replied_ids
+        )
 
 
 def _reply_of(subject: str, message: Msg) -> _Reply:
@@ -183,45 +193,45 @@ def _reply_of(subject: str, message: Msg) -> _Reply:
 
 
 def _refusal(subject: str, error: _Error) -> RequestFailed:
-    said = clean_line(error.description)
-    return RequestFailed(f"{subject}: {said} ({error.code})", code=error.code)
+    description = clean_line(error.description)
+    return RequestFailed(f"{subject}: {description} ({error.code})", code=error.code)
 
 
-def _answer_of(reply: _Reply, packed_bytes: int, asked_us: int, came: Arrival) -> ServerAnswer:
-    who = reply.server
+def _answer_of(reply: _Reply, packed_bytes: int, asked_us: int, arrival: Arrival) -> ServerAnswer:
+    server = reply.server
     return ServerAnswer(
-        who.id,
-        who.name or who.id,
-        who.cluster,
-        who.ver,
+        server.id,
+        server.name or server.id,
+        server.cluster,
+        server.ver,
         bytes(reply.data),
-        domain=who.domain,
-        written_at=who.time,
+        domain=server.domain,
+        written_at=server.time,
         packed_bytes=packed_bytes,
         asked_mono_us=asked_us,
-        began_mono_us=came.began_mono_us,
-        ended_mono_us=came.ended_mono_us,
+        began_mono_us=arrival.began_mono_us,
+        ended_mono_us=arrival.ended_mono_us,
     )
 
 
 def _unpacked(subject: str, data: bytes) -> bytes:
-    """Return what was packed with gzip; raises RequestFailed when it is too much, or broken."""
+    """Return decompressed gzip data; raises RequestFailed when it is too long, or broken."""
     unpacking = zlib.decompressobj(_GZIP)
     try:
-        whole = unpacking.decompress(data, _MOST_BYTES)
+        decompressed = unpacking.decompress(data, _MOST_BYTES)
     except zlib.error as error:
         raise RequestFailed(f"{subject}: the reply cannot be unpacked ({error})") from error
     if not unpacking.eof:
-        most = f"{_MOST_BYTES // 1024 // 1024} MiB"
-        raise RequestFailed(f"{subject}: the reply is cut short, or larger than {most}")
-    return whole
+        limit_text = f"{_MOST_BYTES // 1024 // 1024} MiB"
+        raise RequestFailed(f"{subject}: the reply is cut short, or larger than {limit_text}")
+    return decompressed
 
 
-def _opened_by(denied: PermissionDenied) -> PermissionDenied:
-    """Return the same refusal with how an operator takes it back."""
-    word = "publish" if denied.kind == "publish" else "subscribe"
+def _opened_by(error: PermissionDenied) -> PermissionDenied:
+    """Return the same error with how an operator allows it."""
+    verb = "publish" if error.kind == "publish" else "subscribe"
     advice = (
-        f"; an operator adds it to the user's permissions, {word}: {{ allow: "
-        f'"{denied.subject}" }}, or with nsc edit user --allow-{word[:3]} "{denied.subject}"'
+        f"; an operator adds it to the user's permissions, {verb}: {{ allow: "
+        f'"{error.subject}" }}, or with nsc edit user --allow-{verb[:3]} "{error.subject}"'
     )
-    return PermissionDenied(denied.subject, denied.kind, advice)
+    return PermissionDenied(error.subject, error.kind, advice)

@@ -1,7 +1,7 @@
-"""All streams and consumers of an account in one answer of each server (JSZ).
+"""All streams and consumers of an account in one reply of each server (JSZ).
 
-The system account and the monitoring ports tell it, of any account, or an import of the
-account's own JSZ.
+The system account and the monitoring ports have it for any account; an import of JSZ has it for
+the account itself.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ _MOST_ACCOUNTS = 1 << 20
 
 
 class BulkAnswers:
-    """Asks the best source that there is; opens the system account's connection when asked.
+    """Sends requests to the best available source; opens the system account's connection if
+    needed.
 
-    Of the connection's own account, or of the other one that it names.
+    For the connection's own account, or for the other one that it names.
     """
 
     def __init__(self, client: Client) -> None:
@@ -50,88 +51,91 @@ class BulkAnswers:
         self._system = System(client.connection, client)
         self._own = Servers(client)
         self._names: dict[str, str] = {}
-        """Server id → its name, which monitoring ports do not tell with JSZ."""
+        """Server id → its name, which monitoring ports do not send with JSZ."""
         self.may_hold_bytes: int | None = None
-        """Of answers that are not packed, before a server closes the connection; None if unknown.
-        Answers of ports belong to no connection."""
+        """Limit of uncompressed replies before a server closes the connection; None if unknown.
+        Replies of ports belong to no connection.
+        """
         self.silent: tuple[str, ...] = ()
-        """Servers that did not answer the last question, and did before."""
+        """Servers that replied before, but not to the last request."""
         self._id: str | None = None
-        """Of the other account, in the servers' questions: with JWTs it is not its name."""
+        """Id of the other account in the servers' replies: with JWTs it is not its name."""
 
     async def ask(self, *, config: bool, packed: bool) -> Sequence[ServerAnswer] | None:
-        """Return what each server holds of the account; None where nobody may be asked.
+        """Return the reply of each server about the account; None without a source.
 
-        Raises the request errors when what was named for it does not answer.
+        Raises the request errors when the configured source does not reply.
         """
-        other, account = self._client.connection.account, self._client.link.account
-        if other is None and account is None:
+        other_account, account = self._client.connection.account, self._client.link.account
+        if other_account is None and account is None:
             return None
         telling, missing = await self._system.telling()
         options: dict[str, str | int] = {"streams": True, "consumer": True, "config": config}
         if telling is not None:
-            if other is not None:
-                account = await self._id_of(other, telling)
+            if other_account is not None:
+                account = await self._id_of(other_account, telling)
             options["account"] = account or ""
-            asks = telling.ask if packed else telling.ask_unpacked
+            send = telling.ask if packed else telling.ask_unpacked
             # At once: who asks for the first time waits for servers that nobody knows of.
-            answers, _ = await asyncio.gather(asks("JSZ", options), self._learn(telling))
-            self.silent = telling.silent(answers)
-            named = [self._named(answer) for answer in answers]
-            if any(answer.server_id not in self._names for answer in answers):
+            replies, _ = await asyncio.gather(send("JSZ", options), self._learn(telling))
+            self.silent = telling.silent(replies)
+            named_replies = [self._named(reply) for reply in replies]
+            if any(reply.server_id not in self._names for reply in replies):
                 self._names.clear()
-            return named
+            return named_replies
         if missing:
             raise RequestFailed(missing[0].reason)
-        if other is not None or account is None:
+        if other_account is not None or account is None:
             raise RequestFailed(NOT_SET)
         return await self._imported(account, {"account": account, **options})
 
     async def _id_of(self, name: str, telling: CompleteSource) -> str:
-        """Return how servers call an account; raises RequestFailed where none knows it."""
+        """Return the id of an account on the servers; raises RequestFailed where none knows it."""
         if self._id is None:
-            told = await telling.ask("JSZ", {"accounts": True, "limit": _MOST_ACCOUNTS})
-            known: dict[str, str] = {}
-            for one in told:
-                for account_detail in read("JSZ", one.data, _Accounts).account_details or ():
-                    known[account_detail.name] = known[account_detail.id] = (
+            replies = await telling.ask("JSZ", {"accounts": True, "limit": _MOST_ACCOUNTS})
+            id_by_name: dict[str, str] = {}
+            for reply in replies:
+                for account_detail in read("JSZ", reply.data, _Accounts).account_details or ():
+                    id_by_name[account_detail.name] = id_by_name[account_detail.id] = (
                         account_detail.id or account_detail.name
                     )
-            if name not in known:
-                names = ", ".join(sorted(known.keys() - known.values()) or sorted(known))
-                there = (
+            if name not in id_by_name:
+                names = ", ".join(
+                    sorted(id_by_name.keys() - id_by_name.values()) or sorted(id_by_name)
+                )
+                exists = (
                     f"there is {names}" if names else "there are no accounts that use JetStream"
                 )
                 raise RequestFailed(
-                    f"no server knows an account {name} that uses JetStream; {there}"
+                    f"no server knows an account {name} that uses JetStream; {exists}"
                 )
-            self._id = known[name]
+            self._id = id_by_name[name]
         return self._id
 
     async def _learn(self, telling: CompleteSource) -> None:
-        """Learn names, and how much a server keeps for a slow connection; once.
+        """Learn names, and how much a server queues for a slow connection; once.
 
-        The system account's answers have names: there the rows come without what could not be
-        learned, packed until it is.
+        The system account's replies have names: its rows are used before these are learned,
+        compressed until then.
         """
         if self._names:
             return
         try:
-            answers = await telling.ask("VARZ", {})
+            replies = await telling.ask("VARZ", {})
         except NatstuiError:
             if telling.source == "monitoring":
                 raise
             return
-        told = [read("VARZ", answer.data, _Varz) for answer in answers]
-        self._names = {one.server_id: one.server_name or one.server_id for one in told}
-        limits = [one.max_pending for one in told if one.max_pending is not None]
+        varz_replies = [read("VARZ", reply.data, _Varz) for reply in replies]
+        self._names = {varz.server_id: varz.server_name or varz.server_id for varz in varz_replies}
+        limits = [varz.max_pending for varz in varz_replies if varz.max_pending is not None]
         if telling.source == "monitoring":
             self.may_hold_bytes = sys.maxsize
         elif limits:
             self.may_hold_bytes = min(limits)
 
-    def _named(self, one: ServerAnswer) -> ServerAnswer:
-        return replace(one, name=self._names.get(one.server_id, one.name))
+    def _named(self, reply: ServerAnswer) -> ServerAnswer:
+        return replace(reply, name=self._names.get(reply.server_id, reply.name))
 
     async def _imported(self, account: str, options: Options) -> Sequence[ServerAnswer] | None:
         subject = f"$SYS.REQ.ACCOUNT.{account}.JSZ"
@@ -144,5 +148,5 @@ class BulkAnswers:
             return None
 
     async def close(self) -> None:
-        """End the system account's connection."""
+        """Close the system account's connection."""
         await self._system.close()

@@ -1,4 +1,4 @@
-"""Who holds a consumer and who publishes to a stream, in one answer for a screen."""
+"""The clients of a consumer and the publishers of a stream, in one reply for a screen."""
 
 from __future__ import annotations
 
@@ -26,25 +26,29 @@ _NEXT = "CONSUMER.MSG.NEXT"
 _MOST_SUBJECTS = 200
 
 
-async def read_clients(client: Client, asked: ReadClients, stop: asyncio.Event) -> ClientsFound:
-    """Return who is found until the time of the command is over, or `stop`.
+async def read_clients(client: Client, command: ReadClients, stop: asyncio.Event) -> ClientsFound:
+    """Return the clients found until the time of the command is over, or `stop`.
 
     Raises NotFound, PermissionDenied, and what `Servers.ask` raises.
     """
     servers = Servers(client)
-    if asked.consumer is None:
-        subjects = await read_subjects(client, asked.stream)
-        heard = await publishers(
-            client, servers, asked.stream, subjects, asked.for_s, _MOST_PUBLISHED_MSGS, stop
+    if command.consumer is None:
+        subjects = await read_subjects(client, command.stream)
+        requests = await publishers(
+            client, servers, command.stream, subjects, command.for_s, _MOST_PUBLISHED_MSGS, stop
         )
-        return ClientsFound(None, heard=heard)
-    consumer = await read_consumer(client, asked.stream, asked.consumer)
+        return ClientsFound(None, heard=requests)
+    consumer = await read_consumer(client, command.stream, command.consumer)
     if consumer.deliver_subject is not None:
-        found = await push_clients(servers, consumer.deliver_subject, consumer.deliver_group)
-        return ClientsFound(consumer, tuple(found))
-    heard = await pull_clients(client, servers, asked.stream, asked.consumer, asked.for_s, stop)
+        subscribers = await push_clients(servers, consumer.deliver_subject, consumer.deliver_group)
+        return ClientsFound(consumer, tuple(subscribers))
+    requests = await pull_clients(
+        client, servers, command.stream, command.consumer, command.for_s, stop
+    )
     # Who is pinned may have changed meanwhile.
-    return ClientsFound(await read_consumer(client, asked.stream, asked.consumer), heard=heard)
+    return ClientsFound(
+        await read_consumer(client, command.stream, command.consumer), heard=requests
+    )
 
 
 class _ConsumerConfig(msgspec.Struct):
@@ -69,7 +73,7 @@ class _Pull(msgspec.Struct):
 
 
 async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerToHold:
-    """Return what the consumer says; raises NotFound, and what `request` raises."""
+    """Return the consumer's fields for a search; raises NotFound, and what `request` raises."""
     verb = f"CONSUMER.INFO.{stream}.{consumer}"
     info = read(verb, await client.request(verb), _ConsumerInfo)
     return ConsumerToHold(
@@ -82,30 +86,32 @@ async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerT
 
 
 async def push_clients(servers: Servers, subject: str, group: str | None) -> list[Listener]:
-    """Return who gets what a push consumer delivers; raises what `Servers.ask` raises."""
-    seen = await listeners(servers, subject)
-    return listeners_of(seen.rows, subject, group)
+    """Return the subscribers of a push consumer; raises what `Servers.ask` raises."""
+    subscriptions = await listeners(servers, subject)
+    return listeners_of(subscriptions.rows, subject, group)
 
 
 async def pull_clients(
     client: Client, servers: Servers, stream: str, consumer: str, for_s: float,
     stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
-    """Read the pulls of a consumer that is there, until `stop` at most; return who sent them.
+    """Read the pulls of an existing consumer, until `stop` at most; return their clients.
 
     Raises PermissionDenied, and what `Servers.ask` raises.
     """
     # A server maps requests through its domain's prefix to the plain subject.
     prefixes = dict.fromkeys((_API, client.prefix))
     subjects = [f"{prefix}.{_NEXT}.{stream}.{consumer}" for prefix in prefixes]
-    deleted = f"{client.connection.js_event_prefix}.ADVISORY.CONSUMER.DELETED.{stream}.{consumer}"
-    tap = ReplyTap(subjects, _note_pull, for_s=for_s, ends_on=deleted, stop=stop)
+    deleted_subject = (
+        f"{client.connection.js_event_prefix}.ADVISORY.CONSUMER.DELETED.{stream}.{consumer}"
+    )
+    tap = ReplyTap(subjects, _note_pull, for_s=for_s, ends_on=deleted_subject, stop=stop)
     await tap.begin(client, servers)
     return await tap.run(servers)
 
 
 def _note_pull(message: Msg) -> TappedRequest:
-    """Return what a pull asks for: a number of messages, or JSON; empty asks for one."""
+    """Return what a pull requests: a number of messages, or JSON; empty requests one."""
     data = message.data.strip()
     if data.isdigit():
         return TappedRequest(data[:20].decode())
@@ -132,10 +138,9 @@ class _StreamInfo(msgspec.Struct):
 
 
 async def read_subjects(client: Client, stream: str) -> list[str]:
-    """Return the subjects that a stream stores, those aside that another of them has too.
+    """Return the subjects that a stream stores, without those that another one covers.
 
-    Raises NotFound, RequestFailed for a stream that nobody publishes to, and what `request`
-    raises.
+    Raises NotFound, RequestFailed for a stream without subjects, and what `request` raises.
     """
     verb = f"STREAM.INFO.{stream}"
     config = read(verb, await client.request(verb), _StreamInfo).config
@@ -158,9 +163,12 @@ def _widest(subjects: Sequence[str]) -> list[str]:
     """Return the subjects that none of the others covers: each message is read once."""
     distinct = list(dict.fromkeys(subjects))
     return [
-        one
-        for one in distinct
-        if not any(other != one and covers(other, one) for other in distinct)
+        subject
+        for subject in distinct
+        if not any(
+            other_subject != subject and covers(other_subject, subject)
+            for other_subject in distinct
+        )
     ]
 
 
@@ -168,7 +176,8 @@ async def publishers(
     client: Client, servers: Servers, stream: str, subjects: Sequence[str], for_s: float,
     most_msgs: int = MOST_MSGS, stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
-    """Read what is published to the subjects of a stream, and return who waits for its answer.
+    """Read messages published to the subjects of a stream; return the publishers that wait for
+    acks.
 
     It ends with `stop` at the latest.
 

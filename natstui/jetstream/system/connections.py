@@ -23,14 +23,14 @@ from natstui.model.clients.connection import (
 from natstui.units import parse_duration_ns
 
 CONNZ = "$SYS.REQ.ACCOUNT.PING.CONNZ"
-"""A plain user may ask it: the server tells only the connections of the user's own account."""
+"""Request that a plain user may send: the server returns only the connections of its account."""
 STATZ = "$SYS.REQ.ACCOUNT.PING.STATZ"
 PAGE_COUNT = 1024
-"""Connections that one answer has."""
+"""Number of connections in a reply."""
 _PAGE_WITH_SUBSCRIPTIONS_COUNT = 64
 _OPEN, _CLOSED = 0, 1
 _MOST_SUBSCRIPTIONS = 500
-"""A client may have 100,000; nobody reads them all."""
+"""Limit of a client's subscriptions that are read."""
 _DEFAULT_ACCOUNT = "$G"
 _NOT_TOLD = (
     "servers do not report closed connections of the default account $G: an operator sees them "
@@ -45,7 +45,7 @@ class _Subscription(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    """One connection; the user's JWT, which the server sends too, is read for its name alone."""
+    """One connection; only the name is read from the user's JWT, which the server sends too."""
 
     cid: int
     start: str
@@ -90,42 +90,43 @@ class _Accounts(msgspec.Struct):
 async def read_connections(
     client: Client, servers: Servers, *, closed: bool, page_count: int = PAGE_COUNT
 ) -> Connections:
-    """Return all connections of the account, or those that ended and are still remembered.
+    """Return all connections of the account, or closed ones that servers still remember.
 
     Raises PermissionDenied, RequestTimedOut, ServerGone, else RequestFailed.
     """
     # With a token, an old server would tell the token of each as its user.
     body: dict[str, object] = {"auth": client.connection.token is None}
     body |= {"state": _CLOSED} if closed else {}
-    seen = await _pages(servers, body, page_count)
-    if closed and not seen.rows and client.link.account == _DEFAULT_ACCOUNT:
+    connections = await _pages(servers, body, page_count)
+    if closed and not connections.rows and client.link.account == _DEFAULT_ACCOUNT:
         raise RequestFailed(_NOT_TOLD)
     slow = await _slow_consumers(servers)
-    told = tuple(
-        replace(server, slow_consumers_count=slow.get(server.server_id)) for server in seen.servers
+    with_slow_counts = tuple(
+        replace(server, slow_consumers_count=slow.get(server.server_id))
+        for server in connections.servers
     )
-    return replace(seen, servers=told)
+    return replace(connections, servers=with_slow_counts)
 
 
 async def read_closed(servers: Servers, most_count: int) -> tuple[ClientConnection, ...]:
-    """Return the connections that ended last, at most so many of each server.
+    """Return the connections that were closed last, at most `most_count` of each server.
 
     Raises what `read_connections` raises.
     """
     body = {"state": _CLOSED, "sort": "stop", "limit": most_count, "auth": False}
-    answers = await servers.ask(CONNZ, body)
+    replies = await servers.ask(CONNZ, body)
     rows = []
-    for answer in answers:
-        page = read(CONNZ, answer.data, _Page)
+    for reply in replies:
+        page = read(CONNZ, reply.data, _Page)
         with reading(CONNZ):
-            rows += [_row(answer, page, row) for row in page.connections or ()]
+            rows += [_row(reply, page, row) for row in page.connections or ()]
     return tuple(rows)
 
 
 async def read_connection(
     client: Client, servers: Servers, server_id: str, connection_id: int
 ) -> Connections:
-    """Return one connection with its subscriptions, open or ended; no row when it is forgotten.
+    """Return one connection with its subscriptions, open or closed; no row if forgotten.
 
     Raises what `read_connections` raises.
     """
@@ -135,18 +136,20 @@ async def read_connection(
         "subscriptions_detail": True,
     }
     for state in (_OPEN, _CLOSED):
-        seen = await _pages(servers, {**body, "state": state}, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
+        connections = await _pages(
+            servers, {**body, "state": state}, _PAGE_WITH_SUBSCRIPTIONS_COUNT
+        )
         # Every server has a connection of that number.
-        rows = tuple(row for row in seen.rows if row.server_id == server_id)
+        rows = tuple(row for row in connections.rows if row.server_id == server_id)
         if rows:
-            return replace(seen, rows=(_busiest_subscriptions(rows[0]),))
-    return replace(seen, rows=())
+            return replace(connections, rows=(_busiest_subscriptions(rows[0]),))
+    return replace(connections, rows=())
 
 
 async def read_connection_there(
     servers: Servers, server_id: str, connection_id: int
 ) -> ClientConnection | None:
-    """Return one connection of any account, as the system account sees it; None: forgotten.
+    """Return one connection of any account, as the system account sees it; None if forgotten.
 
     Raises RequestFailed when its server does not reply, and the other request errors.
     """
@@ -154,26 +157,26 @@ async def read_connection_there(
     for state in (_OPEN, _CLOSED):
         body = {"cid": connection_id, "state": state, "auth": True}
         try:
-            answers = await servers.ask(subject, body)
+            replies = await servers.ask(subject, body)
         except RequestFailed as error:
             if error.code != 503:
                 raise
             raise RequestFailed(f"server {server_id} does not reply", code=503) from error
-        for answer in answers:
-            page = read(subject, answer.data, _Page)
+        for reply in replies:
+            page = read(subject, reply.data, _Page)
             with reading(subject):
                 for row in page.connections or ():
-                    return _row(answer, page, row)
+                    return _row(reply, page, row)
     return None
 
 
-def _busiest_subscriptions(one: ClientConnection) -> ClientConnection:
-    by_use = sorted(one.listening, key=lambda it: -it.delivered_msgs)
-    return replace(one, listening=tuple(by_use[:_MOST_SUBSCRIPTIONS]))
+def _busiest_subscriptions(connection: ClientConnection) -> ClientConnection:
+    by_use = sorted(connection.listening, key=lambda subscription: -subscription.delivered_msgs)
+    return replace(connection, listening=tuple(by_use[:_MOST_SUBSCRIPTIONS]))
 
 
 async def listeners(servers: Servers, subject: str) -> Connections:
-    """Return the connections with a subscription that gets what is sent to a subject."""
+    """Return the connections with a subscription that matches a subject."""
     body: dict[str, object] = {"filter_subject": subject, "subscriptions_detail": True}
     return await _pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
 
@@ -185,23 +188,23 @@ async def read_subscriptions(servers: Servers) -> Connections:
 
 
 async def _pages(servers: Servers, body: Mapping[str, object], limit: int) -> Connections:
-    told: dict[str, AccountServer] = {}
+    servers_by_id: dict[str, AccountServer] = {}
     rows: dict[tuple[str, int], ClientConnection] = {}
     silent: set[str] = set()
-    offset, most = 0, 1
-    while offset < most:
-        answers = await servers.ask(CONNZ, {**body, "limit": limit, "offset": offset})
-        silent.update(servers.silent(answers))
-        pages = [(one, read(CONNZ, one.data, _Page)) for one in answers]
-        for answer, page in pages:
+    offset, max_total = 0, 1
+    while offset < max_total:
+        replies = await servers.ask(CONNZ, {**body, "limit": limit, "offset": offset})
+        silent.update(servers.silent(replies))
+        pages = [(reply, read(CONNZ, reply.data, _Page)) for reply in replies]
+        for reply, page in pages:
             with reading(CONNZ):
-                told.setdefault(answer.server_id, _server(answer, page))
-                rows |= {(answer.server_id, row.cid): _row(answer, page, row)
+                servers_by_id.setdefault(reply.server_id, _server(reply, page))
+                rows |= {(reply.server_id, row.cid): _row(reply, page, row)
                          for row in page.connections or ()}  # fmt: skip
         offset += limit
         # What a filter leaves is less than the total: a page that is not full is the last.
-        most = max((page.total for _, page in pages if _is_full(page, limit)), default=0)
-    return Connections(tuple(told.values()), tuple(rows.values()), tuple(sorted(silent)))
+        max_total = max((page.total for _, page in pages if _is_full(page, limit)), default=0)
+    return Connections(tuple(servers_by_id.values()), tuple(rows.values()), tuple(sorted(silent)))
 
 
 def _is_full(page: _Page, limit: int) -> bool:
@@ -209,43 +212,48 @@ def _is_full(page: _Page, limit: int) -> bool:
 
 
 async def _slow_consumers(servers: Servers) -> dict[str, int]:
-    """Return server id → how many of the account it cut off; empty where it is not told."""
+    """Return server id → number of the account's slow consumers that it closed; empty if
+    unknown.
+    """
     try:
-        answers = await servers.ask(STATZ, {"include_unused": True})
+        replies = await servers.ask(STATZ, {"include_unused": True})
     except RequestFailed:
         return {}
-    told = {
-        answer.server_id: read(STATZ, answer.data, _Accounts).account_statz for answer in answers
+    rows_by_id = {
+        reply.server_id: read(STATZ, reply.data, _Accounts).account_statz for reply in replies
     }
-    return {one: sum(row.slow_consumers for row in rows or ()) for one, rows in told.items()}
+    return {
+        server_id: sum(row.slow_consumers for row in rows or ())
+        for server_id, rows in rows_by_id.items()
+    }
 
 
-def _server(answer: ServerAnswer, page: _Page) -> AccountServer:
+def _server(reply: ServerAnswer, page: _Page) -> AccountServer:
     return AccountServer(
-        server_id=answer.server_id,
-        name=answer.name,
-        cluster=answer.cluster,
-        version=answer.version,
+        server_id=reply.server_id,
+        name=reply.name,
+        cluster=reply.cluster,
+        version=reply.version,
         at_us=time_us(page.now),
         total_count=page.total,
     )
 
 
-def _row(answer: ServerAnswer, page: _Page, row: _Row) -> ClientConnection:
-    """Return a connection; raises ValueError for a time that is none."""
+def _row(reply: ServerAnswer, page: _Page, row: _Row) -> ClientConnection:
+    """Return a connection; raises ValueError for an invalid time."""
     started_us, active_us = time_us(row.start), time_us(row.last_activity)
     stopped_us = time_or_never_us(row.stop)
     until_us = time_us(page.now) if stopped_us is None else stopped_us
-    place = f"[{row.ip}]" if ":" in row.ip else row.ip
+    host = f"[{row.ip}]" if ":" in row.ip else row.ip
     return ClientConnection(
-        server_id=answer.server_id,
+        server_id=reply.server_id,
         connection_id=row.cid,
-        server_name=answer.name,
+        server_name=reply.name,
         kind=row.kind,
         protocol=row.type,
         name=row.name or None,
         user=_name_in(row.jwt) or row.authorized_user or None,
-        address=f"{place}:{row.port}",
+        address=f"{host}:{row.port}",
         language=row.lang or None,
         version=row.version or None,
         tls_version=row.tls_version or None,
@@ -264,8 +272,8 @@ def _row(answer: ServerAnswer, page: _Page, row: _Row) -> ClientConnection:
         stopped_at_us=stopped_us,
         reason=row.reason or None,
         listening=tuple(
-            Subscription(one.subject, one.qgroup or None, one.msgs)
-            for one in row.subscriptions_list_detail or ()
+            Subscription(subscription.subject, subscription.qgroup or None, subscription.msgs)
+            for subscription in row.subscriptions_list_detail or ()
         ),
     )
 
@@ -275,7 +283,7 @@ class _Claims(msgspec.Struct):
 
 
 def _name_in(jwt: str | None) -> str | None:
-    """Return the name that the operator gave a user; None without a JWT that can be read."""
+    """Return the name that the operator gave a user; None without a readable JWT."""
     if jwt is None:
         return None
     body = jwt.split(".")[1:2]

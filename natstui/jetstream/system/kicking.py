@@ -1,4 +1,4 @@
-"""Closing the connection of a client, as the system account may."""
+"""Closes a client's connection through the system account."""
 
 from __future__ import annotations
 
@@ -19,42 +19,50 @@ _ENDS_WITHIN_S = 10.0
 _LOOKED_AGAIN_S = 0.1
 
 
-async def kick(writer: Writer, own: Client | None, asked: KickConnection) -> str:
-    """Close the connection that was seen, and wait for its end; return what became of it.
+async def kick(writer: Writer, own_client: Client | None, command: KickConnection) -> str:
+    """Close the given connection, and wait for its end; return the result as text.
 
-    `writer` is of the system account, `own` the connection beside it. Raises NotFound when it has
-    ended, Refused, and the request errors.
+    `writer` is of the system account, `own_client` the connection beside it. Raises NotFound when
+    it has ended, Refused, and the request errors.
     """
     servers = Servers(writer.client)
-    one = await _seen(servers, asked)
-    if one.key in {_key_of(client) for client in (writer.client, own) if client is not None}:
-        raise Refused(f"{one.called} is the connection of natstui itself: q leaves natstui")
+    connection = await _seen(servers, command)
+    if connection.key in {
+        _key_of(client) for client in (writer.client, own_client) if client is not None
+    }:
+        raise Refused(f"{connection.called} is the connection of natstui itself: q leaves natstui")
 
     async def ask() -> dict[str, Any]:
-        subject = f"$SYS.REQ.SERVER.{asked.server_id}.KICK"
-        await servers.ask(subject, {"cid": asked.connection_id})
+        subject = f"$SYS.REQ.SERVER.{command.server_id}.KICK"
+        await servers.ask(subject, {"cid": command.connection_id})
         return {"reason": "Kicked"}
 
-    journalled = {
-        "server": one.server_name,
-        "server_id": one.server_id,
-        "connection_id": one.connection_id,
-        "started_at_us": one.started_at_us,
-        "user": one.user,
-        "address": one.address,
+    journalled_fields = {
+        "server": connection.server_name,
+        "server_id": connection.server_id,
+        "connection_id": connection.connection_id,
+        "started_at_us": connection.started_at_us,
+        "user": connection.user,
+        "address": connection.address,
     }
-    draft = JournalDraft("kick_connection", one.called, None, journalled)
-    confirmed = one.called, asked.confirmed
-    await writer.send(draft, confirmed, ask, lambda reply: reply, loses=kick_loss(one))
-    return await _became(servers, one)
+    draft = JournalDraft("kick_connection", connection.called, None, journalled_fields)
+    names = connection.called, command.confirmed
+    await writer.send(draft, names, ask, lambda reply: reply, loses=kick_loss(connection))
+    return await _became(servers, connection)
 
 
-async def _seen(servers: Servers, asked: KickConnection) -> ClientConnection:
-    """Return the connection that was seen; raises NotFound when it has ended."""
-    one = await read_connection_there(servers, asked.server_id, asked.connection_id)
-    if one is None or one.stopped_at_us is not None or one.started_at_us != asked.started_at_us:
-        raise NotFound(f"connection {asked.connection_id} has ended already: nothing was changed")
-    return one
+async def _seen(servers: Servers, command: KickConnection) -> ClientConnection:
+    """Return the connection of a command; raises NotFound when it has ended."""
+    connection = await read_connection_there(servers, command.server_id, command.connection_id)
+    if (
+        connection is None
+        or connection.stopped_at_us is not None
+        or connection.started_at_us != command.started_at_us
+    ):
+        raise NotFound(
+            f"connection {command.connection_id} has ended already: nothing was changed"
+        )
+    return connection
 
 
 def _key_of(client: Client) -> tuple[str, int]:
@@ -62,13 +70,16 @@ def _key_of(client: Client) -> tuple[str, int]:
     return str(info.get("server_id", "")), int(info.get("client_id", -1))
 
 
-async def _became(servers: Servers, one: ClientConnection) -> str:
+async def _became(servers: Servers, connection: ClientConnection) -> str:
     end = monotonic() + _ENDS_WITHIN_S
     while True:
-        now = await read_connection_there(servers, *one.key)
+        now = await read_connection_there(servers, *connection.key)
         if now is None or now.stopped_at_us is not None:
-            why = f": {now.reason}" if now is not None and now.reason else ""
-            return f"{one.called} is not connected to {one.server_name} any more{why}"
+            reason_text = f": {now.reason}" if now is not None and now.reason else ""
+            return (
+                f"{connection.called} is not connected to {connection.server_name} any "
+                f"more{reason_text}"
+            )
         if monotonic() > end:
-            raise RequestFailed(f"{one.called} was kicked, and is still connected")
+            raise RequestFailed(f"{connection.called} was kicked, and is still connected")
         await asyncio.sleep(_LOOKED_AGAIN_S)

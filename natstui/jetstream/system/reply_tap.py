@@ -1,8 +1,10 @@
-"""A tap of requests: reads who asks, for a bounded time, and whose reply inbox each one is.
+"""A tap of requests: reads requests for a bounded time, and finds the clients of their reply
+inboxes.
 
 It never subscribes to an inbox: a message would then be delivered there although its client is
-gone. But it counts as one who serves the subject: a request that nobody would answer waits for
-its time-out instead of being told at once. So a tap is short, and only on what is there.
+gone. But it counts as a responder of the subject: a request without another responder waits for
+its time-out instead of failing at once. So a tap is short, and only on existing consumers and
+streams.
 """
 
 from __future__ import annotations
@@ -15,36 +17,38 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.decoding import decoder_of
 from natstui.errors import PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import CONNZ, listeners
 from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.holding import listeners_of
-from natstui.model.clients.requests import Asker, TappedRequests
+from natstui.model.clients.requests import Requester, TappedRequests
 from natstui.units import bytes_text, duration_text
 
 MOST_MSGS = 100_000
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_INBOXES = 5_000
-"""So many inboxes wait to be asked for; what comes beyond is counted as gone."""
+"""Limit of inboxes that wait to be searched; further ones count as gone."""
 _MOST_ABOUT = 20
 _ASK_EVERY_S = 0.1
-"""A question with a filter costs a server some ms at thousands of connections."""
+"""Minimum interval of searches: a filtered request costs a server some ms at thousands of
+connections.
+"""
 _LAST_QUESTIONS = 50
 _AGAIN_COUNT = 20
 _IMPORTED = "_R_."
-"""How the server's own reply subject for a request of another account begins."""
+"""Start of the server's own reply subject for a request of another account."""
 _INFO = "Nats-Request-Info"
 
 
 class TappedRequest(NamedTuple):
-    """What is kept of one request."""
+    """The stored fields of a request."""
 
     about: str
     pin: str | None = None
@@ -53,7 +57,7 @@ class TappedRequest(NamedTuple):
 
 @dataclass(slots=True)
 class _Tally:
-    """What came with one inbox, or from one client."""
+    """The requests with one inbox, or of one client."""
 
     requests_count: int = 0
     request_bytes: int = 0
@@ -62,35 +66,35 @@ class _Tally:
     about: dict[str, int] = field(default_factory=dict)
     pins: set[str] = field(default_factory=set)
     delivered_msgs: int | None = None
-    """What the server sent to its inboxes since they were found."""
+    """Messages sent to its inboxes since they were found."""
 
-    def add(self, noted: TappedRequest, size_bytes: int, at_us: int) -> None:
-        """Count one request."""
+    def add(self, request: TappedRequest, size_bytes: int, at_us: int) -> None:
+        """Count a request."""
         self.requests_count += 1
         self.request_bytes += size_bytes
         self.last_at_us = at_us
-        self._mark({noted.about: 1}, {noted.pin} if noted.pin else set(), noted.wait_s)
+        self._mark({request.about: 1}, {request.pin} if request.pin else set(), request.wait_s)
 
-    def take(self, other: _Tally) -> None:
-        """Count what another one counted."""
-        self.requests_count += other.requests_count
-        self.request_bytes += other.request_bytes
-        self.last_at_us = max(self.last_at_us, other.last_at_us)
-        self._mark(other.about, other.pins, other.longest_wait_s)
+    def take(self, other_tally: _Tally) -> None:
+        """Add the counts of another tally."""
+        self.requests_count += other_tally.requests_count
+        self.request_bytes += other_tally.request_bytes
+        self.last_at_us = max(self.last_at_us, other_tally.last_at_us)
+        self._mark(other_tally.about, other_tally.pins, other_tally.longest_wait_s)
 
-    def _mark(self, about: dict[str, int], pins: set[str], wait_s: float | None) -> None:
-        for what, count in about.items():
-            if what in self.about or len(self.about) < _MOST_ABOUT:
-                self.about[what] = self.about.get(what, 0) + count
+    def _mark(self, about_counts: dict[str, int], pins: set[str], wait_s: float | None) -> None:
+        for subject, count in about_counts.items():
+            if subject in self.about or len(self.about) < _MOST_ABOUT:
+                self.about[subject] = self.about.get(subject, 0) + count
         if len(self.pins) < _MOST_ABOUT:
             self.pins |= pins
         if wait_s is not None:
             self.longest_wait_s = max(wait_s, self.longest_wait_s or 0.0)
 
-    def asker(self, connection: ClientConnection | None, account: str | None) -> Asker:
-        """Return it as a value."""
-        frequent = sorted(self.about, key=lambda what: -self.about[what])
-        return Asker(
+    def asker(self, connection: ClientConnection | None, account: str | None) -> Requester:
+        """Return the counts as a value."""
+        frequent = sorted(self.about, key=lambda subject: -self.about[subject])
+        return Requester(
             connection=connection,
             account=account,
             requests_count=self.requests_count,
@@ -116,7 +120,9 @@ class ReplyTap:
         ends_on: str | None = None,
         stop: asyncio.Event | None = None,
     ) -> None:
-        """`ends_on` is announced when what is tapped is deleted; `stop` ends it early."""
+        """Create a tap; a message on `ends_on` reports that the tapped asset is deleted; `stop`
+        ends it early.
+        """
         self._subjects = subjects
         self._note = note
         self._for_s = for_s
@@ -130,11 +136,13 @@ class ReplyTap:
         self._read_msgs = self._read_bytes = self._anonymous_msgs = self._crowded_msgs = 0
         self._fresh: dict[str, _Tally] = {}
         self._tried: dict[str, _Tally] = {}
-        """Inboxes that were asked for, and that nobody listens to."""
+        """Inboxes that were searched, without a subscriber."""
         self._known: dict[str, tuple[tuple[str, int], ...]] = {}
-        """Subscription → who has it."""
+        """Subscription → its clients."""
         self._inboxes: dict[str, tuple[str, dict[tuple[str, int], int]]] = {}
-        """Subscription → an inbox of it, and what each had got by it when it was found."""
+        """Subscription → one of its inboxes, and the delivered count of each client when it was
+        found.
+        """
         self._clients: dict[tuple[str, int], tuple[ClientConnection, _Tally]] = {}
         self._accounts: dict[str, _Tally] = {}
 
@@ -147,14 +155,14 @@ class ReplyTap:
         self._lost_count = lambda: int(stats["reconnects"] - before_count)
         try:
             for subject in self._subjects:
-                one = await client.subscribe(subject, self._take, self._deny)
+                subscription = await client.subscribe(subject, self._take, self._deny)
                 # The server stops by itself, also when nobody can tell it to any more.
-                await one.unsubscribe(limit=2 * self._most_msgs)
-                self._subscriptions.append(one)
+                await subscription.unsubscribe(limit=2 * self._most_msgs)
+                self._subscriptions.append(subscription)
             if self._ends_on is not None:
                 # Who may not hear it reads until the time is over.
-                one = await client.subscribe(self._ends_on, self._deleted)
-                self._subscriptions.append(one)
+                subscription = await client.subscribe(self._ends_on, self._deleted)
+                self._subscriptions.append(subscription)
             # Its answer comes after everything that the server says of the subscriptions.
             await servers.ask(CONNZ, {"limit": 1})
             if self._denied is not None:
@@ -164,7 +172,7 @@ class ReplyTap:
             raise
 
     async def run(self, servers: Servers) -> TappedRequests:
-        """Read until the time is over or enough came, and return who asked."""
+        """Read until the time is over or enough came, and return the clients."""
         begun_s = time.monotonic()
         try:
             while self._why is None:
@@ -193,44 +201,46 @@ class ReplyTap:
         return self._heard(elapsed_s, servers)
 
     async def _count_delivered(self, servers: Servers) -> None:
-        """Ask once more for the newest inboxes: what was sent to each since it was found."""
+        """Search the newest inboxes again: what was delivered to each since it was found."""
         for subject in list(self._inboxes)[-_LAST_QUESTIONS:]:
             inbox, before = self._inboxes[subject]
             try:
-                seen = await listeners(servers, inbox)
+                connections = await listeners(servers, inbox)
             except (RequestFailed, ServerGone):
                 # Without an answer it is not known, and what was read stays true.
                 return
-            for one in listeners_of(seen.rows, inbox):
-                key = one.connection.key
-                if key in before and one.by.subject == subject:
+            for subscriber in listeners_of(connections.rows, inbox):
+                key = subscriber.connection.key
+                if key in before and subscriber.by.subject == subject:
                     tally = self._clients[key][1]
-                    got_msgs = max(0, one.by.delivered_msgs - before[key])
+                    got_msgs = max(0, subscriber.by.delivered_msgs - before[key])
                     tally.delivered_msgs = (tally.delivered_msgs or 0) + got_msgs
 
     async def _match_newest(self, servers: Servers) -> bool:
-        """Ask whose the inbox of the newest request is, if there is one to ask for."""
+        """Search the client of the newest request's inbox, if there is one to search."""
         if not self._fresh:
             return False
         # The newest: some clients use an inbox for one request only.
         inbox = next(reversed(self._fresh))
         try:
-            seen = await listeners(servers, inbox)
+            connections = await listeners(servers, inbox)
         except ServerGone as gone:
             self._stop(str(gone))
             return False
         except RequestFailed as failed:
             self._stop(str(failed))
             return False
-        found = listeners_of(seen.rows, inbox)
-        for one in found:
-            self._clients.setdefault(one.connection.key, (one.connection, _Tally()))
-            keys = self._known.get(one.by.subject, ())
-            if one.connection.key not in keys:
-                self._known[one.by.subject] = (*keys, one.connection.key)
-                _, got = self._inboxes.setdefault(one.by.subject, (inbox, {}))
-                got[one.connection.key] = one.by.delivered_msgs
-        if not found and inbox in self._fresh:
+        subscribers = listeners_of(connections.rows, inbox)
+        for subscriber in subscribers:
+            self._clients.setdefault(subscriber.connection.key, (subscriber.connection, _Tally()))
+            keys = self._known.get(subscriber.by.subject, ())
+            if subscriber.connection.key not in keys:
+                self._known[subscriber.by.subject] = (*keys, subscriber.connection.key)
+                _, delivered_by_client = self._inboxes.setdefault(
+                    subscriber.by.subject, (inbox, {})
+                )
+                delivered_by_client[subscriber.connection.key] = subscriber.by.delivered_msgs
+        if not subscribers and inbox in self._fresh:
             self._tried[inbox] = self._fresh.pop(inbox)
         for waiting in (self._fresh, self._tried):
             for name in list(waiting):
@@ -243,22 +253,22 @@ class ReplyTap:
             self._clients[owner][1].take(waiting.pop(inbox))
 
     def _owner_of(self, inbox: str) -> tuple[str, int] | None:
-        """Return whose an inbox is, if the servers told of it or of one beside it."""
+        """Return the client of an inbox, if the servers reported it or one beside it."""
         if not self._known:
             return None
-        words = inbox.split(".")
-        forms = [inbox, ".".join((*words[:-1], "*"))]
-        forms += [".".join((*words[:count], ">")) for count in range(len(words) - 1, 0, -1)]
+        tokens = inbox.split(".")
+        forms = [inbox, ".".join((*tokens[:-1], "*"))]
+        forms += [".".join((*tokens[:count], ">")) for count in range(len(tokens) - 1, 0, -1)]
         keys = next((self._known[form] for form in forms if form in self._known), None)
         return None if keys is None else keys[0]
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, reason: str) -> None:
         if self._why is None:
-            self._why = why
+            self._why = reason
             self._ended.set()
 
-    def _deny(self, denied: PermissionDenied) -> None:
-        self._denied = denied
+    def _deny(self, error: PermissionDenied) -> None:
+        self._denied = error
 
     async def _deleted(self, _message: Msg) -> None:
         self._stop("it was deleted")
@@ -283,7 +293,7 @@ class ReplyTap:
             tally.add(self._note(message), size_bytes, time.time_ns() // 1000)
 
     def _tally_of(self, message: Msg) -> _Tally | None:
-        """Return where a request is counted; None when there are too many inboxes."""
+        """Return the tally of a request; None when there are too many inboxes."""
         inbox = message.reply
         if inbox.startswith(_IMPORTED):
             account = _account_of(message)
@@ -300,25 +310,25 @@ class ReplyTap:
         return self._fresh.setdefault(inbox, _Tally())
 
     def _heard(self, elapsed_s: float, servers: Servers) -> TappedRequests:
-        askers = [tally.asker(connection, None) for connection, tally in self._clients.values()]
-        askers += [tally.asker(None, account) for account, tally in self._accounts.items()]
-        unmatched = [*self._fresh.values(), *self._tried.values()]
+        requesters = [
+            tally.asker(connection, None) for connection, tally in self._clients.values()
+        ]
+        requesters += [tally.asker(None, account) for account, tally in self._accounts.items()]
+        unmatched_tallies = [*self._fresh.values(), *self._tried.values()]
         return TappedRequests(
             elapsed_s=elapsed_s,
             ended=self._why or "",
             read_msgs=self._read_msgs,
             read_bytes=self._read_bytes,
             questions_count=servers.asked_count,
-            askers=tuple(sorted(askers, key=lambda asker: -asker.requests_count)),
+            requesters=tuple(sorted(requesters, key=lambda requester: -requester.requests_count)),
             anonymous_msgs=self._anonymous_msgs,
-            gone_msgs=self._crowded_msgs + sum(one.requests_count for one in unmatched),
+            gone_msgs=self._crowded_msgs
+            + sum(tally.requests_count for tally in unmatched_tallies),
         )
 
     async def _end(self) -> None:
-        for subscription in self._subscriptions:
-            # Without a connection there is nothing to unsubscribe from.
-            with suppress(nats.errors.Error):
-                await subscription.unsubscribe()
+        await unsubscribe(*self._subscriptions)
         self._subscriptions = []
 
 
@@ -327,7 +337,7 @@ class _RequestInfo(msgspec.Struct):
 
 
 def _account_of(message: Msg) -> str:
-    """Return the account that a request came from; empty when the server does not say."""
+    """Return the account of a request; empty when the server does not send it."""
     try:
         info = decoder_of(_RequestInfo).decode((message.headers or {}).get(_INFO, "{}"))
     except (msgspec.DecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""The servers of the system: each with what it does and holds, the meta group, the accounts."""
+"""The servers of the system: each with its load and JetStream, the meta group, the accounts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from natstui.model.servers.server import (
 from natstui.model.servers.versions import OLDEST, version_of
 
 _UNLIMITED = 2**63
-"""As an unsigned number, -1 is larger than this."""
+"""Minimum of an unlimited value: as an unsigned number, -1 is larger than this."""
 
 
 class _Cluster(msgspec.Struct):
@@ -156,35 +156,38 @@ class _Count(msgspec.Struct):
 
 
 async def read_servers(asking: Asking, system: System) -> Servers:
-    """Return the servers, as far as the best source tells.
+    """Return the servers, as far as the best source reports them.
 
     Without permission for any there are no rows, and all that is missing is named. Raises
-    RequestTimedOut, ServerGone, else RequestFailed, when even the account's own view is not told.
+    RequestTimedOut, ServerGone, else RequestFailed, when even the account's own view cannot be
+    read.
     """
     telling, missing = await system.telling()
     if telling is not None:
         try:
             return await _of_system(telling, missing)
         except RequestFailed as error:
-            what = "the system account" if telling.source == "system" else "the monitoring ports"
-            missing.append(Missing(what, str(error)))
+            source_text = (
+                "the system account" if telling.source == "system" else "the monitoring ports"
+            )
+            missing.append(Missing(source_text, str(error)))
     elif not missing:
         missing.append(Missing("the servers themselves", NOT_SET))
     return await _of_account(asking, missing)
 
 
 async def _of_system(telling: CompleteSource, missing: Sequence[Missing]) -> Servers:
-    answers = await telling.ask("VARZ", {})
-    silent = telling.silent(answers)
+    replies = await telling.ask("VARZ", {})
+    silent = telling.silent(replies)
     problems = list(missing)
     # Without streams: with them it grows by each, and a cluster may have 10,000.
     jsz = await _or_missing(telling, "JSZ", {"accounts": True, "raft": True}, problems)
     statz = await _or_missing(telling, "STATZ", {"include_unused": True}, problems)
-    of_server = {one.server_id: read("JSZ", one.data, _Jsz) for one in jsz}
-    counts = [read("STATZ", one.data, _Accounts).account_statz or [] for one in statz]
+    of_server = {reply.server_id: read("JSZ", reply.data, _Jsz) for reply in jsz}
+    counts = [read("STATZ", reply.data, _Accounts).account_statz or [] for reply in statz]
     rows = []
-    for answer in answers:
-        varz = read("VARZ", answer.data, _Varz)
+    for reply in replies:
+        varz = read("VARZ", reply.data, _Varz)
         with reading("VARZ"):
             rows.append(_server(varz, of_server.get(varz.server_id)))
     with reading("JSZ"):
@@ -200,41 +203,41 @@ async def _of_system(telling: CompleteSource, missing: Sequence[Missing]) -> Ser
 
 
 async def read_heartbeat(asking: Asking, system: System, before: Servers) -> Servers:
-    """Return which servers answer now, with what `before` told of JetStream, accounts and traffic.
+    """Return which servers reply now, with the JetStream, accounts and traffic of `before`.
 
-    It costs each server one short answer. Raises what `read_servers` raises.
+    It costs each server one short reply. Raises what `read_servers` raises.
     """
     telling, missing = await system.telling()
-    known = {one.server_id: one for one in before.rows}
+    known_servers = {server.server_id: server for server in before.rows}
     if telling is not None and telling.source == before.source:
-        answers = await telling.ask("VARZ", {})
-        silent = telling.silent(answers)
+        replies = await telling.ask("VARZ", {})
+        silent = telling.silent(replies)
         rows = []
-        for one in answers:
-            varz = read("VARZ", one.data, _Varz)
+        for reply in replies:
+            varz = read("VARZ", reply.data, _Varz)
             with reading("VARZ"):
                 row = _server(varz, None)
-            was = known.get(row.server_id)
+            was = known_servers.get(row.server_id)
             if was is not None:
                 row = replace(row, jetstream=was.jetstream, domain=was.domain)
             rows.append(row)
         return replace(before, rows=_ordered(rows), silent=silent)
     if telling is not None or before.source != "account":
         return await read_servers(asking, system)
-    answers = await asking.ask(CONNZ, {"limit": 1})
+    replies = await asking.ask(CONNZ, {"limit": 1})
     rows = []
-    for answer in answers:
+    for answer in replies:
         page = read(CONNZ, answer.data, _Count)
         with reading(CONNZ):
             row = _by_account(answer, page, None)
-        was = known.get(row.server_id)
+        was = known_servers.get(row.server_id)
         if was is not None:
             # Its counters are those of before, and so is their time.
             row = replace(was, connections_count=row.connections_count)
         rows.append(row)
-    missing = [*missing, *(one for one in before.missing if one not in missing)]
+    missing = [*missing, *(gap for gap in before.missing if gap not in missing)]
     return replace(
-        before, rows=_ordered(rows), silent=asking.silent(answers), missing=tuple(missing)
+        before, rows=_ordered(rows), silent=asking.silent(replies), missing=tuple(missing)
     )
 
 
@@ -243,101 +246,103 @@ def _ordered(rows: Iterable[ServerSeen]) -> tuple[ServerSeen, ...]:
 
 
 async def read_metas(system: System) -> tuple[Meta, ...]:
-    """Return the meta group of each cluster; raises RequestFailed when nobody may tell."""
+    """Return the meta group of each cluster; raises RequestFailed without a permitted source."""
     telling, missing = await system.telling()
     if telling is None:
         raise RequestFailed(missing[0].reason if missing else NOT_SET)
-    answers = await telling.ask("JSZ", {})
+    replies = await telling.ask("JSZ", {})
     with reading("JSZ"):
-        return _metas(read("JSZ", answer.data, _Jsz) for answer in answers)
+        return _metas(read("JSZ", reply.data, _Jsz) for reply in replies)
 
 
 async def _or_missing(
-    telling: CompleteSource, what: str, options: Options, problems: list[Missing]
+    telling: CompleteSource, request: str, options: Options, problems: list[Missing]
 ) -> list[ServerAnswer]:
-    """Return the answers; none where that one question is refused, which is noted."""
+    """Return the replies; empty if that one request is refused, which is added to `problems`."""
     try:
-        return await telling.ask(what, options)
+        return await telling.ask(request, options)
     except RequestFailed as error:
-        problems.append(Missing("JetStream" if what == "JSZ" else "accounts", str(error)))
+        problems.append(Missing("JetStream" if request == "JSZ" else "accounts", str(error)))
         return []
 
 
-def _server(it: _Varz, jsz: _Jsz | None) -> ServerSeen:
+def _server(varz: _Varz, jsz: _Jsz | None) -> ServerSeen:
     return ServerSeen(
-        server_id=it.server_id,
-        name=it.server_name or it.server_id,
-        cluster=it.cluster.name or None,
-        version=it.version,
-        at_us=time_us(it.now),
-        connections_count=it.connections,
-        subscriptions_count=it.subscriptions,
-        in_msgs=it.in_msgs,
-        in_bytes=it.in_bytes,
-        out_msgs=it.out_msgs,
-        out_bytes=it.out_bytes,
-        slow_consumers_count=it.slow_consumers,
+        server_id=varz.server_id,
+        name=varz.server_name or varz.server_id,
+        cluster=varz.cluster.name or None,
+        version=varz.version,
+        at_us=time_us(varz.now),
+        connections_count=varz.connections,
+        subscriptions_count=varz.subscriptions,
+        in_msgs=varz.in_msgs,
+        in_bytes=varz.in_bytes,
+        out_msgs=varz.out_msgs,
+        out_bytes=varz.out_bytes,
+        slow_consumers_count=varz.slow_consumers,
         domain=jsz.config.domain if jsz is not None else None,
-        started_at_us=time_us(it.start),
-        cpu_percent=it.cpu,
-        cores_count=it.cores,
-        memory_bytes=it.mem,
-        routes_count=it.routes,
-        neighbours_count=it.remotes,
-        advertised_count=len(it.connect_urls) if it.connect_urls is not None else None,
-        leafnodes_count=it.leafnodes,
-        gateways_count=len(it.gateway.gateways or ()),
-        jetstream=_jetstream(jsz, it.version) if jsz is not None and not jsz.disabled else None,
-        max_connections_count=it.max_connections,
-        certificate_ends_at_us=time_or_never_us(it.tls_cert_not_after),
+        started_at_us=time_us(varz.start),
+        cpu_percent=varz.cpu,
+        cores_count=varz.cores,
+        memory_bytes=varz.mem,
+        routes_count=varz.routes,
+        neighbours_count=varz.remotes,
+        advertised_count=len(varz.connect_urls) if varz.connect_urls is not None else None,
+        leafnodes_count=varz.leafnodes,
+        gateways_count=len(varz.gateway.gateways or ()),
+        jetstream=_jetstream(jsz, varz.version) if jsz is not None and not jsz.disabled else None,
+        max_connections_count=varz.max_connections,
+        certificate_ends_at_us=time_or_never_us(varz.tls_cert_not_after),
     )
 
 
-def _jetstream(it: _Jsz, version: str) -> JetStreamHere:
-    tells = (version_of(version) or OLDEST) >= (2, 11, 0)
+def _jetstream(jsz: _Jsz, version: str) -> JetStreamHere:
+    has_field = (version_of(version) or OLDEST) >= (2, 11, 0)
     return JetStreamHere(
-        memory=Storage(it.memory, it.reserved_memory, it.config.max_memory),
-        file=Storage(it.storage, it.reserved_storage, it.config.max_storage),
-        ha_assets_count=it.ha_assets,
-        streams_count=it.streams,
-        consumers_count=it.consumers,
-        streams_led_count=it.streams_leader if tells else None,
-        consumers_led_count=it.consumers_leader if tells else None,
-        api_requests_count=it.api.total,
-        api_errors_count=it.api.errors,
-        api_inflight_count=it.api.inflight,
-        api_level=it.api.level,
+        memory=Storage(jsz.memory, jsz.reserved_memory, jsz.config.max_memory),
+        file=Storage(jsz.storage, jsz.reserved_storage, jsz.config.max_storage),
+        ha_assets_count=jsz.ha_assets,
+        streams_count=jsz.streams,
+        consumers_count=jsz.consumers,
+        streams_led_count=jsz.streams_leader if has_field else None,
+        consumers_led_count=jsz.consumers_leader if has_field else None,
+        api_requests_count=jsz.api.total,
+        api_errors_count=jsz.api.errors,
+        api_inflight_count=jsz.api.inflight,
+        api_level=jsz.api.level,
     )
 
 
-def _metas(told: Iterable[_Jsz]) -> tuple[Meta, ...]:
-    """Return the meta group of each cluster; only its leader knows how far the others are."""
+def _metas(jsz_replies: Iterable[_Jsz]) -> tuple[Meta, ...]:
+    """Return the meta group of each cluster; only its leader knows the lag of the others."""
     best: dict[str, _MetaCluster] = {}
-    for one in told:
-        meta = one.meta_cluster
+    for jsz in jsz_replies:
+        meta = jsz.meta_cluster
         if meta is None:
             continue
-        kept = best.get(meta.name)
+        previous = best.get(meta.name)
         # The leader's own list is the only one in which it does not stand itself.
         of_leader = meta.leader and all(
             replica.name != meta.leader for replica in meta.replicas or ()
         )
-        if kept is None or (of_leader and meta.replicas):
+        if previous is None or (of_leader and meta.replicas):
             best[meta.name] = meta
-    return tuple(_meta(one) for one in best.values())
+    return tuple(_meta(cluster) for cluster in best.values())
 
 
-def _meta(it: _MetaCluster) -> Meta:
+def _meta(cluster: _MetaCluster) -> Meta:
     # Without a leader nobody knows of the others: each tells what was once, and of itself.
-    of_leader = it.leader and all(replica.name != it.leader for replica in it.replicas or ())
-    peers = it.replicas or [] if of_leader else []
-    snapshot = it.snapshot or _Snapshot()
+    of_leader = cluster.leader and all(
+        replica.name != cluster.leader for replica in cluster.replicas or ()
+    )
+    peers = cluster.replicas or [] if of_leader else []
+    snapshot = cluster.snapshot or _Snapshot()
     return Meta(
-        cluster=it.name,
-        leader=it.leader or None,
-        size_count=it.cluster_size,
-        quorum_count=it.quorum_needed,
-        pending_count=it.pending,
+        cluster=cluster.name,
+        leader=cluster.leader or None,
+        size_count=cluster.cluster_size,
+        quorum_count=cluster.quorum_needed,
+        pending_count=cluster.pending,
         peers=tuple(
             # `active` 0 is "never heard of", not "heard of just now".
             MetaPeer(one.name, one.current, one.offline, one.active or None, one.lag)
@@ -351,12 +356,12 @@ def _meta(it: _MetaCluster) -> Meta:
 
 
 def _accounts(
-    told: Iterable[_Jsz], counts: Sequence[Sequence[_AccountStatz]]
+    jsz_replies: Iterable[_Jsz], counts: Sequence[Sequence[_AccountStatz]]
 ) -> list[AccountSeen]:
-    """Return the accounts: connections of all servers, and the fullest JetStream of any."""
+    """Return the accounts: connections of all servers, and the highest JetStream use of any."""
     uses: dict[str, list[_AccountUse]] = {}
-    for one in told:
-        for use in one.account_details or ():
+    for jsz in jsz_replies:
+        for use in jsz.account_details or ():
             uses.setdefault(use.name, []).append(use)
     stats: dict[str, list[_AccountStatz]] = {}
     for rows in counts:
@@ -389,43 +394,47 @@ def _limit(values: Iterable[int]) -> int | None:
 
 
 async def _of_account(asking: Asking, missing: Sequence[Missing]) -> Servers:
-    """Return what any user of an account may know of the servers."""
+    """Return what any user of an account may read of the servers."""
     problems = list(missing)
     try:
-        answers = await asking.ask(CONNZ, {"limit": 1})
+        replies = await asking.ask(CONNZ, {"limit": 1})
     except PermissionDenied as denied:
         # What else would tell of them is worth knowing then, as it is otherwise.
         problems.insert(0, Missing("the account's connections", str(denied)))
         return Servers("account", (), missing=tuple(problems))
-    silent = asking.silent(answers)
+    silent = asking.silent(replies)
     try:
         statz = await asking.ask(STATZ, {"include_unused": True})
     except RequestFailed as error:
         problems.append(Missing("traffic of the account", str(error)))
         statz = []
-    told = {one.server_id: read(STATZ, one.data, _Accounts).account_statz for one in statz}
+    statz_by_id = {
+        reply.server_id: read(STATZ, reply.data, _Accounts).account_statz for reply in statz
+    }
     rows = []
-    for answer in answers:
-        page = read(CONNZ, answer.data, _Count)
+    for reply in replies:
+        page = read(CONNZ, reply.data, _Count)
         with reading(CONNZ):
             rows.append(
-                _by_account(answer, page, next(iter(told.get(answer.server_id) or ()), None))
+                _by_account(reply, page, next(iter(statz_by_id.get(reply.server_id) or ()), None))
             )
     return Servers("account", _ordered(rows), silent=silent, missing=tuple(problems))
 
 
-def _by_account(answer: ServerAnswer, page: _Count, it: _AccountStatz | None) -> ServerSeen:
+def _by_account(
+    reply: ServerAnswer, page: _Count, account_statz: _AccountStatz | None
+) -> ServerSeen:
     return ServerSeen(
-        server_id=answer.server_id,
-        name=answer.name,
-        cluster=answer.cluster,
-        version=answer.version,
+        server_id=reply.server_id,
+        name=reply.name,
+        cluster=reply.cluster,
+        version=reply.version,
         at_us=time_us(page.now),
         connections_count=page.total,
-        subscriptions_count=None if it is None else it.num_subscriptions,
-        in_msgs=None if it is None else it.received.msgs,
-        in_bytes=None if it is None else it.received.bytes,
-        out_msgs=None if it is None else it.sent.msgs,
-        out_bytes=None if it is None else it.sent.bytes,
-        slow_consumers_count=None if it is None else it.slow_consumers,
+        subscriptions_count=None if account_statz is None else account_statz.num_subscriptions,
+        in_msgs=None if account_statz is None else account_statz.received.msgs,
+        in_bytes=None if account_statz is None else account_statz.received.bytes,
+        out_msgs=None if account_statz is None else account_statz.sent.msgs,
+        out_bytes=None if account_statz is None else account_statz.sent.bytes,
+        slow_consumers_count=None if account_statz is None else account_statz.slow_consumers,
     )

@@ -1,4 +1,4 @@
-"""Who tells of the servers: the system account, the monitoring ports, or one's own account."""
+"""Sources of information about servers: system account, monitoring ports, or one's own account."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from natstui.jetstream.system.asking import ServerAnswer, Servers
 from natstui.model.servers.server import Missing, Source
 
 Options = Mapping[str, str | int]
-"""By their names in JSON; what is true or false, too."""
+"""Options by their names in JSON; booleans as integers."""
 _TRIED_AGAIN_S = 30.0
 LONG_S = 20.0
-"""How long servers may take to tell of all streams of an account: seconds, where they are busy."""
+"""Timeout of a reply with all streams of an account: it takes seconds on busy servers."""
 _SYSTEM = "$SYS.REQ.SERVER.PING."
 NOT_SET = (
     'only the system account may request "$SYS.REQ.SERVER.PING.VARZ": name a user of it in '
@@ -44,8 +44,8 @@ NOT_ALLOWED = NOT_SET.replace(
     "only the system account may request",
     "only a user of the system account with permission may request",
 )
-"""To a user without permission for any of these subjects, of whatever account."""
-_ONLY_OF_SYSTEM = tuple(f"{_SYSTEM}{what}" for what in ("VARZ", "STATSZ", "JSZ", "CONNZ"))
+"""For a user without permission for any of these subjects, of any account."""
+_ONLY_OF_SYSTEM = tuple(f"{_SYSTEM}{request}" for request in ("VARZ", "STATSZ", "JSZ", "CONNZ"))
 _PORTS = {"VARZ": "/varz", "JSZ": "/jsz", "STATZ": "/accstatz"}
 _SUBJECTS = {
     "VARZ": f"{_SYSTEM}VARZ",
@@ -53,24 +53,26 @@ _SUBJECTS = {
     "STATZ": "$SYS.REQ.ACCOUNT.PING.STATZ",
 }
 _MOST_BYTES = 192 * 1024 * 1024
-"""What one server may answer: 10,000 streams with 5 consumers each are 68 MB."""
+"""Limit of a server's reply: 10,000 streams with 5 consumers each are 68 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompleteSource:
-    """A source that tells everything of all servers."""
+    """A source with complete information about all servers."""
 
     source: Source
     ask: Callable[[str, Options], Awaitable[list[ServerAnswer]]]
-    """`VARZ`, `JSZ` or `STATZ`, and its options by their names in JSON."""
+    """Requests `VARZ`, `JSZ` or `STATZ`, with options by their names in JSON."""
     ask_unpacked: Callable[[str, Options], Awaitable[list[ServerAnswer]]]
-    """The same, where a long answer is known not to cost the connection: cheaper for servers."""
+    """The same uncompressed, if a long reply is known not to close the connection: cheaper for
+    servers.
+    """
     silent: Callable[[list[ServerAnswer]], tuple[str, ...]]
 
 
 @dataclass
 class System:
-    """What stands beside the connection: the system account's, opened when it is wanted."""
+    """The connection of the system account, opened when it is needed."""
 
     connection: Connection
     own: Client | None = None
@@ -85,10 +87,10 @@ class System:
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def client(self) -> Client:
-        """Return a connection of the system account; raises NatstuiError when there is none.
+        """Return a connection of the system account; raises NatstuiError without one.
 
-        Without [system] that is our own, where it is of that account. What failed is not tried
-        again at once.
+        Without [system] that is our own, if it is of that account. A failed one is not retried at
+        once.
         """
         async with self._opening:
             if self._client is None:
@@ -125,7 +127,7 @@ class System:
         return client
 
     async def telling(self) -> tuple[CompleteSource | None, list[Missing]]:
-        """Return the best source that is there, and why a better one is not."""
+        """Return the best available source, and why a better one is not available."""
         missing = []
         if self.connection.system is not None or self.own is not None or self._client is not None:
             try:
@@ -137,8 +139,8 @@ class System:
             else:
                 if self._servers is None:
                     self._servers = Servers(client)
-                asks = self._ask_system, partial(self._ask_system, packed=False)
-                return CompleteSource("system", *asks, self._servers.silent), missing
+                requests = self._ask_system, partial(self._ask_system, packed=False)
+                return CompleteSource("system", *requests, self._servers.silent), missing
         if self.connection.monitoring:
             if self._ports is None:
                 self._ports = MonitoringPorts(self.connection)
@@ -147,14 +149,14 @@ class System:
         return None, missing
 
     async def _ask_system(
-        self, what: str, options: Options, *, packed: bool = True
+        self, request: str, options: Options, *, packed: bool = True
     ) -> list[ServerAnswer]:
         assert self._servers is not None
         # A server that does not know an account refuses to tell of it; others know it.
         of_account = "account" in options
         try:
             return await self._servers.ask(
-                _SUBJECTS[what],
+                _SUBJECTS[request],
                 options,
                 packed=packed,
                 some=of_account,
@@ -164,14 +166,14 @@ class System:
             link = self._client.link if self._client is not None else None
             if error.code != 503 or link is None:
                 raise
-            who = f"{link.user or 'nobody'} of the account {link.account or 'unknown'}"
+            user_text = f"{link.user or 'nobody'} of the account {link.account or 'unknown'}"
             sentence = (
-                f'no reply on "{_SUBJECTS[what]}": [system] is {who}, which is not the server\'s '
-                "system_account"
+                f'no reply on "{_SUBJECTS[request]}": [system] is {user_text}, which is not '
+                "the server's system_account"
             )
             raise RequestFailed(sentence, code=503) from error
 
-    async def _ask_ports(self, what: str, options: Options) -> list[ServerAnswer]:
+    async def _ask_ports(self, request: str, options: Options) -> list[ServerAnswer]:
         assert self._ports is not None
         # Their names are those of the address line, where 1 is true.
         query = {
@@ -179,24 +181,24 @@ class System:
             for name, value in options.items()
         }
         limit_s = LONG_S if "account" in options else None
-        return await self._ports.ask(_PORTS[what], query, limit_s)
+        return await self._ports.ask(_PORTS[request], query, limit_s)
 
-    def _silent_ports(self, _answers: list[ServerAnswer]) -> tuple[str, ...]:
+    def _silent_ports(self, _replies: list[ServerAnswer]) -> tuple[str, ...]:
         assert self._ports is not None
-        return tuple(f"{place} ({why})" for place, why in self._ports.silent.items())
+        return tuple(f"{address} ({reason})" for address, reason in self._ports.silent.items())
 
     async def close(self) -> None:
-        """End the system account's connection."""
+        """Close the system account's connection."""
         client, self._client = self._client, None
         if client is not None and client is not self.own:
             await client.close()
 
 
 async def _refusal_of(client: Client) -> str:
-    """Return why servers do not answer what only the system account may request; empty: they do.
+    """Return why servers do not reply to system requests; empty if they do.
 
-    A user of that account may have no permission for one of the subjects. Raises
-    PermissionDenied to receive replies at all, RequestTimedOut, and ServerGone.
+    A user of that account may have no permission for one of the subjects. Raises PermissionDenied
+    to receive replies at all, RequestTimedOut, and ServerGone.
     """
     servers = Servers(client)
     for subject in _ONLY_OF_SYSTEM:
@@ -221,48 +223,50 @@ class _Whose(msgspec.Struct):
 
 
 class MonitoringPorts:
-    """All monitoring ports that are named; each is one server's own."""
+    """All configured monitoring ports; each is one server's own."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._context: ssl.SSLContext | None = None
-        if any(one.startswith("https://") for one in connection.monitoring):
-            self._context = tls_options(connection, wanted=True)["tls"]
+        if any(address.startswith("https://") for address in connection.monitoring):
+            self._context = tls_options(connection, is_wanted=True)["tls"]
         self.silent: dict[str, str] = {}
-        """Address → why it did not answer, of the last question."""
+        """Address → why it did not reply to the last request."""
 
     async def ask(
         self, path: str, options: Mapping[str, object], limit_s: float | None = None
     ) -> list[ServerAnswer]:
-        """Return what each server answers, as `/varz`; raises RequestFailed when none does."""
+        """Return the reply of each server, as of `/varz`; raises RequestFailed without any."""
         limit_s = limit_s or self._connection.request_timeout_s
         query = "&".join(f"{name}={value}" for name, value in options.items())
-        urls = [f"{one.rstrip('/')}{path}?{query}" for one in self._connection.monitoring]
-        found = await asyncio.gather(*(self._get(url, limit_s) for url in urls))
+        urls = [f"{address.rstrip('/')}{path}?{query}" for address in self._connection.monitoring]
+        results = await asyncio.gather(*(self._get(url, limit_s) for url in urls))
         self.silent = {
-            _place(url): it for url, it in zip(urls, found, strict=True) if isinstance(it, str)
+            _place(url): result
+            for url, result in zip(urls, results, strict=True)
+            if isinstance(result, str)
         }
-        answers = [it for it in found if isinstance(it, ServerAnswer)]
-        if not answers:
-            told = "; ".join(f"{url}: {why}" for url, why in self.silent.items())
-            raise RequestFailed(f"no monitoring port replies: {told}")
+        replies = [result for result in results if isinstance(result, ServerAnswer)]
+        if not replies:
+            failures_text = "; ".join(f"{url}: {reason}" for url, reason in self.silent.items())
+            raise RequestFailed(f"no monitoring port replies: {failures_text}")
         # Two addresses may lead to the same server.
-        return list({answer.server_id: answer for answer in answers}.values())
+        return list({reply.server_id: reply for reply in replies}.values())
 
     async def _get(self, url: str, limit_s: float) -> ServerAnswer | str:
-        """Return an answer, or why there is none."""
+        """Return a reply, or why there is none."""
         asked_us = steady_us()
         try:
             # Never through a proxy of the environment: these ports are inside.
             reply = await http_request(
                 "GET", url, limit_s, tls=self._context, most_bytes=_MOST_BYTES
             )
-            whose = read(_place(url), reply.body, _Whose)
+            server_identity = read(_place(url), reply.body, _Whose)
         except RequestFailed as error:
             return str(error)
-        name = whose.server_name or whose.server_id
+        name = server_identity.server_name or server_identity.server_id
         return ServerAnswer(
-            whose.server_id,
+            server_identity.server_id,
             name,
             None,
             None,
@@ -275,6 +279,6 @@ class MonitoringPorts:
 
 
 def _place(url: str) -> str:
-    """Return an address without its query, and without a user."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+    """Return an address without its query and user."""
+    scheme, _, rest_of_url = url.partition("://")
+    return f"{scheme}://{rest_of_url.partition('?')[0].rpartition('@')[2]}"

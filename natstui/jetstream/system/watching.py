@@ -1,8 +1,8 @@
-"""Reads the servers every few seconds and the account's connections twice a minute, unasked.
+"""Reads the servers every few seconds and the account's connections twice a minute, by itself.
 
 Where a server has many thousands of connections, they are read less often.
 
-That a server died is nowhere announced: only that it does not answer shows it.
+The loss of a server is not published: it is detected by missing replies.
 """
 
 from __future__ import annotations
@@ -30,24 +30,26 @@ from natstui.jetstream.system.connections import (
 )
 from natstui.jetstream.system.servers import read_heartbeat, read_servers
 from natstui.jetstream.system.source import System
-from natstui.model.clients.connection import ClientConnection, Connections, busiest
+from natstui.model.clients.connection import ClientConnection, Connections, busiest_connections
 from natstui.model.clients.watch import (
     MOST_CONNECTIONS,
     ConnectionsRead,
-    clients_read,
     subscribed_groups,
+    summarize_clients,
 )
 from natstui.model.records.record import Advisory
 from natstui.model.servers.server import Missing, Servers
-from natstui.model.servers.watch import NO_SERVERS, LoginsRefused, ServersRead, changes
+from natstui.model.servers.watch import NO_SERVERS, LoginsRefused, ServersRead, server_changes
 
 BEAT_S = 2.0
-"""From one look at which servers answer to the next,"""
+"""Interval of checks which servers reply."""
 _ALL_S = 10.0
-"""and from one reading of all that they tell to the next: it touches every stream."""
+"""Interval of complete readings, which read every stream."""
 CLIENTS_S = 30.0
+_EARLY_S = 0.1
+"""How much before its time a reading may begin: a sleep may end early."""
 _CLIENTS_SHARE = 0.005
-"""Of a core of the server, which reading its connections may take,"""
+"""Share of a core of the server for reading its connections."""
 _ROW_S, _PASSED_ROW_S = 15e-6, 1.5e-6
 """which nats-server 2.15 needs for a row, and for each that it passes by for a page: measured as
 its processor time."""
@@ -62,17 +64,17 @@ _MOST_REFUSED_COUNT = 20
 _META_ELECTED = "$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED"
 _ELECTIONS_KEPT = 16
 _REQUESTS_SHARE = 0.2
-"""Of the requests a second that the user permits."""
+"""Share of the user's limit of requests per second."""
 _BEAT_REQUESTS = 2
 _GONE_S = 0.5
 _DENIED_S = 120.0
-"""After so long it is tried again, where nobody may tell of the servers."""
+"""Interval of retries without permission to read the servers."""
 
 
 async def watch_servers(client: Client, sink: Sink, requests_per_s: float | None = None) -> None:
-    """Add `ServersRead`, and an `Advisory` for what happened to a server, until cancelled.
+    """Add `ServersRead`, and an `Advisory` for an event of a server, until cancelled.
 
-    What may not be read is named in the record. `requests_per_s` is the most the user permits.
+    What may not be read is named in the record. `requests_per_s` is the user's limit.
     """
     watching = _Watching(client, sink)
     least_s = _BEAT_REQUESTS / (_REQUESTS_SHARE * requests_per_s) if requests_per_s else 0.0
@@ -97,7 +99,7 @@ class _Watching:
         self._refused: deque[tuple[float, tuple[str, str, str | None]]] = deque(
             maxlen=_REFUSALS_KEPT
         )
-        """When a login was refused, by which server, of which client and user."""
+        """Time of each refused login, with its server, client and user."""
         self._announced = False
 
     async def read(self) -> float:
@@ -117,11 +119,11 @@ class _Watching:
             self._logins_refused(),
         )  # fmt: skip
         before, self._watch = self._watch, self._watch.after(read_now)
-        for name, one in self._watch.known.items():
-            if one.restarted_at_us[-1:] == (read_now.at_us,):
+        for name, server_watched in self._watch.known.items():
+            if server_watched.restarted_at_us[-1:] == (read_now.at_us,):
                 self._leaving.pop(name, None)
         self._sink.add(read_now)
-        for change in changes(before, self._watch):
+        for change in server_changes(before, self._watch):
             body = json.dumps({"server": change.server})
             self._sink.add(Advisory(read_now.at_us, change.type, None, None, change.text, body))
         return BEAT_S if servers.rows else _DENIED_S
@@ -137,7 +139,7 @@ class _Watching:
         return self._before
 
     async def _subscribe(self) -> None:
-        """Subscribe once to what servers announce to the system account."""
+        """Subscribe once to events of servers in the system account."""
         if self._announced or self._client.connection.system is None:
             return
         try:
@@ -160,20 +162,23 @@ class _Watching:
 
     async def _refuses(self, message: Msg) -> None:
         try:
-            told = read("CLIENT.AUTH.ERR", message.data, _LoginRefused)
+            refused_login = read("CLIENT.AUTH.ERR", message.data, _LoginRefused)
         except RequestFailed:
             # Anybody who may publish there can forge one.
             return
-        client, user = told.client.name or told.client.lang or "a client", told.client.user
+        client, user = (
+            refused_login.client.name or refused_login.client.lang or "a client",
+            refused_login.client.user,
+        )
         names = (
-            clean_line(told.server.name),
+            clean_line(refused_login.server.name),
             clean_line(client),
             clean_line(user) if user else None,
         )
         self._refused.append((steady_s(), names))
 
     def _logins_refused(self) -> tuple[LoginsRefused, ...]:
-        """Return the clients that were not let in within the last minute."""
+        """Return the refused logins of the last minute."""
         while self._refused and steady_s() - self._refused[0][0] > _REFUSED_S:
             self._refused.popleft()
         counts = Counter(names for _, names in self._refused)
@@ -183,7 +188,7 @@ class _Watching:
         )
 
     async def close(self) -> None:
-        """End the system account's connection."""
+        """Close the system account's connection."""
         await self._system.close()
 
 
@@ -203,7 +208,7 @@ class _LoginRefused(msgspec.Struct):
 
 
 def _server_name(data: bytes) -> str | None:
-    """Return the name of the server that announces that it leaves; None for what is no such."""
+    """Return the name of the server in a lame duck event; None for another message."""
     try:
         name = json.loads(data).get("name")
     except (ValueError, AttributeError, RecursionError):
@@ -213,26 +218,32 @@ def _server_name(data: bytes) -> str | None:
 
 
 async def watch_clients(client: Client, sink: Sink, *, connections: bool = False) -> None:
-    """Add `ClientsRead` until cancelled: open ones by pages, and a page of those that ended.
+    """Add `ClientsRead` until cancelled: open ones by pages, and a page of closed ones.
 
     With `connections`, the open ones themselves as well, as `ConnectionsRead`.
     """
     rows: tuple[ClientConnection, ...] = ()
     due_s = 0.0
     while True:
+        began_s = steady_s()
         try:
-            if steady_s() >= due_s:
-                seen = await read_connections(client, Asking(client), closed=False)
-                rows, due_s = seen.rows, steady_s() + connections_rest_s(seen)
+            if began_s >= due_s - _EARLY_S:
+                connections_read = await read_connections(client, Asking(client), closed=False)
+                rows = connections_read.rows
+                due_s = began_s + connections_rest_s(connections_read)
                 if connections:
-                    sink.add(ConnectionsRead(_now_us(), busiest(seen, MOST_CONNECTIONS)))
-            closed, missing = await _closed(client)
+                    sink.add(
+                        ConnectionsRead(
+                            _now_us(), busiest_connections(connections_read, MOST_CONNECTIONS)
+                        )
+                    )
+            closed_connections, missing = await _closed(client)
             subscriptions_count = sum(row.subscriptions_count for row in rows)
             groups = None
             if subscriptions_count <= _MOST_SUBSCRIPTIONS and len(rows) <= _MOST_CONNECTIONS:
-                subscribed = await read_subscriptions(Asking(client))
-                groups = subscribed_groups(subscribed.rows)
-            sink.add(clients_read(_now_us(), rows, closed, missing, groups))
+                subscriptions = await read_subscriptions(Asking(client))
+                groups = subscribed_groups(subscriptions.rows)
+            sink.add(summarize_clients(_now_us(), rows, closed_connections, missing, groups))
         except ServerGone:
             due_s = 0.0
             await asyncio.sleep(_GONE_S)
@@ -243,19 +254,21 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
             await asyncio.sleep(_DENIED_S)
             continue
         except RequestFailed as error:
-            sink.add(clients_read(_now_us(), (), (), str(error)))
-        await asyncio.sleep(CLIENTS_S)
+            sink.add(summarize_clients(_now_us(), (), (), str(error)))
+        await asyncio.sleep(max(_EARLY_S, began_s + CLIENTS_S - steady_s()))
 
 
-def connections_rest_s(seen: Connections) -> float:
-    """Return after how long all connections may be read again, by those of the fullest server."""
-    count = max((server.total_count for server in seen.servers), default=0)
+def connections_rest_s(connections_read: Connections) -> float:
+    """Return after how long all connections may be read again, from the number on the fullest
+    server.
+    """
+    count = max((server.total_count for server in connections_read.servers), default=0)
     work_s = count * (_ROW_S + _PASSED_ROW_S * count / PAGE_COUNT)
     return max(CLIENTS_S, work_s / _CLIENTS_SHARE)
 
 
 async def _closed(client: Client) -> tuple[tuple[ClientConnection, ...], str | None]:
-    """Return the connections that ended last, or why they are not told."""
+    """Return the connections that were closed last, or why they cannot be read."""
     try:
         return await read_closed(Asking(client), _CLOSED_COUNT), None
     except RequestFailed as error:

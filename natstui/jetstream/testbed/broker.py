@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +24,69 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from natstui.errors import BrokerFailed, MissingExtra
-from natstui.jetstream.testbed.ports import HeldPorts
+
+# Systems hand out ports above these (32768 on Linux, 49152 elsewhere) to whoever connects.
+_PORTS = range(20_000, 32_000)
+_TRIES_COUNT = 200
+
+
+class HeldPorts:
+    """Different loopback ports on which nobody listens, usable with `with`.
+
+    On Linux they are kept until closed: only a server that sets SO_REUSEADDR, as nats-server and
+    asyncio do, can listen there. Elsewhere somebody may take one meanwhile.
+    """
+
+    numbers: tuple[int, ...]
+
+    def __init__(self, count: int) -> None:
+        """Raises BrokerFailed when too few are found."""
+        self._sockets: dict[int, socket.socket] = {}
+        try:
+            self._find(count)
+        except BaseException:
+            self.close()
+            raise
+        self.numbers = tuple(self._sockets)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the ports."""
+        while self._sockets:
+            self._sockets.popitem()[1].close()
+
+    def _find(self, count: int) -> None:
+        candidates = random.sample(_PORTS, _TRIES_COUNT)
+        while len(self._sockets) < count:
+            if not candidates:
+                raise BrokerFailed(f"no free port was found between {_PORTS[0]} and {_PORTS[-1]}")
+            port = candidates.pop()
+            if port_socket := _bound(port):
+                self._sockets[port] = port_socket
+        if sys.platform != "linux":
+            for port_socket in self._sockets.values():
+                port_socket.close()
+
+
+def _bound(port: int) -> socket.socket | None:
+    """Return a socket that has the port exclusively; None when it is not free."""
+    port_socket = socket.socket()
+    try:
+        port_socket.bind(("127.0.0.1", port))
+        # Only now: before, the socket would have shared a port that somebody else holds.
+        port_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    except OSError as error:
+        port_socket.close()
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            return None
+        raise
+    return port_socket
+
 
 _START_S = 15.0
 _STOP_S = 5.0
@@ -37,17 +102,17 @@ def server_binary() -> str:
 
     Raises MissingExtra when there is none.
     """
-    named = os.environ.get("NATS_SERVER")
+    path_variable = os.environ.get("NATS_SERVER")
     # The scripts folder is not on PATH when the virtual environment is not activated.
-    found = named or shutil.which("nats-server")
-    found = found or shutil.which("nats-server", path=sysconfig.get_path("scripts"))
-    if found is None:
+    path = path_variable or shutil.which("nats-server")
+    path = path or shutil.which("nats-server", path=sysconfig.get_path("scripts"))
+    if path is None:
         raise MissingExtra("demo", "demo")
-    return found
+    return path
 
 
 def _die_with_parent() -> Callable[[], None] | None:
-    """Return what the child runs before it becomes the server; None outside Linux."""
+    """Return the function that the child runs before it becomes the server; None outside Linux."""
     if sys.platform != "linux":
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
@@ -61,7 +126,7 @@ def _die_with_parent() -> Callable[[], None] | None:
 
 
 def _all_stopped(pid: int) -> bool:
-    """Return whether every thread of a process has stopped; False where that cannot be seen."""
+    """Return whether every thread of a process has stopped; False if unknown."""
     threads = Path(f"/proc/{pid}/task")
     if not threads.is_dir():
         return False
@@ -69,7 +134,7 @@ def _all_stopped(pid: int) -> bool:
 
 
 def _has_stopped(thread: Path) -> bool:
-    """Return whether one thread has stopped; one that has ended meanwhile has."""
+    """Return whether a thread has stopped or ended."""
     try:
         return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
     except (FileNotFoundError, ProcessLookupError):
@@ -85,11 +150,11 @@ class Broker:
     url: str
     """Where clients connect; stays the same over restarts."""
     ports: tuple[int, int]
-    """For clients and for HTTP; chosen again if somebody takes one before the first start."""
+    """Ports for clients and for HTTP; chosen again if one is taken before the first start."""
     monitoring_url: str
     """Where the server answers HTTP (`/healthz`, `/jsz`)."""
     binary: str
-    """Path of nats-server; another version's may be set while it does not run."""
+    """Path of nats-server; may be set to another version while it does not run."""
 
     def __init__(
         self,
@@ -100,9 +165,9 @@ class Broker:
         jetstream: bool = True,
         port: int | None = None,
     ) -> None:
-        """Prepare a server; `config_text` is its configuration file, flags win over it.
+        """Prepare a server; flags override `config_text`, its configuration file.
 
-        Without a `port` it takes a free one.
+        Without a `port` it uses a free one.
         """
         self.binary = server_binary()
         self._jetstream = jetstream
@@ -151,11 +216,11 @@ class Broker:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is alive."""
+        """Return whether its process is alive."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start and wait until JetStream answers; raise BrokerFailed with its last log line."""
+        """Start and wait until JetStream replies; raises BrokerFailed with its last log line."""
         self.spawn()
         while not self._is_ready():
             time.sleep(_LOOK_AGAIN_S)
@@ -163,12 +228,19 @@ class Broker:
     def spawn(self) -> None:
         """Start its process, and return before it listens."""
         client_port, http_port = self.ports
-        words = [self.binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
-        words += ["-p", str(client_port), "-m", str(http_port), "--ports_file_dir", str(self._own)]
-        words += ["-js", "-sd", str(self.store)] if self._jetstream else []
+        arguments = [self.binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
+        arguments += [
+            "-p",
+            str(client_port),
+            "-m",
+            str(http_port),
+            "--ports_file_dir",
+            str(self._own),
+        ]
+        arguments += ["-js", "-sd", str(self.store)] if self._jetstream else []
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                words,
+                arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -177,13 +249,13 @@ class Broker:
         self._give_up_at = time.monotonic() + _START_S
 
     async def until_ready(self) -> None:
-        """Wait after `spawn` until JetStream answers; raise BrokerFailed as `start` does."""
+        """Wait after `spawn` until JetStream replies; raises BrokerFailed as `start` does."""
         # Another process cannot set our events: looking again is the only way.
         while not self._is_ready():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     def stop(self) -> None:
-        """Stop in order, as an operator would; kill when that takes too long."""
+        """Stop regularly, as an operator would; kill after a timeout."""
         self.terminate()
         process, self._process = self._process, None
         if process is None:
@@ -195,7 +267,7 @@ class Broker:
             process.wait()
 
     def terminate(self) -> None:
-        """Begin to stop it; `stop` waits for the end."""
+        """Request its end; `stop` waits for it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
@@ -213,7 +285,7 @@ class Broker:
         self.start()
 
     def freeze(self) -> None:
-        """Make it hang: connections stay open and nobody answers."""
+        """Freeze the process: connections stay open and nobody replies."""
         os.kill(self.pid, signal.SIGSTOP)
         # Its threads stop one after the other, and until then may still answer.
         give_up_at = time.monotonic() + _FREEZE_S
@@ -221,24 +293,24 @@ class Broker:
             time.sleep(_LOOK_AGAIN_S)
 
     def thaw(self) -> None:
-        """Let a frozen server go on."""
+        """Resume a frozen server."""
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Stop, and remove what was temporary."""
+        """Stop, and delete temporary files."""
         self.stop()
         self._held_ports.close()
         shutil.rmtree(self._own, ignore_errors=True)
 
     def _is_ready(self) -> bool:
-        """Check whether it listens and JetStream is up; keep its addresses."""
+        """Return whether it listens and JetStream is up; store its addresses."""
         if self._process is None or self._process.poll() is not None:
             self._process = None
             if self._may_choose_again():
                 self.spawn()
                 return False
-            words = self._last_words()
-            raise BrokerFailed(f"nats-server {self.name} stopped during startup: {words}")
+            log_lines = self._last_words()
+            raise BrokerFailed(f"nats-server {self.name} stopped during startup: {log_lines}")
         if time.monotonic() > self._give_up_at:
             self.kill()
             raise BrokerFailed(f"nats-server {self.name} was not ready after {_START_S:g} s")
@@ -253,7 +325,7 @@ class Broker:
         return self.is_healthy("?js-enabled-only=true" if self._jetstream else "?js-server-only=1")
 
     def _may_choose_again(self) -> bool:
-        """Whether somebody took a port of our choice before the server had it."""
+        """Return whether another process took a chosen port before the server."""
         if self._given_port or self._choices_left == 0 or _TAKEN not in self._last_words():
             return False
         self._choices_left -= 1
@@ -267,7 +339,9 @@ class Broker:
         self.ports = self._given_port or client_port, http_port
 
     def is_healthy(self, query: str = "") -> bool:
-        """Ask `/healthz`; without a query that includes the meta leader of a cluster."""
+        """Return the result of `/healthz`; without a query that includes the meta leader of a
+        cluster.
+        """
         try:
             status, _ = self._get("/healthz" + query)
         except (OSError, http.client.HTTPException):
@@ -275,7 +349,7 @@ class Broker:
         return status == 200
 
     def meta_group(self) -> dict[str, Any]:
-        """Return what this node tells of the meta group, nothing if it does not answer."""
+        """Return this node's report of the meta group, empty without a reply."""
         try:
             _, body = self._get("/jsz")
         except (OSError, http.client.HTTPException):

@@ -1,4 +1,4 @@
-"""Several embedded nats-servers that form one cluster, for the faults only a cluster has."""
+"""Several embedded nats-servers that form one cluster, for faults that only a cluster has."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from nats.errors import TimeoutError as NoAnswer
 from nats.js.errors import APIError
 
 from natstui.errors import BrokerFailed
-from natstui.jetstream.testbed.broker import Broker
-from natstui.jetstream.testbed.ports import HeldPorts
+from natstui.jetstream.testbed.broker import Broker, HeldPorts
 
 _ELECTION_S = 30.0
 _PLACING_S = 60.0
-"""Mostly two seconds are enough."""
+"""Timeout of placement; usually two seconds are enough."""
 _ANSWER_S = 2.0
 _LOOK_AGAIN_S = 0.05
 _TRIAL = "NATSTUI_TRIAL"
@@ -55,10 +54,10 @@ class Cluster:
         name: str = "LAB",
         store: Path | None = None,
     ) -> None:
-        """`accounts` says in the servers' own words who may connect.
+        """Start the nodes; `accounts` configures in the servers' own language who may connect.
 
-        `joining` is how one of them with JetStream does, in words of nats-py. In `store` each
-        node has a folder of its name; without it each has a temporary one.
+        `joining` are nats-py's options of an account with JetStream. In `store` each node has a
+        folder of its name; without it each has a temporary one.
         """
         self._joining = joining
         self._held_ports = HeldPorts(size_count)
@@ -82,7 +81,7 @@ class Cluster:
         return tuple(node.url for node in self.nodes)
 
     def node(self, name: str) -> Broker:
-        """Return the node of a name, as the server tells it (`cluster.leader`)."""
+        """Return the node of a name in `cluster.leader`."""
         return next(node for node in self.nodes if node.name == name)
 
     def __enter__(self) -> Self:
@@ -125,16 +124,16 @@ class Cluster:
             thread.submit(asyncio.run, self.until_placing()).result()
 
     def _has_leaders(self, give_up_at: float) -> bool:
-        """Return whether every node knows all leaders; raise BrokerFailed once it is late."""
+        """Return whether every node knows all leaders; raises BrokerFailed after the deadline."""
         if all(node.is_healthy() for node in self.nodes):
-            left_out = self._left_out()
-            for node in left_out:
+            missing_nodes = self._left_out()
+            for node in missing_nodes:
                 node.stop()
                 node.spawn()
-            return not left_out
+            return not missing_nodes
         if time.monotonic() > give_up_at:
-            what = "the meta group or a stream has no leader"
-            raise BrokerFailed(f"the cluster is not ready after {_ELECTION_S:g} s: {what}")
+            problem = "the meta group or a stream has no leader"
+            raise BrokerFailed(f"the cluster is not ready after {_ELECTION_S:g} s: {problem}")
         return False
 
     def _left_out(self) -> list[Broker]:
@@ -151,10 +150,10 @@ class Cluster:
         return [node for node in self.nodes if node.name not in members]
 
     async def until_placing(self, within_s: float = _PLACING_S) -> None:
-        """Wait until a stream can be placed on every node; raise BrokerFailed.
+        """Wait until a stream can be placed on every node; raises BrokerFailed.
 
         A meta leader knows its peers a second before it knows their storage, and until then calls
-        them offline; no monitoring port tells of it.
+        them offline; no monitoring port shows it.
         """
         replicas_count = min(len(self.nodes), _MOST_REPLICAS_COUNT)
         nc = await nats.connect(list(self.urls), **self._joining)

@@ -11,7 +11,7 @@ from natstui.model.assets.fields import Config, strings_at, text_at
 from natstui.model.assets.subjects import is_literal, is_stored_subject
 
 KV, OBJECTS = "KV_", "OBJ_"
-"""How the names of their streams begin."""
+"""Prefixes of the names of their streams."""
 MOST_HISTORY = 64
 CHUNK_BYTES = 128 * 1024
 _DIGEST = "SHA-256="
@@ -23,39 +23,39 @@ _KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
 
 
 def is_bucket(name: str) -> bool:
-    """Return whether a bucket may be called so."""
+    """Return whether a name is valid for a bucket or object store: letters, digits, - and _."""
     return _BUCKET.fullmatch(name) is not None
 
 
 def is_key(key: str) -> bool:
-    """Return whether a new key may be called so."""
+    """Return whether a name is valid for a new key."""
     return _KEY.fullmatch(key) is not None and all(key.split("."))
 
 
 def is_stored_key(key: str) -> bool:
-    """Return whether another client may have stored such a key: `user@host`, `a:b`, `über`."""
+    """Return whether another client may have stored a key: `user@host`, `a:b`, `über`."""
     return is_literal(key)
 
 
 def is_key_filter(text: str) -> bool:
-    """Return whether it is a key, or one with `*` and `>` as tokens."""
+    """Return whether a text is a key, or one with `*` and `>` as tokens."""
     tokens = [token for token in text.split(".") if token not in ("*", ">")]
     wild = all("*" not in token and ">" not in token for token in tokens)
     return is_stored_subject(text) and wild
 
 
 def key_subject(bucket: str, key: str) -> str:
-    """Return the subject under which the values of a key, or of a filter, are stored."""
+    """Return the subject of the values of a key, or of a filter."""
     return f"$KV.{bucket}.{key}"
 
 
 def key_of(subject: str) -> str:
-    """Return the key of a stored value."""
+    """Return the key of a stored value, by its subject."""
     return subject.split(".", 2)[-1]
 
 
 def operation_of(headers: Mapping[str, str]) -> str:
-    """Return what a stored message did to its key: PUT, DEL or PURGE."""
+    """Return the operation of a stored message on its key: PUT, DEL or PURGE."""
     if OPERATION in headers:
         return headers[OPERATION]
     # The server's own markers: what was there is too old, or was removed.
@@ -66,7 +66,7 @@ def operation_of(headers: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BucketOptions:
-    """What can be said of a new bucket; None is as the NATS CLI has it."""
+    """The options of a new bucket; None: the default of the NATS CLI."""
 
     description: str | None = None
     history_count: int = 1
@@ -80,7 +80,7 @@ class BucketOptions:
 
 
 def bucket_config(bucket: str, options: BucketOptions) -> Config:
-    """Return the stream of a new key-value bucket."""
+    """Return the stream configuration of a new key-value bucket."""
     config: Config = {
         "subjects": [key_subject(bucket, ">")],
         "max_msgs_per_subject": options.history_count,
@@ -96,7 +96,7 @@ def bucket_config(bucket: str, options: BucketOptions) -> Config:
 
 
 def store_config(bucket: str, options: BucketOptions) -> Config:
-    """Return the stream of a new object store."""
+    """Return the stream configuration of a new object store."""
     subjects = [f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"]
     return _common(f"{OBJECTS}{bucket}", options) | {"subjects": subjects, "allow_direct": True}
 
@@ -117,9 +117,9 @@ def _common(name: str, options: BucketOptions) -> Config:
 
 
 def is_bucket_stream(config: Config) -> bool:
-    """Return whether a stream with the name of a bucket or object store is such a one.
+    """Return whether a stream with the name of a bucket or object store has its subjects.
 
-    It has their subjects, or none where it mirrors one.
+    A mirror has none.
     """
     name = text_at(config, "name")
     of_keys = name.startswith(KV)
@@ -131,12 +131,12 @@ def is_bucket_stream(config: Config) -> bool:
 
 
 def info_subject(bucket: str, name: str) -> str:
-    """Return the subject of what is known of an object."""
+    """Return the subject of the info of an object."""
     return f"$O.{bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
 
 
 def object_name(subject: str) -> str:
-    """Return the name of the object whose info has a subject; without a name in it, all of it."""
+    """Return the name of the object of an info subject; without a name in it, the subject."""
     token = subject.rpartition(".")[2]
     try:
         return base64.urlsafe_b64decode(token).decode() or subject
@@ -145,18 +145,18 @@ def object_name(subject: str) -> str:
 
 
 def chunk_subject(bucket: str, nuid: str) -> str:
-    """Return the subject of the parts of an object."""
+    """Return the subject of the chunks of an object."""
     return f"$O.{bucket}.C.{nuid}"
 
 
 def digest_text(sha256: bytes) -> str:
-    """Return a checksum as it is kept with an object."""
+    """Return a checksum in the format of an object's info."""
     return _DIGEST + base64.urlsafe_b64encode(sha256).decode()
 
 
 def same_digest(text: str, sha256: bytes) -> bool:
-    """Tell whether a stored checksum is this one, padded or not, in either alphabet of base64."""
+    """Return whether a stored checksum is equal, padded or not, in either base64 alphabet."""
     kind, _, stored = text.partition("=")
-    wanted = digest_text(sha256).partition("=")[2]
+    expected = digest_text(sha256).partition("=")[2]
     stored = stored.rstrip("=").replace("+", "-").replace("/", "_")
-    return kind.upper() == _DIGEST[:-1] and stored == wanted.rstrip("=")
+    return kind.upper() == _DIGEST[:-1] and stored == expected.rstrip("=")

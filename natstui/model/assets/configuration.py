@@ -1,4 +1,4 @@
-"""Configurations of streams and consumers: the fields that screens need, and the whole JSON."""
+"""Configurations of streams and consumers: the fields that screens need, and the entire JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ StreamKind = Literal["stream", "kv", "object"]
 
 @dataclass(frozen=True, slots=True)
 class StreamConfiguration:
-    """One stream's configuration; a limit of None is unlimited."""
+    """The configuration of a stream; a limit of None is unlimited."""
 
     name: str
     created_at_us: int
@@ -34,12 +34,12 @@ class StreamConfiguration:
     mirror: str | None
     sources: tuple[str, ...]
     config_json: str
-    """The whole configuration as the server wrote it."""
+    """The entire configuration as the server sent it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConfiguration:
-    """One consumer's configuration; a limit of None is unlimited."""
+    """The configuration of a consumer; a limit of None is unlimited."""
 
     stream: str
     name: str
@@ -60,4 +60,4 @@ class ConsumerConfiguration:
     priority_policy: str | None
     replicas_count: int
     config_json: str
-    """The whole configuration as the server wrote it."""
+    """The entire configuration as the server sent it."""

@@ -215,4 +215,4 @@ CONSUMER_FIELDS: tuple[Field, ...] = BASIC + START + DELIVERY + PULL + PUSH + ST
 CONSUMER_FIELD = {field.path: field for field in CONSUMER_FIELDS}
 
 NEW_CONSUMER: dict[str, object] = {"name": "", "durable_name": "", "ack_policy": "explicit"}
-"""What an empty creation form starts with."""
+"""Initial values of an empty creation form."""

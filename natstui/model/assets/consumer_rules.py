@@ -1,4 +1,4 @@
-"""What the server would refuse in a consumer's configuration, and what is allowed but risky."""
+"""Rules for a consumer's configuration: problems that the server refuses, and warnings."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def consumer_problems(
     stream: Mapping[str, object] | None = None,
     api_level: int | None = None,
     *,
-    seen: Mapping[str, object] | None = None,
+    config_before: Mapping[str, object] | None = None,
 ) -> tuple[Problem, ...]:
-    """Return everything wrong with a consumer's configuration.
+    """Return all problems of a consumer's configuration.
 
-    `stream` is the configuration of its stream, when known; `api_level` the connected server's.
-    `seen` is what an edit began with: the server has accepted it, whatever we think of it.
+    `stream` is the configuration of its stream, if known; `api_level` that of the connected
+    server. `config_before` is the configuration before an edit, which the server has accepted.
     """
-    found = _problems(config, stream, api_level)
-    accepted = [] if seen is None else _problems(seen, stream, api_level)
-    return tuple(problem for problem in found if problem not in accepted)
+    problems = _problems(config, stream, api_level)
+    accepted = [] if config_before is None else _problems(config_before, stream, api_level)
+    return tuple(problem for problem in problems if problem not in accepted)
 
 
 def _problems(
     config: Mapping[str, object], stream: Mapping[str, object] | None, api_level: int | None
 ) -> list[Problem]:
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for rule in (_names, _filters, _start, _delivery, _pull, _push, _priority):
-        found += rule(config)
+        problems += rule(config)
     if stream is not None:
-        found += _for_stream(config, stream)
-    found += common_problems(config, CONSUMER_FIELDS, api_level)
-    return found
+        problems += _for_stream(config, stream)
+    problems += common_problems(config, CONSUMER_FIELDS, api_level)
+    return problems
 
 
 def _names(config: Mapping[str, object]) -> Iterator[Problem]:
@@ -73,15 +73,17 @@ def _filters(config: Mapping[str, object]) -> Iterator[Problem]:
 
 def _start(config: Mapping[str, object]) -> Iterator[Problem]:
     policy = text_at(config, "deliver_policy") or "all"
-    for path, needed_by, what in (
+    for path, needed_by, option_text in (
         ("opt_start_seq", "by_start_sequence", "a start sequence"),
         ("opt_start_time", "by_start_time", "a start time"),
     ):
-        given = bool(read(config, path))
-        if policy == needed_by and not given:
-            yield Problem(path, f"deliver {policy} needs {what}")
-        if policy != needed_by and given:
-            yield Problem(path, f"{what} works only with deliver {needed_by}, not with {policy}")
+        is_set = bool(read(config, path))
+        if policy == needed_by and not is_set:
+            yield Problem(path, f"deliver {policy} needs {option_text}")
+        if policy != needed_by and is_set:
+            yield Problem(
+                path, f"{option_text} works only with deliver {needed_by}, not with {policy}"
+            )
     filtered = strings_at(config, "filter_subjects") or text_at(config, "filter_subject")
     if policy == "last_per_subject" and not filtered:
         yield Problem("filter_subjects", "deliver last_per_subject needs a filter")
@@ -135,13 +137,13 @@ def _push(config: Mapping[str, object]) -> Iterator[Problem]:
     heartbeat_ns = number_at(config, "idle_heartbeat")
     by_acks = text_at(config, "ack_policy") == "flow_control"
     if not subject:
-        for path, what in (
+        for path, option_text in (
             ("rate_limit_bps", "a rate limit"),
             ("idle_heartbeat", "an idle heartbeat"),
             ("flow_control", "flow control"),
         ):
             if read(config, path):
-                yield Problem(path, f"{what} works only for push consumers")
+                yield Problem(path, f"{option_text} works only for push consumers")
         if by_acks:
             yield Problem("ack_policy", "ack policy flow_control works only for push consumers")
     elif 0 < heartbeat_ns < _SHORTEST_HEARTBEAT_NS:
@@ -159,10 +161,10 @@ def _priority(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("priority_groups", f"priority policy {policy} needs a group")
     if policy == "none" and number_at(config, "priority_timeout") > 0:
         yield Problem("priority_timeout", "a pin timeout needs a priority policy")
-    wrong = next((group for group in groups if not _GROUP.fullmatch(group)), None)
-    if wrong is not None:
+    invalid = next((group for group in groups if not _GROUP.fullmatch(group)), None)
+    if invalid is not None:
         text = (
-            f"{wrong!r} is not a valid group name: use up to 16 characters of A-Z a-z 0-9 - _ "
+            f"{invalid!r} is not a valid group name: use up to 16 characters of A-Z a-z 0-9 - _ "
             "/ = ) +"
         )
         yield Problem("priority_groups", text)
@@ -174,10 +176,11 @@ def _for_stream(config: Mapping[str, object], stream: Mapping[str, object]) -> I
             yield Problem("ack_policy", "the stream is a work queue: set ack policy explicit")
         if (text_at(config, "deliver_policy") or "all") != "all":
             yield Problem("deliver_policy", "the stream is a work queue: set deliver policy all")
-    most = number_at(stream, "consumer_limits.max_ack_pending")
-    if most and number_at(config, "max_ack_pending") > most:
+    most_ack_pending_msgs = number_at(stream, "consumer_limits.max_ack_pending")
+    if most_ack_pending_msgs and number_at(config, "max_ack_pending") > most_ack_pending_msgs:
         yield Problem(
-            "max_ack_pending", f"maximum ack pending is above {most}, the limit of the stream"
+            "max_ack_pending",
+            f"maximum ack pending is above {most_ack_pending_msgs}, the limit of the stream",
         )
     longest_ns = number_at(stream, "consumer_limits.inactive_threshold")
     if longest_ns and number_at(config, "inactive_threshold") > longest_ns:
@@ -190,32 +193,47 @@ def consumer_warnings(
     stream: Mapping[str, object],
     other_filters: Mapping[str, Sequence[str]],
 ) -> tuple[str, ...]:
-    """Return sentences; `other_filters` are those of the stream's other consumers, by name."""
-    mine = strings_at(config, "filter_subjects") or (text_at(config, "filter_subject") or ">",)
-    found: list[str] = []
+    """Return what is risky in a valid configuration, a sentence each.
+
+    `stream` is the configuration of its stream, `other_filters` are the filters of its other
+    consumers, by name.
+    """
+    filters = strings_at(config, "filter_subjects") or (text_at(config, "filter_subject") or ">",)
+    warnings: list[str] = []
     if text_at(stream, "retention") == "workqueue":
-        found += _queue_overlaps(mine, other_filters)
+        warnings += _queue_overlaps(filters, other_filters)
     subjects = strings_at(stream, "subjects")
-    rewritten = any(read(stream, key) for key in ("mirror", "sources", "subject_transform"))
-    for wanted in mine:
-        if subjects and not rewritten and not any(overlap(wanted, s) for s in subjects):
-            found.append(f"no subject of the stream matches {wanted!r}: nothing will be delivered")
+    is_rewritten = any(read(stream, key) for key in ("mirror", "sources", "subject_transform"))
+    for filter_subject in filters:
+        if subjects and not is_rewritten and not any(overlap(filter_subject, s) for s in subjects):
+            warnings.append(
+                f"no subject of the stream matches {filter_subject!r}: nothing will be delivered"
+            )
     if (text_at(config, "ack_policy") or "none") == "none" and number_at(
         config, "max_deliver"
     ) > 0:
-        found.append("ack policy none never redelivers: maximum deliveries has no effect")
+        warnings.append("ack policy none never redelivers: maximum deliveries has no effect")
     if number_at(config, "num_replicas") > number_at(stream, "num_replicas") > 0:
-        found.append("the consumer has more replicas than its stream: the server refuses that")
-    return tuple(found)
+        warnings.append("the consumer has more replicas than its stream: the server refuses that")
+    return tuple(warnings)
 
 
-def _queue_overlaps(mine: Sequence[str], others: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for name, theirs in others.items():
-        for wanted in theirs or (">",):
-            hit = next((own for own in mine if overlap(own, wanted)), None)
-            if hit is not None:
+def _queue_overlaps(
+    filters: Sequence[str], other_filters: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    for name, filters_of_other in other_filters.items():
+        for other_filter in filters_of_other or (">",):
+            own_filter = next(
+                (
+                    filter_subject
+                    for filter_subject in filters
+                    if overlap(filter_subject, other_filter)
+                ),
+                None,
+            )
+            if own_filter is not None:
                 yield (
-                    f"a work queue gives each message to one consumer: {hit!r} overlaps "
-                    f"{wanted!r} of consumer {name}, so the server refuses this one"
+                    f"a work queue gives each message to one consumer: {own_filter!r} overlaps "
+                    f"{other_filter!r} of consumer {name}, so the server refuses this one"
                 )
                 break

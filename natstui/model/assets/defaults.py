@@ -1,4 +1,4 @@
-"""A configuration as the server completes it: defaults for absent keys, and implied settings."""
+"""A configuration completed as by the server: defaults for absent keys, and implied settings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from natstui.model.assets.fields import (
     read,
     strings_at,
     text_at,
+    with_value_at,
     without_server_metadata,
-    written,
 )
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 
@@ -29,7 +29,7 @@ def with_defaults(config: Config, fields: Sequence[Field]) -> Config:
     """Return the configuration with the server's default for each absent field."""
     for field in fields:
         if field.default is not None and read(config, field.path) is None:
-            config = written(config, field.path, field.default)
+            config = with_value_at(config, field.path, field.default)
     return config
 
 
@@ -45,7 +45,7 @@ def without_empty(config: Config) -> Config:
 
 
 def normal_stream(config: Mapping[str, object]) -> Config:
-    """Return a stream's configuration as the server would keep it, its own metadata left out."""
+    """Return a stream's configuration as the server would store it, without its own metadata."""
     normal = without_empty(without_server_metadata(config))
     upstream = "mirror" in normal or "sources" in normal
     if not upstream and not strings_at(normal, "subjects"):
@@ -58,7 +58,7 @@ def normal_stream(config: Mapping[str, object]) -> Config:
     if number_at(normal, "num_replicas") == 0:
         normal["num_replicas"] = 1
     if isinstance(normal.get("republish"), Mapping) and not text_at(normal, "republish.src"):
-        normal = written(normal, "republish.src", ">")
+        normal = with_value_at(normal, "republish.src", ">")
     return _switched(with_defaults(_tidy_upstreams(normal), STREAM_FIELDS))
 
 
@@ -88,42 +88,42 @@ def _tidy_upstreams(config: Config) -> Config:
 
 def _tidy_source(source: Config) -> Config:
     if isinstance(source.get("external"), Mapping) and not text_at(source, "external.deliver"):
-        source = written(source, "external.deliver", None)
+        source = with_value_at(source, "external.deliver", None)
     return without_empty(source)
 
 
 def consumer_request(
     stream: str, name: str, config: Mapping[str, object], action: str
 ) -> tuple[str, Config]:
-    """Return verb and body that make or change a consumer; without an action they do either.
+    """Return the API verb and body that create or change a consumer; without an action, either.
 
-    Permissions may be for one filter alone, which the server therefore wants in the subject too;
-    it takes it only there and as `filter_subject`, not as a list of one.
+    Permissions may be for a single filter, which must therefore also be in the request's subject:
+    the server accepts it only there and as `filter_subject`, not as a list of one.
     """
-    kept = {key: value for key, value in config.items() if key not in FILTER_KEYS}
+    consumer_config = {key: value for key, value in config.items() if key not in FILTER_KEYS}
     filters = strings_at(config, "filter_subjects")
     filters = filters or tuple(filter(None, [text_at(config, "filter_subject")]))
     if len(filters) == 1:
-        kept["filter_subject"] = filters[0]
+        consumer_config["filter_subject"] = filters[0]
     elif filters:
-        kept["filter_subjects"] = list(filters)
-    words = ["CONSUMER.CREATE", stream, *([name] if name else [])]
-    words += filters if name and len(filters) == 1 else ()
-    body: Config = {"stream_name": stream, "config": kept}
-    return ".".join(words), body | ({"action": action} if action else {})
+        consumer_config["filter_subjects"] = list(filters)
+    tokens = ["CONSUMER.CREATE", stream, *([name] if name else [])]
+    tokens += filters if name and len(filters) == 1 else ()
+    body: Config = {"stream_name": stream, "config": consumer_config}
+    return ".".join(tokens), body | ({"action": action} if action else {})
 
 
 FILTER_KEYS = ("filter_subject", "filter_subjects")
-"""Two keys of the same meaning; a configuration has one of them."""
+"""Two keys with the same meaning; a configuration has one of them."""
 
 
 def normal_consumer(
     config: Mapping[str, object], limits: Mapping[str, object] | None = None
 ) -> Config:
-    """Return a consumer's configuration as the server would keep it.
+    """Return a consumer's configuration as the server would store it.
 
-    `limits` is the `consumer_limits` object of its stream. One filter and a list of one are the
-    same, and become the list.
+    `limits` is the `consumer_limits` object of its stream. One filter and a list of one are
+    equal, and become the list.
     """
     normal = without_empty(without_server_metadata(config))
     single = normal.pop("filter_subject", None)
@@ -170,9 +170,9 @@ def _normal_delivery(config: Config, limits: Mapping[str, object]) -> Config:
     return config
 
 
-def _normal_ack_pending(config: Config, limits: Mapping[str, object], acks: bool) -> int:
-    asked = number_at(config, "max_ack_pending")
-    if asked < 0:
+def _normal_ack_pending(config: Config, limits: Mapping[str, object], has_acks: bool) -> int:
+    requested_msgs = number_at(config, "max_ack_pending")
+    if requested_msgs < 0:
         return -1
     limit = number_at(limits, "max_ack_pending")
-    return asked or limit or (1000 if acks else 0)
+    return requested_msgs or limit or (1000 if has_acks else 0)

@@ -1,7 +1,7 @@
-"""One configurable option of a stream or consumer: its server name, its words, its kind of text.
+"""The type of a configurable option of a stream or consumer: key, texts and kind of value.
 
-A configuration is the server's own JSON object, unknown keys included, so nothing is ever lost.
-Each option is one `Field` in one table; forms, checks, previews and commands all read that table.
+A configuration is the server's own JSON object with unknown keys, so that nothing is lost. Each
+option is a `Field` in a table, which is used by forms, checks, previews and commands.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 from natstui.model.assets.monitor_keys import MonitorKey, thresholds_of, without_thresholds
 
 Config = dict[str, object]
-"""A configuration as the server writes it."""
+"""A configuration as the server sends it."""
 
 Kind = Literal[
     "text", "subject", "subjects", "words", "choice", "switch", "count", "bytes", "duration",
@@ -26,33 +26,34 @@ _METADATA = "metadata"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One option: where it is in the configuration and what people need to know of it."""
+    """An option: its path in the configuration and its texts for people."""
 
     path: str
-    """The server's key; a dot enters an object, as in `placement.cluster`. Keys of metadata hold
-    dots themselves: only the first one counts there."""
+    """The server's key; a dot enters an object, as in `placement.cluster`. Keys of metadata have
+    dots themselves, so that only the first one counts there.
+    """
     label: str
     kind: Kind
     section: str
     help: str
-    """One line: what choosing it means."""
+    """Its meaning, in one line."""
     default: object = None
-    """What the server takes when the key is absent; None when it stays absent."""
+    """The server's default for an absent key; None if it stays absent."""
     absent: str = ""
-    """What leaving it open means, where the value itself would not say it."""
+    """The meaning of an absent value, if the default does not say it."""
     choices: tuple[str, ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
-    """Other words for a choice, those of the NATS CLI, and the choice they mean."""
+    """Other names of choices, as in the NATS CLI, each with its choice."""
     api_level_count: int = 0
-    """The JetStream API level that brought it; 0 is server 2.10."""
+    """The first JetStream API level with it; 0 is server 2.10."""
     choice_levels_count: tuple[tuple[str, int], ...] = ()
-    """Choices that came later than the option itself, and the API level that brought them."""
+    """Choices that are newer than the option itself, each with its first API level."""
     fixed: str | None = None
     """Why it cannot change after creation."""
     flag: str | None = None
-    """The option of `nats stream add` or `nats consumer add`, without its dashes."""
+    """The flag of `nats stream add` or `nats consumer add`, without dashes."""
     flag_add_only: bool = False
-    """The flag exists on `add` but not on `edit`."""
+    """Whether the flag exists for `add`, but not for `edit`."""
 
 
 def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
@@ -71,10 +72,10 @@ def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
 
 
 SERVER_OF_LEVEL = {0: "2.10", 1: "2.11", 2: "2.12", 3: "2.12", 4: "2.14", 5: "2.15"}
-"""The server version that brought an API level."""
+"""API level → the first server version with it."""
 
 READ_ONLY_METADATA = "_nats."
-"""Metadata the server writes about itself; it takes it back and ignores it."""
+"""Prefix of metadata that the server writes about itself, and ignores in requests."""
 
 
 def _keys(path: str) -> list[str]:
@@ -82,7 +83,7 @@ def _keys(path: str) -> list[str]:
 
 
 def read(config: Mapping[str, object], path: str) -> object:
-    """Return the value at a path, None when it is absent."""
+    """Return the value at a dotted path such as `placement.cluster`; None if it is absent."""
     value: object = config
     for key in _keys(path):
         if not isinstance(value, Mapping):
@@ -91,17 +92,22 @@ def read(config: Mapping[str, object], path: str) -> object:
     return value
 
 
-def written(config: Mapping[str, object], path: str, value: object) -> Config:
-    """Return a copy with the value at a path; None takes the key, and objects left empty, away."""
+def with_value_at(config: Mapping[str, object], path: str, value: object) -> Config:
+    """Return a copy with the value at a path; None removes the key, and emptied objects."""
     return _written(config, _keys(path), value)
 
 
 def _written(config: Mapping[str, object], keys: Sequence[str], value: object) -> Config:
-    head, *rest = keys
+    head, *further_keys = keys
     copy = dict(config)
-    if rest:
-        inner = copy.get(head)
-        value = _written(inner if isinstance(inner, Mapping) else {}, rest, value) or None
+    if further_keys:
+        inner_config = copy.get(head)
+        value = (
+            _written(
+                inner_config if isinstance(inner_config, Mapping) else {}, further_keys, value
+            )
+            or None
+        )
     if value is None:
         copy.pop(head, None)
     else:
@@ -110,7 +116,7 @@ def _written(config: Mapping[str, object], keys: Sequence[str], value: object) -
 
 
 def read_field(config: Mapping[str, object], field: Field) -> object:
-    """Return the value of a field; thresholds in the metadata are fields of their own."""
+    """Return the value of a field; metadata without thresholds, which are own fields."""
     value = read(config, field.path)
     if field.path == _METADATA and isinstance(value, Mapping):
         return without_thresholds(value) or None
@@ -118,38 +124,41 @@ def read_field(config: Mapping[str, object], field: Field) -> object:
 
 
 def with_thresholds_of(config: Mapping[str, object], metadata: object) -> Config | None:
-    """Return metadata that was typed, with the thresholds that have fields of their own."""
-    own = metadata if isinstance(metadata, Mapping) else {}
+    """Return typed metadata with the thresholds of `config`, which are own fields of a form.
+
+    None if there is neither.
+    """
+    typed = metadata if isinstance(metadata, Mapping) else {}
     before = read(config, _METADATA)
-    kept = thresholds_of(before) if isinstance(before, Mapping) else {}
-    return {**kept, **own} or None
+    thresholds = thresholds_of(before) if isinstance(before, Mapping) else {}
+    return {**thresholds, **typed} or None
 
 
 def text_at(config: Mapping[str, object], path: str) -> str:
-    """Return a string, empty when it is absent."""
+    """Return the string at a path; empty if it is absent."""
     value = read(config, path)
     return value if isinstance(value, str) else ""
 
 
 def number_at(config: Mapping[str, object], path: str) -> int:
-    """Return a whole number, 0 when it is absent."""
+    """Return the integer at a path; 0 if it is absent."""
     value = read(config, path)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def is_on(config: Mapping[str, object], path: str) -> bool:
-    """Return whether a switch is on."""
+    """Return whether the switch at a path is on."""
     return read(config, path) is True
 
 
 def strings_at(config: Mapping[str, object], path: str) -> tuple[str, ...]:
-    """Return a list of strings, empty when it is absent."""
+    """Return the list of strings at a path; empty if it is absent."""
     value = read(config, path)
     return tuple(map(str, value)) if isinstance(value, (list, tuple)) else ()
 
 
 def objects_at(config: Mapping[str, object], path: str) -> tuple[Config, ...]:
-    """Return a list of objects, empty when it is absent."""
+    """Return the list of objects at a path; empty if it is absent."""
     value = read(config, path)
     items = value if isinstance(value, (list, tuple)) else ()
     return tuple(dict(item) for item in items if isinstance(item, Mapping))
@@ -160,5 +169,7 @@ def without_server_metadata(config: Mapping[str, object]) -> Config:
     metadata = config.get("metadata")
     if not isinstance(metadata, Mapping):
         return dict(config)
-    own = {k: v for k, v in metadata.items() if not str(k).startswith(READ_ONLY_METADATA)}
-    return written(config, "metadata", own or None)
+    users_metadata = {
+        k: v for k, v in metadata.items() if not str(k).startswith(READ_ONLY_METADATA)
+    }
+    return with_value_at(config, "metadata", users_metadata or None)

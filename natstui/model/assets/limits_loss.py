@@ -1,4 +1,4 @@
-"""What publishing removes of a stream that is at its limits: counted before anything is sent."""
+"""Messages that limits delete when others are published, counted before anything is sent."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.units import bytes_text, duration_text
 
 SHORT_AGE_S = 60.0
-"""A max age up to this removes what is published before anybody would look for it."""
+"""Maximum max age that counts as short: published messages expire before they are read."""
 OVERHEAD_BYTES = 256
-"""Of a stored message at most beside payload and headers: sequence, time, checksum, subject."""
+"""Maximum overhead of a stored message beside payload and headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """What is going to be published to one stream."""
+    """The messages to publish to a stream."""
 
     added_msgs: int | None
-    """None: as many as come within a time."""
+    """Number of messages; None: as many as are sent within a duration."""
     stored_bytes: int = 0
-    """Of all these messages, with what the server stores beside a payload."""
+    """Stored size of all these messages, with the server's overhead."""
     by_subject_msgs: Mapping[str, int] | None = None
     """Messages by subject; None: each may have any subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The most messages that limits remove."""
+    """The maximum of messages that limits delete."""
 
     others_msgs: int = 0
-    """Of what the stream has now."""
+    """Messages that the stream has now."""
     own_msgs: int = 0
-    """Of what is published."""
+    """Messages that are published."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedStream:
-    """A stream as far as its limits matter."""
+    """The configuration and counts of a stream for its limits."""
 
     config: Mapping[str, object]
     state: Mapping[str, object]
     present_msgs: Mapping[str, int] = field(default_factory=dict)
-    """Its messages by subject, of the subjects that are published to."""
+    """Messages by subject, for the subjects that are published to."""
     has_all_subjects: bool = True
-    """Whether that is every such subject: of the others, the most that is possible is counted."""
+    """Whether these are all such subjects; for others, the maximum is assumed."""
 
     @property
     def drops_messages(self) -> bool:
-        """Whether a limit removes old messages for new ones."""
+        """Return whether a limit deletes old messages for new ones."""
         limits = (self._most("max_msgs"), self._most("max_bytes"), self._most_per_subject)
         return any(limits)
 
     def removed(self, publishing: Publishing) -> Removed:
-        """Return what is removed at most; the limits are not added up: the largest counts."""
+        """Return the maximum of deleted messages, that of the limit that deletes most."""
         removals = (
             self._over_msgs(publishing),
             self._over_bytes(publishing),
@@ -66,42 +66,44 @@ class LimitedStream:
         )
 
     def _most(self, limit: str) -> int:
-        """Return a limit that removes the oldest messages; 0 without one."""
-        most = number_at(self.config, limit)
-        return most if most > 0 and text_at(self.config, "discard") != "new" else 0
+        """Return the value of a limit that deletes the oldest messages; 0 without one."""
+        limit_value = number_at(self.config, limit)
+        return limit_value if limit_value > 0 and text_at(self.config, "discard") != "new" else 0
 
     @property
     def _most_per_subject(self) -> int:
-        most = number_at(self.config, "max_msgs_per_subject")
+        limit_msgs = number_at(self.config, "max_msgs_per_subject")
         is_new = text_at(self.config, "discard") == "new"
         refuses = is_new and is_on(self.config, "discard_new_per_subject")
-        return most if most > 0 and not refuses else 0
+        return limit_msgs if limit_msgs > 0 and not refuses else 0
 
     def _over_msgs(self, publishing: Publishing) -> Removed:
-        most, stored_msgs = self._most("max_msgs"), number_at(self.state, "messages")
-        if not most:
+        limit_msgs, stored_msgs = self._most("max_msgs"), number_at(self.state, "messages")
+        if not limit_msgs:
             return Removed()
-        return _removed(stored_msgs, publishing.added_msgs, most)
+        return _removed(stored_msgs, publishing.added_msgs, limit_msgs)
 
     def _over_bytes(self, publishing: Publishing) -> Removed:
-        """Return all messages as soon as the limit may be reached: their sizes are unknown."""
-        most, stored_msgs = self._most("max_bytes"), number_at(self.state, "messages")
-        if not most:
+        """Return all messages if the byte limit may be reached, as their sizes are unknown."""
+        limit_bytes, stored_msgs = self._most("max_bytes"), number_at(self.state, "messages")
+        if not limit_bytes:
             return Removed()
         if publishing.added_msgs is None:
             return Removed(stored_msgs)
         added_bytes = publishing.stored_bytes
-        others_msgs = stored_msgs if number_at(self.state, "bytes") + added_bytes > most else 0
-        return Removed(others_msgs, publishing.added_msgs if added_bytes > most else 0)
+        others_msgs = (
+            stored_msgs if number_at(self.state, "bytes") + added_bytes > limit_bytes else 0
+        )
+        return Removed(others_msgs, publishing.added_msgs if added_bytes > limit_bytes else 0)
 
     def _over_subjects(self, publishing: Publishing) -> Removed:
-        most = self._most_per_subject
-        if not most:
+        limit_msgs = self._most_per_subject
+        if not limit_msgs:
             return Removed()
-        known = publishing.by_subject_msgs
-        if known is None:
-            removed = [
-                _removed(count, publishing.added_msgs, most)
+        added_by_subject = publishing.by_subject_msgs
+        if added_by_subject is None:
+            removals = [
+                _removed(count, publishing.added_msgs, limit_msgs)
                 for count in self.present_msgs.values()
             ]
             if not self.has_all_subjects:
@@ -109,39 +111,49 @@ class LimitedStream:
                     self.present_msgs.values()
                 )
                 added_msgs = publishing.added_msgs
-                removed.append(
+                removals.append(
                     Removed(
                         uncounted_msgs if added_msgs is None else min(uncounted_msgs, added_msgs)
                     )
                 )
         else:
             # One that was not counted may be at the limit.
-            unseen_msgs = 0 if self.has_all_subjects else most
-            removed = [
-                _removed(self.present_msgs.get(subject, unseen_msgs), added, most)
-                for subject, added in known.items()
+            unseen_msgs = 0 if self.has_all_subjects else limit_msgs
+            removals = [
+                _removed(self.present_msgs.get(subject, unseen_msgs), added, limit_msgs)
+                for subject, added in added_by_subject.items()
             ]
         return Removed(
-            sum(each.others_msgs for each in removed),
-            0 if known is None else sum(each.own_msgs for each in removed),
+            sum(removal.others_msgs for removal in removals),
+            0 if added_by_subject is None else sum(removal.own_msgs for removal in removals),
         )
 
 
 def max_age_s(config: Mapping[str, object]) -> float:
-    """Return after how many seconds a stream removes a message; 0 for never."""
+    """Return the max age of a stream in seconds; 0 for none."""
     return number_at(config, "max_age") / 1e9
 
 
 def removal_reason(config: Mapping[str, object], consumers_count: int) -> str | None:
-    """Return what has removed new messages of a stream by name; None where its consumers may have.
+    """Return why new messages of a stream are deleted; None if its consumers may have done it.
 
-    Consumers of a work queue remove what they acked, and so do all together at interest retention.
+    Acks delete messages of a work queue, and with interest retention those of all consumers.
     """
     retention = text_at(config, "retention")
     if retention == "interest" and not consumers_count:
         return "interest retention, and it has no consumer"
     if retention in ("interest", "workqueue"):
         return None
+    return ", ".join(_limits(config)) or "deleted or purged in the meantime"
+
+
+def removes_by_itself(config: Mapping[str, object]) -> bool:
+    """Return whether a stream may delete messages without a request."""
+    return text_at(config, "retention") in ("interest", "workqueue") or bool(_limits(config))
+
+
+def _limits(config: Mapping[str, object]) -> list[str]:
+    """Return the names of the limits of a stream's messages."""
     counts = (("max_msgs", "max messages"), ("max_msgs_per_subject", "max messages per subject"))
     limits = [
         f"{label} {number_at(config, key):,}"
@@ -156,7 +168,7 @@ def removal_reason(config: Mapping[str, object], consumers_count: int) -> str | 
         limits.append("TTLs of messages")
     if is_on(config, "allow_rollup_hdrs"):
         limits.append("roll-ups")
-    return ", ".join(limits) or "deleted or purged in the meantime"
+    return limits
 
 
 def _removed(stored_msgs: int, added_msgs: int | None, most_msgs: int) -> Removed:

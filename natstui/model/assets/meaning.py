@@ -1,4 +1,4 @@
-"""What a configuration means to people: a sentence, empty fields, typed values, its room."""
+"""The meaning of a configuration for people: a sentence, empty fields, typed values, its size."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from natstui.model.assets.fields import (
     text_at,
 )
 from natstui.model.assets.stream_fields import STREAM_FIELD
-from natstui.model.assets.text import exact_bytes, parsed, shown
+from natstui.model.assets.text import exact_bytes, format_field, parse_field
 from natstui.units import bytes_text, counted, parse_duration_ns, parse_moment
 
 FILE_MESSAGE_BYTES = 30
-"""Length, sequence, time, subject length and checksum of a message in a file."""
+"""Overhead of a message in a file: length, sequence, time, subject length and checksum."""
 FILE_HEADER_BYTES = 4
-"""More in a file for a message with headers."""
+"""Additional overhead in a file of a message with headers."""
 MEMORY_MESSAGE_BYTES = 16
 _NOTHING: tuple[object, ...] = (None, "", 0, -1, [], ())
 _UNITS_NS = (
@@ -34,27 +34,27 @@ _UNITS_NS = (
 
 
 def empty_text(field: Field, completed: Mapping[str, object]) -> str:
-    """Return what an empty field stands for, given the configuration as the server keeps it."""
+    """Return the value of an empty field, with the configuration as completed by the server."""
     value = read_field(completed, field)
     if field.absent and value in _NOTHING:
         return field.absent
-    return shown(field, value)
+    return format_field(field, value)
 
 
-def sentence(kind: AssetKind, stream: str, config: Mapping[str, object]) -> str:
-    """Return what a stream or consumer with this configuration does, in one sentence."""
+def behaviour_text(kind: AssetKind, stream: str, config: Mapping[str, object]) -> str:
+    """Return a sentence about the behaviour of a stream or consumer with a configuration."""
     completed = normal(kind, config)
     parts = _stream(completed) if kind == "stream" else _consumer(stream, completed)
-    words = "; ".join(parts)
-    return words[0].upper() + words[1:] + "."
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "."
 
 
 def _number(field: Field, config: Config) -> str:
-    """Return a limit as people type it, empty when it is none; counts with thousands."""
+    """Return a limit as people type it; empty for none; counts with thousands separators."""
     value = read_field(config, field)
     if not isinstance(value, int) or value <= 0:
         return ""
-    return f"{value:,}" if field.kind == "count" else shown(field, value)
+    return f"{value:,}" if field.kind == "count" else format_field(field, value)
 
 
 def _stream(config: Config) -> Iterator[str]:
@@ -64,25 +64,34 @@ def _stream(config: Config) -> Iterator[str]:
         yield from _arriving(config)
         yield ", ".join([" ".join(["keeps each message", *_until(config)]), *_room(config)])
     replicas = number_at(config, "num_replicas")
-    place = "in the memory" if text_at(config, "storage") == "memory" else "on disk"
-    yield f"{place} of {replicas} servers" if replicas > 1 else f"{place} of one server"
+    storage_text = "in the memory" if text_at(config, "storage") == "memory" else "on disk"
+    yield (
+        f"{storage_text} of {replicas} servers"
+        if replicas > 1
+        else f"{storage_text} of one server"
+    )
 
 
 def _arriving(config: Config) -> Iterator[str]:
-    origins = [text_at(one, "name") for one in objects_at({"all": [config.get("mirror")]}, "all")]
+    origins = [
+        text_at(upstream, "name")
+        for upstream in objects_at({"all": [config.get("mirror")]}, "all")
+    ]
     if origins:
         yield f"is a copy of {origins[0] or '?'}"
         return
     subjects = ", ".join(strings_at(config, "subjects"))
     if subjects:
         yield f"takes {subjects}"
-    sources = " and ".join(text_at(one, "name") or "?" for one in objects_at(config, "sources"))
+    sources = " and ".join(
+        text_at(upstream, "name") or "?" for upstream in objects_at(config, "sources")
+    )
     if sources:
         yield f"copies {sources}"
 
 
 def _until(config: Config) -> Iterator[str]:
-    """Yield when a message goes, apart from the room that all of them may take."""
+    """Yield the clauses about when a message is deleted, except by size limits."""
     retention, age = text_at(config, "retention"), _number(STREAM_FIELD["max_age"], config)
     if retention == "workqueue":
         yield "until one consumer has acknowledged it"
@@ -95,23 +104,23 @@ def _until(config: Config) -> Iterator[str]:
 
 
 def _room(config: Config) -> Iterator[str]:
-    """Yield how much may be kept, and what happens then."""
+    """Yield the clauses about size limits, and their effect."""
     refuses = text_at(config, "discard") == "new"
     count = number_at(config, "max_msgs")
     limits = [counted(f"{count:,}", "message")] if count > 0 else []
     size = _number(STREAM_FIELD["max_bytes"], config)
     limits += [size] if size else []
     if limits:
-        then = "new ones are refused" if refuses else "the oldest are removed"
-        yield f"at most {' and '.join(limits)} in total, then {then}"
-    each = number_at(config, "max_msgs_per_subject")
-    if each > 0:
-        full = refuses and is_on(config, "discard_new_per_subject")
-        last = "only the last" if each == 1 else f"only the last {each:,}"
+        effect_text = "new ones are refused" if refuses else "the oldest are removed"
+        yield f"at most {' and '.join(limits)} in total, then {effect_text}"
+    subject_msgs = number_at(config, "max_msgs_per_subject")
+    if subject_msgs > 0:
+        is_refusing = refuses and is_on(config, "discard_new_per_subject")
+        last_text = "only the last" if subject_msgs == 1 else f"only the last {subject_msgs:,}"
         yield (
-            f"at most {each:,} of each subject, then refuses"
-            if full
-            else (f"{last} of each subject")
+            f"at most {subject_msgs:,} of each subject, then refuses"
+            if is_refusing
+            else (f"{last_text} of each subject")
         )
 
 
@@ -154,15 +163,19 @@ def _acknowledged(config: Config) -> Iterator[str]:
         yield "each once, acknowledged or not"
         return
     pauses = config.get("backoff")
-    waits = pauses if isinstance(pauses, Sequence) and pauses else [config.get("ack_wait")]
+    waits_ns = pauses if isinstance(pauses, Sequence) and pauses else [config.get("ack_wait")]
     field = CONSUMER_FIELD["ack_wait"]
-    after = ", then ".join(shown(field, wait) for wait in waits)
-    most = number_at(config, "max_deliver")
-    if most == 1:
+    waits_text = ", then ".join(format_field(field, wait) for wait in waits_ns)
+    max_deliver = number_at(config, "max_deliver")
+    if max_deliver == 1:
         yield "each once, also when it is not acknowledged"
     else:
-        times = f"at most {most:,} times in total" if most > 0 else "until it is acknowledged"
-        yield f"each again after {after} without an acknowledgement, {times}"
+        times = (
+            f"at most {max_deliver:,} times in total"
+            if max_deliver > 0
+            else "until it is acknowledged"
+        )
+        yield f"each again after {waits_text} without an acknowledgement, {times}"
     pending = _number(CONSUMER_FIELD["max_ack_pending"], config)
     if pending:
         yield f"waits while {pending} {'is' if pending == '1' else 'are'} unacknowledged"
@@ -178,7 +191,10 @@ def stored_bytes(
     *,
     storage: str = "file",
 ) -> int:
-    """Return what `messages_count` messages take in one replica (`state.bytes`)."""
+    """Return the bytes of messages in one replica, as `state.bytes` counts them.
+
+    The sizes are those of one message; `storage` is `file` or `memory`.
+    """
     fixed_bytes = MEMORY_MESSAGE_BYTES
     if storage != "memory":
         fixed_bytes = FILE_MESSAGE_BYTES + (FILE_HEADER_BYTES if header_bytes else 0)
@@ -186,49 +202,59 @@ def stored_bytes(
 
 
 def size_estimate(config: Mapping[str, object], messages_count: int, payload_bytes: int) -> str:
-    """Return how much `messages_count` messages of a size take, overhead and replicas included."""
-    subject = max((len(text) for text in strings_at(config, "subjects")), default=10)
-    one = stored_bytes(messages_count, payload_bytes, subject, storage=text_at(config, "storage"))
+    """Return the size of messages as text, with overhead and all replicas.
+
+    `payload_bytes` is that of one message.
+    """
+    subject_bytes = max((len(text) for text in strings_at(config, "subjects")), default=10)
+    replica_bytes = stored_bytes(
+        messages_count, payload_bytes, subject_bytes, storage=text_at(config, "storage")
+    )
     replicas = max(1, number_at(config, "num_replicas"))
-    where = "of memory" if text_at(config, "storage") == "memory" else "on disk"
-    overhead = one - messages_count * payload_bytes
-    text = f"{messages_count:,} messages of {exact_bytes(payload_bytes)} take {bytes_text(one)}"
-    times = f" × {replicas} replicas = {bytes_text(one * replicas)}" if replicas > 1 else ""
-    return f"{text}{times} {where}; {bytes_text(overhead)} of it is overhead"
+    place_text = "of memory" if text_at(config, "storage") == "memory" else "on disk"
+    overhead = replica_bytes - messages_count * payload_bytes
+    text = (
+        f"{messages_count:,} messages of {exact_bytes(payload_bytes)} take "
+        f"{bytes_text(replica_bytes)}"
+    )
+    times = (
+        f" × {replicas} replicas = {bytes_text(replica_bytes * replicas)}" if replicas > 1 else ""
+    )
+    return f"{text}{times} {place_text}; {bytes_text(overhead)} of it is overhead"
 
 
-def understood(field: Field, text: str) -> str:
-    """Return what a text means for a field; empty where that is plain, or it is wrong."""
+def meaning_of(field: Field, text: str) -> str:
+    """Return the meaning of a text for a field; empty if it is obvious, or invalid."""
     if field.kind not in ("duration", "durations", "bytes", "count", "time"):
         return ""
     try:
-        value = parsed(field, text)
+        value = parse_field(field, text)
     except ValueError:
         return ""  # what is wrong with it is said elsewhere
     if isinstance(value, list):
-        return ", ".join(duration_words(one) for one in value)
+        return ", ".join(duration_words(duration_ns) for duration_ns in value)
     if isinstance(value, str):
         return "" if value == text.strip() else value
     if not isinstance(value, int) or value <= 0:
         return ""
     if field.kind == "duration":
         return duration_words(value)
-    plain = text.strip() == str(value)
+    is_plain = text.strip() == str(value)
     if field.kind == "bytes":
-        return "" if plain and value < 1024 else f"{value:,} bytes"
-    return "" if plain else f"{value:,}"
+        return "" if is_plain and value < 1024 else f"{value:,} bytes"
+    return "" if is_plain else f"{value:,}"
 
 
-def understood_duration(text: str) -> str:
-    """Return a duration in words; empty for what is none."""
+def duration_meaning(text: str) -> str:
+    """Return the meaning of a duration; empty for another text."""
     try:
         return duration_words(parse_duration_ns(text))
     except ValueError:
         return ""
 
 
-def understood_moment(text: str) -> str:
-    """Return the local time that `10m ago` or a written time means now; empty for what is none."""
+def time_meaning(text: str) -> str:
+    """Return the local time of `10m ago` or of a written time; empty for another text."""
     try:
         return parse_moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError):
@@ -236,7 +262,7 @@ def understood_moment(text: str) -> str:
 
 
 def duration_words(duration_ns: int) -> str:
-    """Return a duration in words, with nothing lost: `1 day 3 hours`."""
+    """Return the exact duration as text: `1 day 3 hours`."""
     parts = []
     for size_ns, noun in _UNITS_NS:
         amount, duration_ns = divmod(duration_ns, size_ns)

@@ -1,6 +1,6 @@
 """Thresholds in the metadata of streams and consumers (`io.nats.monitor.*`): keys and values.
 
-`nats server check` and Synadia Insights read them too; values are text, written as Go reads it.
+`nats server check` and Synadia Insights read them too; values are texts in the format of Go.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from natstui.units import parse_duration_ns
 PREFIX = "io.nats.monitor."
 
 KeyKind = Literal["count", "whole", "duration", "switch"]
-"""A count has no sign; the NATS CLI takes one in front of the other whole numbers."""
+"""A `count` has no sign; the NATS CLI accepts one before a `whole` number."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorKey:
-    """One threshold: its key without the prefix, and what it means."""
+    """A threshold: its key without the prefix, and its meaning."""
 
     name: str
     label: str
@@ -28,7 +28,7 @@ class MonitorKey:
 
     @property
     def key(self) -> str:
-        """The key in the metadata."""
+        """Return the key in the metadata."""
         return PREFIX + self.name
 
 
@@ -113,27 +113,30 @@ CONSUMER_KEYS = (
 _BY_KEY = {one.key: one for one in (*STREAM_KEYS, *CONSUMER_KEYS)}
 
 
-def threshold(key: MonitorKey, text: str) -> int:
-    """Return the number, nanoseconds or 0/1 that a value means; ValueError with a sentence."""
+def parse_threshold(key: MonitorKey, text: str) -> int:
+    """Return a threshold as a number, in ns if it is a duration, 0 or 1 if it is a switch.
+
+    Raises ValueError with a sentence.
+    """
     try:
         return _READ[key.kind](text)
     except ValueError:
         raise ValueError(f"{key.key}={text!r} is no {_WHAT[key.kind]}") from None
 
 
-def checked(key: str, text: str) -> str:
-    """Return the text of a threshold if it can be read; raises ValueError with a sentence."""
-    threshold(_BY_KEY[key], text)
+def check_threshold(key: str, text: str) -> str:
+    """Return the text of the threshold `key` unchanged; raises ValueError if it is invalid."""
+    parse_threshold(_BY_KEY[key], text)
     return text
 
 
 def without_thresholds(metadata: Mapping[str, object]) -> dict[str, object]:
-    """Return the metadata that is no threshold."""
+    """Return the metadata without thresholds."""
     return {key: value for key, value in metadata.items() if not key.startswith(PREFIX)}
 
 
 def thresholds_of(metadata: Mapping[str, object]) -> dict[str, object]:
-    """Return the thresholds in some metadata."""
+    """Return the thresholds in metadata by their keys there; their values are not checked."""
     return {key: value for key, value in metadata.items() if key.startswith(PREFIX)}
 
 

@@ -1,4 +1,4 @@
-"""Rules that streams and consumers share: what they look at, and how a violation is worded."""
+"""Shared rules of streams and consumers: their inputs, and the type of a problem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from natstui.model.assets.fields import (
     number_at,
     read,
     text_at,
-    written,
+    with_value_at,
 )
 from natstui.model.assets.templates import Template
 
@@ -26,7 +26,7 @@ _BAD_NAME = re.compile(r"[.*>/\\\s\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing the server would refuse, in words for people."""
+    """A problem that the server would refuse, with a text for people."""
 
     path: str
     """The field it is about, as in the field table."""
@@ -43,57 +43,59 @@ class OtherStream:
 
 @dataclass(frozen=True, slots=True)
 class NamesInUse:
-    """What the server already has, while somebody fills in a form."""
+    """The existing streams and consumers, for validation of a form."""
 
     streams: tuple[OtherStream, ...] = ()
     servers_count: int | None = None
-    """Servers that could hold replicas; None when the user may not ask."""
+    """Number of servers for replicas; None if the user may not request it."""
     api_level: int | None = None
     consumer_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of the stream's own consumers, by name; an empty tuple takes everything."""
+    """Name of a consumer of the stream → its filters; an empty tuple matches everything."""
     templates: tuple[Template, ...] = ()
     streams_known: bool = False
-    """Whether the account's streams were asked for: what is not among them does not exist."""
+    """Whether the account's streams are known, so that others do not exist."""
 
 
-def name_problems(path: str, name: str, what: str) -> Iterator[Problem]:
-    """Yield what is wrong with the name of a stream or consumer."""
+def name_problems(path: str, name: str, noun: str) -> Iterator[Problem]:
+    """Yield the problems of a name; `noun` (stream or consumer) and `path` are for the texts."""
     if not name:
-        yield Problem(path, f"a {what} needs a name")
+        yield Problem(path, f"a {noun} needs a name")
     elif _BAD_NAME.search(name):
-        yield Problem(path, f"the name of the {what} has a space, a dot, or one of * > / \\")
+        yield Problem(path, f"the name of the {noun} has a space, a dot, or one of * > / \\")
     elif len(name.encode()) > MAX_NAME_LETTERS:
-        yield Problem(path, f"the name of the {what} is longer than {MAX_NAME_LETTERS} bytes")
+        yield Problem(path, f"the name of the {noun} is longer than {MAX_NAME_LETTERS} bytes")
 
 
 def common_problems(
     config: Mapping[str, object], fields: Sequence[Field], api_level: int | None
 ) -> Iterator[Problem]:
-    """Yield what is wrong with description, metadata, replicas, choices, and the server's age."""
+    """Yield the problems of description, metadata, replicas, choices, and too new options."""
     if len(text_at(config, "description").encode()) > MAX_DESCRIPTION_BYTES:
         yield Problem(
             "description", f"the description is longer than {MAX_DESCRIPTION_BYTES} bytes"
         )
     metadata = config.get("metadata")
     if isinstance(metadata, Mapping):
-        size_bytes = sum(len(str(k).encode()) + len(str(v).encode()) for k, v in metadata.items())
+        size_bytes = sum(
+            len(str(key).encode()) + len(str(item).encode()) for key, item in metadata.items()
+        )
         if size_bytes > MAX_METADATA_BYTES:
             yield Problem("metadata", f"the metadata is larger than {MAX_METADATA_BYTES} bytes")
     if not 0 <= number_at(config, "num_replicas") <= 5:
         yield Problem("num_replicas", "the number of replicas must be between 1 and 5")
-    for each in fields:
-        value = read(config, each.path)
-        yield from _value_problems(each, value)
+    for option in fields:
+        value = read(config, option.path)
+        yield from _value_problems(option, value)
         if api_level is not None:
-            yield from _level_problems(each, value, api_level)
+            yield from _level_problems(option, value, api_level)
 
 
 def _value_problems(field: Field, value: object) -> Iterator[Problem]:
     if value is None:
         return
     if field.choices and value not in field.choices:
-        known = ", ".join(field.choices)
-        yield Problem(field.path, f"{field.label} must be one of {known}, not {value!r}")
+        choices_text = ", ".join(field.choices)
+        yield Problem(field.path, f"{field.label} must be one of {choices_text}, not {value!r}")
     if field.kind == "switch" and not isinstance(value, bool):
         yield Problem(field.path, f"{field.label} must be yes or no, not {value!r}")
     if field.kind in ("count", "bytes", "duration") and not isinstance(value, int):
@@ -101,16 +103,16 @@ def _value_problems(field: Field, value: object) -> Iterator[Problem]:
 
 
 def without_newer(config: Config, fields: Sequence[Field], api_level: int | None) -> Config:
-    """Return what a server of a level can read: without fields it lacks, left at their default.
+    """Return the configuration without fields at their default that a server of a level lacks.
 
     Servers since 2.12 refuse a field that they do not know, whatever its value.
     """
-    for each in fields:
-        if api_level is None or each.api_level_count <= api_level:
+    for option in fields:
+        if api_level is None or option.api_level_count <= api_level:
             continue
-        value = read(config, each.path)
-        if value is not None and _is_left_open(each, value):
-            config = written(config, each.path, None)
+        value = read(config, option.path)
+        if value is not None and _is_left_open(option, value):
+            config = with_value_at(config, option.path, None)
     return config
 
 
@@ -130,5 +132,5 @@ def _level_problems(field: Field, value: object, api_level: int) -> Iterator[Pro
 
 
 def newer_server(field: Field) -> str:
-    """Return the sentence for an option the connected server does not know yet."""
+    """Return the sentence for an option that is too new for the connected server."""
     return f"{field.label} needs server {SERVER_OF_LEVEL[field.api_level_count]} or newer"

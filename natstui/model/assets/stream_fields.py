@@ -277,4 +277,4 @@ STREAM_FIELDS: tuple[Field, ...] = (
 STREAM_FIELD = {field.path: field for field in STREAM_FIELDS}
 
 NEW_STREAM: dict[str, object] = {"name": "", "storage": "file", "allow_direct": True}
-"""What an empty creation form starts with."""
+"""Initial values of an empty creation form."""

@@ -1,4 +1,4 @@
-"""What the server would refuse in a stream's configuration, and what is allowed but risky."""
+"""Rules for a stream's configuration: problems that the server refuses, and warnings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_IN_A_MIRROR = {
 
 
 def upstream_problems(config: Mapping[str, object]) -> Iterator[Problem]:
-    """Yield what is wrong with the mirror and the sources."""
+    """Yield the problems of the mirror and the sources."""
     mirror, sources = read(config, "mirror"), objects_at(config, "sources")
     if isinstance(mirror, Mapping):
         yield from _mirror_problems(config)
@@ -64,9 +64,9 @@ def _mirror_problems(config: Mapping[str, object]) -> Iterator[Problem]:
             "first_seq",
             "a mirror cannot have a first sequence: it keeps the sequences of its origin",
         )
-    for path, what in _NOT_IN_A_MIRROR.items():
+    for path, option_text in _NOT_IN_A_MIRROR.items():
         if is_on(config, path):
-            yield Problem(path, f"a mirror cannot have {what}: publish to its origin")
+            yield Problem(path, f"a mirror cannot have {option_text}: publish to its origin")
 
 
 def _upstream_problems(path: str, source: Config, own_name: str) -> Iterator[Problem]:
@@ -111,30 +111,32 @@ def stream_problems(
     config: Mapping[str, object],
     api_level: int | None = None,
     *,
-    seen: Mapping[str, object] | None = None,
+    config_before: Mapping[str, object] | None = None,
 ) -> tuple[Problem, ...]:
-    """Return everything wrong with a stream's configuration, in the order of the form.
+    """Return all problems of a stream's configuration, in the order of the form.
 
-    `api_level` is the connected server's; None does not judge what it is too old for. `seen` is
-    what an edit began with: the server has accepted it, even where we do not understand it.
+    `api_level` is that of the connected server; None: options of newer servers are no problem.
+    `config_before` is the configuration before an edit, which the server has accepted.
     """
-    found = _problems(config, api_level)
-    if seen is not None:
-        accepted = _problems(seen, api_level)
-        return tuple(problem for problem in found if problem not in accepted)
+    problems = _problems(config, api_level)
+    if config_before is not None:
+        accepted = _problems(config_before, api_level)
+        return tuple(problem for problem in problems if problem not in accepted)
     if is_on(config, "sealed"):
-        found.append(Problem("sealed", "a new stream cannot be sealed: nothing could be stored"))
-    return tuple(found)
+        problems.append(
+            Problem("sealed", "a new stream cannot be sealed: nothing could be stored")
+        )
+    return tuple(problems)
 
 
 def _problems(config: Mapping[str, object], api_level: int | None) -> list[Problem]:
-    found = list(name_problems("name", text_at(config, "name"), "stream"))
+    problems = list(name_problems("name", text_at(config, "name"), "stream"))
     for rule in (_subjects, _limits, _duplicates, _discard, _ages, upstream_problems):
-        found += rule(config)
+        problems += rule(config)
     for rule in (_counters, _schedules, _storage, _rewriting):
-        found += rule(config)
-    found += common_problems(config, STREAM_FIELDS, api_level)
-    return found
+        problems += rule(config)
+    problems += common_problems(config, STREAM_FIELDS, api_level)
+    return problems
 
 
 def _subjects(config: Mapping[str, object]) -> Iterator[Problem]:
@@ -156,7 +158,7 @@ def _subjects(config: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _of_the_system(subject: str) -> bool:
-    """Return whether a filter takes in requests to the server; its announcements are allowed."""
+    """Return whether a filter matches requests to the server; its advisories are allowed."""
     if subject.startswith(("$JS.EVENT.", "$SYS.ACCOUNT.")):
         return False
     return overlap(subject, "$JS.>") or overlap(subject, "$JSC.>") or overlap(subject, "$SYS.>")
@@ -245,13 +247,13 @@ def _storage(config: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _rewriting(config: Mapping[str, object]) -> Iterator[Problem]:
-    for name, what in (("subject_transform", "transform"), ("republish", "republish")):
+    for name, option_text in (("subject_transform", "transform"), ("republish", "republish")):
         source, target = text_at(config, f"{name}.src"), text_at(config, f"{name}.dest")
         if read(config, name) and not target:
-            yield Problem(f"{name}.dest", f"{what} needs a destination subject")
+            yield Problem(f"{name}.dest", f"{option_text} needs a destination subject")
         problem = mapping_problem(source, target)
         if problem:
-            yield Problem(f"{name}.dest", f"{what}: {problem}")
+            yield Problem(f"{name}.dest", f"{option_text}: {problem}")
     target = text_at(config, "republish.dest")
     for subject in strings_at(config, "subjects") or (text_at(config, "name"),):
         if target and is_subject(target) and overlap(target, subject):
@@ -262,36 +264,40 @@ def _rewriting(config: Mapping[str, object]) -> Iterator[Problem]:
 def stream_warnings(
     config: Mapping[str, object], in_use: NamesInUse, consumer_filters: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return sentences; `consumer_filters` are those of the stream's own consumers."""
-    asked = normal_stream(config)
+    """Return what is risky in a valid configuration, a sentence each.
+
+    `in_use` are the other streams and consumers, `consumer_filters` the filters of its own
+    consumers.
+    """
+    normal_config = normal_stream(config)
     return (
-        *_overlaps(asked, in_use),
-        *_missing(asked, in_use),
-        *_losses(asked, in_use),
-        *_stream_warnings_limits(asked),
-        *_lost_consumers(asked, consumer_filters),
+        *_overlaps(normal_config, in_use),
+        *_missing(normal_config, in_use),
+        *_losses(normal_config, in_use),
+        *_stream_warnings_limits(normal_config),
+        *_lost_consumers(normal_config, consumer_filters),
     )
 
 
 def _overlaps(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
-    for other in in_use.streams:
-        if other.name == text_at(config, "name"):
+    for other_stream in in_use.streams:
+        if other_stream.name == text_at(config, "name"):
             continue
-        for theirs in other.subjects:
-            for ours in strings_at(config, "subjects"):
-                if overlap(ours, theirs):
+        for other_subject in other_stream.subjects:
+            for subject in strings_at(config, "subjects"):
+                if overlap(subject, other_subject):
                     yield (
-                        f"{ours!r} overlaps {theirs!r} of stream {other.name}: the server "
-                        "refuses that"
+                        f"{subject!r} overlaps {other_subject!r} of stream "
+                        f"{other_stream.name}: the server refuses that"
                     )
 
 
 def _missing(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     mirror = read(config, "mirror")
-    wanted = [("mirrors", mirror)] if isinstance(mirror, Mapping) else []
-    wanted += [("copies from", source) for source in objects_at(config, "sources")]
+    upstreams = [("mirrors", mirror)] if isinstance(mirror, Mapping) else []
+    upstreams += [("copies from", source) for source in objects_at(config, "sources")]
     names = {stream.name for stream in in_use.streams}
-    for verb, source in wanted:
+    for verb, source in upstreams:
         name = text_at(source, "name")
         # What lies in another account or domain is not in this list.
         if in_use.streams_known and not source.get("external") and name not in names:
@@ -336,6 +342,9 @@ def _lost_consumers(config: Mapping[str, object], filters: Sequence[str]) -> Ite
     subjects = strings_at(config, "subjects")
     if read(config, "mirror") or read(config, "sources") or read(config, "subject_transform"):
         return
-    for wanted in filters:
-        if not any(overlap(wanted, subject) for subject in subjects):
-            yield f"a consumer filters {wanted!r}, which this stream would not store any more"
+    for filter_subject in filters:
+        if not any(overlap(filter_subject, subject) for subject in subjects):
+            yield (
+                f"a consumer filters {filter_subject!r}, which this stream would not store any "
+                "more"
+            )

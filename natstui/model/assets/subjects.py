@@ -1,4 +1,4 @@
-"""Subjects as the server reads them: which are valid, which overlap, what a mapping may say."""
+"""Subjects by the rules of the server: validity, overlap and mappings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def is_subject(text: str) -> bool:
 
 
 def is_stored_subject(text: str) -> bool:
-    """Return whether servers read `text` as a subject or filter: only ASCII white space ends one.
+    """Return whether servers accept `text` as a subject or filter: ASCII white space ends one.
 
-    Nobody types a no-break space on purpose, but other clients have stored them.
+    `is_subject` refuses a no-break space as a typing error, but other clients have stored it.
     """
     tokens = text.split(".")
     return _SPACE.search(text) is None and all(tokens) and ">" not in tokens[:-1]
@@ -25,11 +25,11 @@ def is_stored_subject(text: str) -> bool:
 _INTERNAL = (
     "$JS", "$SYS", "$SRV", "$NRG", "$GNR", "$LDS", "_INBOX", "_R_", "_GR_", "_EF_",
 )  # fmt: skip
-"""First tokens that servers and clients use among themselves."""
+"""First tokens of subjects that servers and clients use internally."""
 
 
 def is_internal(subject: str) -> bool:
-    """Return whether servers and clients use a subject among themselves, as their requests do."""
+    """Return whether a subject is used internally by servers and clients."""
     return subject.partition(".")[0] in _INTERNAL
 
 
@@ -39,57 +39,60 @@ def has_wildcard(subject: str) -> bool:
 
 
 def is_literal(subject: str) -> bool:
-    """Return whether `subject` names one subject, as servers read it: without wildcards."""
+    """Return whether `subject` is a single subject for servers, without wildcards."""
     return is_stored_subject(subject) and not has_wildcard(subject)
 
 
 def is_token(text: str) -> bool:
-    """Return whether `text` may stand as one token of a subject or filter.
+    """Return whether `text` is valid as a single token of a subject or filter.
 
-    Whatever comes from a server is checked with it before it becomes a part of one.
+    Texts from a server are checked with it before they become part of a subject.
     """
     return is_literal(text) and "." not in text
 
 
 def is_flow_control(subject: str, stream: str, consumer: str) -> bool:
-    """Tell whether an empty message to `subject` lets this consumer deliver more, and only that.
+    """Return whether an empty message to `subject` only continues the delivery of this consumer.
 
-    Whoever can publish to where a consumer delivers names any subject for the answer.
+    Anybody who can publish to the deliver subject can request a reply to any subject.
     """
     tokens = subject.split(".")
     return tokens[:-1] == ["$JS", "FC", stream, consumer] and is_literal(subject)
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(first: str, second: str) -> bool:
     """Return whether some subject matches both filters."""
-    left, right = one.split("."), other.split(".")
-    for index in range(max(len(left), len(right))):
-        if index >= len(left) or index >= len(right):
+    first_tokens, second_tokens = first.split("."), second.split(".")
+    for index in range(max(len(first_tokens), len(second_tokens))):
+        if index >= len(first_tokens) or index >= len(second_tokens):
             return False
-        if ">" in (left[index], right[index]):
+        if ">" in (first_tokens[index], second_tokens[index]):
             return True
-        if "*" not in (left[index], right[index]) and left[index] != right[index]:
+        if (
+            "*" not in (first_tokens[index], second_tokens[index])
+            and first_tokens[index] != second_tokens[index]
+        ):
             return False
     return True
 
 
 def contains(wide: str, narrow: str) -> bool:
     """Return whether every subject that matches the filter `narrow` matches the filter `wide`."""
-    left, right = wide.split("."), narrow.split(".")
-    for each, other in zip(left, right, strict=False):
-        if each == ">":
+    wide_tokens, narrow_tokens = wide.split("."), narrow.split(".")
+    for wide_part, narrow_part in zip(wide_tokens, narrow_tokens, strict=False):
+        if wide_part == ">":
             return True
-        if other == ">" or each not in ("*", other):
+        if narrow_part == ">" or wide_part not in ("*", narrow_part):
             return False
-    return len(left) == len(right)
+    return len(wide_tokens) == len(narrow_tokens)
 
 
 def first_overlap(subjects: Sequence[str]) -> tuple[str, str] | None:
     """Return the first two entries that overlap each other."""
-    for index, one in enumerate(subjects):
-        for other in subjects[index + 1 :]:
-            if overlap(one, other):
-                return one, other
+    for index, subject in enumerate(subjects):
+        for later_subject in subjects[index + 1 :]:
+            if overlap(subject, later_subject):
+                return subject, later_subject
     return None
 
 
@@ -101,7 +104,7 @@ _FUNCTIONS = {
 
 
 def mapping_problem(source: str, destination: str) -> str | None:
-    """Return why the server refuses to map `source` to `destination`, or None when it will not.
+    """Return why the server refuses to map `source` to `destination`; None if it accepts.
 
     A destination names wildcards of the source as `$1` or `{{wildcard(1)}}`.
     """
@@ -115,17 +118,19 @@ def mapping_problem(source: str, destination: str) -> str | None:
 
 
 def _reference_problem(source: str, destination: str) -> str | None:
-    stars = source.split(".").count("*")
+    wildcards_count = source.split(".").count("*")
     numbers = [int(text) for text in re.findall(r"\$(\d+)", destination)]
     for name, arguments in _FUNCTION.findall(destination):
         if name.lower() not in _FUNCTIONS:
             return f"{name!r} is not a mapping function of the server"
         if name.lower() == "wildcard":
             numbers.append(int(arguments) if arguments.strip().isdigit() else 0)
-    wrong = next((number for number in numbers if not 1 <= number <= stars), None)
-    if wrong is None:
+    invalid_number = next(
+        (number for number in numbers if not 1 <= number <= wildcards_count), None
+    )
+    if invalid_number is None:
         return None
-    return f"{destination!r} uses wildcard {wrong}, but {source!r} has {stars}"
+    return f"{destination!r} uses wildcard {invalid_number}, but {source!r} has {wildcards_count}"
 
 
 def _shape_problem(source: str, destination: str) -> str | None:
@@ -137,25 +142,27 @@ def _shape_problem(source: str, destination: str) -> str | None:
     return None
 
 
-def mapped(subject: str, source: str, destination: str) -> str | None:
-    """Return what a subject becomes, None when it does not match `source`.
+def map_subject(subject: str, source: str, destination: str) -> str | None:
+    """Return the mapped subject; None if it does not match `source`.
 
     The destination names wildcards as `$1` or `{{wildcard(1)}}`, and may end with `>` as the
     source does. Raises ValueError for the other functions of a server.
     """
     if not overlap(source, subject):
         return None
-    words, pattern = subject.split("."), source.split(".")
-    stars = [words[at] for at, word in enumerate(pattern) if word == "*"]
+    tokens, pattern = subject.split("."), source.split(".")
+    wildcard_tokens = [tokens[index] for index, part in enumerate(pattern) if part == "*"]
 
-    def word_of(match: re.Match[str]) -> str:
+    def token_of(match: re.Match[str]) -> str:
         name, argument = match[1], match[2]
         if name.lower() != "wildcard":
             raise ValueError(f"{name!r} is not supported here: write $1 or {{{{wildcard(1)}}}}")
-        return stars[int(argument) - 1]
+        return wildcard_tokens[int(argument) - 1]
 
-    filled = _FUNCTION.sub(word_of, destination)
-    filled = re.sub(r"\$(\d+)", lambda match: stars[int(match[1]) - 1], filled)
-    if filled.endswith(">") and pattern[-1] == ">":
-        return filled[:-1] + ".".join(words[len(pattern) - 1 :])
-    return filled
+    mapped_subject = _FUNCTION.sub(token_of, destination)
+    mapped_subject = re.sub(
+        r"\$(\d+)", lambda match: wildcard_tokens[int(match[1]) - 1], mapped_subject
+    )
+    if mapped_subject.endswith(">") and pattern[-1] == ">":
+        return mapped_subject[:-1] + ".".join(tokens[len(pattern) - 1 :])
+    return mapped_subject

@@ -1,4 +1,4 @@
-"""Streams that people make again and again, as starting points of the creation form."""
+"""Templates of common streams, as initial values of the creation form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DAY_NS = 86_400 * _S
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A named starting point; the configuration may leave the name and subjects to the user."""
+    """A named configuration; it may leave the name and subjects to the user."""
 
     name: str
     help: str
@@ -69,6 +69,6 @@ BUILT_IN: tuple[Template, ...] = (
 )  # fmt: skip
 
 
-def started(template: Template) -> Config:
-    """Return a configuration to begin with; the name is empty when the template has none."""
+def template_config(template: Template) -> Config:
+    """Return a new configuration from a template; its name is empty if the template has none."""
     return {"name": "", **template.config}

@@ -1,4 +1,4 @@
-"""What people type ⇄ the value in the configuration, for each kind of field, without any loss."""
+"""Lossless conversion of typed texts to values of the configuration and back, by kind of field."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from natstui.model.assets.fields import (
     number_at,
     objects_at,
     text_at,
-    written,
+    with_value_at,
 )
-from natstui.model.assets.monitor_keys import checked
+from natstui.model.assets.monitor_keys import check_threshold
 from natstui.model.assets.subjects import is_subject
 from natstui.parsing import parse_json
 from natstui.units import parse_bytes, parse_count, parse_duration_ns, parse_moment
@@ -31,40 +31,43 @@ _SOURCE_KEYS = {
     "consumer-deliver": "consumer.deliver_subject",
 }
 _WORD = re.compile(r"time=\S+ ago(?!\S)|\S+")
-"""A word of such a line; a time from now has two."""
+"""Pattern of a word in the line of a source; a time ago has two words."""
 
 
 def source_of(text: str) -> Config:
     """Return the mirror or source that a line describes; raises ValueError with a sentence."""
     if text.lstrip().startswith("{"):
         return _of_json(text)
-    name, *words = _WORD.findall(text)
+    name, *option_texts = _WORD.findall(text)
     source: Config = {"name": name}
     maps: list[Config] = []
-    for word in words:
-        key, sign, value = word.partition("=")
+    for word in option_texts:
+        key, equals_sign, value = word.partition("=")
         if key == "map" and ":" in value:
             maps.append(dict(zip(("src", "dest"), value.split(":", 1), strict=True)))
-        elif sign and value and key in _SOURCE_KEYS:
-            sequence = key == "seq"
-            if sequence and not value.isdigit():
+        elif equals_sign and value and key in _SOURCE_KEYS:
+            is_sequence = key == "seq"
+            if is_sequence and not value.isdigit():
                 raise ValueError(f"{value!r} is not a sequence: write it as seq=100")
             if value.endswith(" ago"):
                 value = parse_moment(value).isoformat().replace("+00:00", "Z")
-            source = written(source, _SOURCE_KEYS[key], int(value) if sequence else value)
+            source = with_value_at(source, _SOURCE_KEYS[key], int(value) if is_sequence else value)
         else:
-            known = ", ".join([*_SOURCE_KEYS, "map"])
+            keys_text = ", ".join([*_SOURCE_KEYS, "map"])
             raise ValueError(
-                f"{word!r} is not a known option: write key=value, with a key of {known}"
+                f"{word!r} is not a known option: write key=value, with a key of {keys_text}"
             )
     return {**source, "subject_transforms": maps} if maps else source
 
 
 def sources_of(text: str) -> list[Config]:
-    """Return the sources in a line, separated by `;`, or in a list of JSON."""
+    """Return the sources in a line, separated by `;`, or in a JSON list.
+
+    Raises ValueError with a sentence.
+    """
     if text.lstrip().startswith(("{", "[")):
-        found = _json(text)
-        return [_checked(item) for item in (found if isinstance(found, list) else [found])]
+        decoded = _json(text)
+        return [_checked(item) for item in (decoded if isinstance(decoded, list) else [decoded])]
     return [source_of(part) for part in text.split(";") if part.strip()]
 
 
@@ -86,7 +89,7 @@ def _checked(item: object) -> Config:
 
 
 def source_text(source: Config) -> str:
-    """Return the text that `source_of` reads back: JSON for what such a line cannot express."""
+    """Return the text of a source for `source_of`: JSON if a line cannot express it."""
     line = _line(source)
     if not text_at(source, "name") or source_of(line) != source:
         return json.dumps(source, ensure_ascii=False)
@@ -94,7 +97,7 @@ def source_text(source: Config) -> str:
 
 
 def sources_text(sources: tuple[Config, ...]) -> str:
-    """Return the text that `sources_of` reads back."""
+    """Return the text of sources for `sources_of`."""
     texts = [source_text(source) for source in sources]
     if any(text.startswith("{") or ";" in text for text in texts):
         return json.dumps(sources, ensure_ascii=False)
@@ -102,20 +105,20 @@ def sources_text(sources: tuple[Config, ...]) -> str:
 
 
 def _line(source: Config) -> str:
-    words = [text_at(source, "name")]
+    parts = [text_at(source, "name")]
     for key, path in _SOURCE_KEYS.items():
         value = number_at(source, path) if key == "seq" else text_at(source, path)
-        words += [f"{key}={value}"] if value else []
+        parts += [f"{key}={value}"] if value else []
     for mapping in objects_at(source, "subject_transforms"):
-        words.append(f"map={text_at(mapping, 'src')}:{text_at(mapping, 'dest')}")
-    return " ".join(words)
+        parts.append(f"map={text_at(mapping, 'src')}:{text_at(mapping, 'dest')}")
+    return " ".join(parts)
 
 
 _UNITS_NS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def exact_duration(duration_ns: int) -> str:
-    """Return a duration with nothing lost: `2m`, `1d3h`, `1.5s`, `250ms`, `1ns`."""
+    """Return the exact text of a duration: `2m`, `1d3h`, `1.5s`, `250ms`, `1ns`."""
     if duration_ns <= 0:
         return "0" if duration_ns == 0 else f"-{exact_duration(-duration_ns)}"
     seconds, rest_ns = divmod(duration_ns, 1_000_000_000)
@@ -130,7 +133,7 @@ def exact_duration(duration_ns: int) -> str:
 
 
 def exact_bytes(size_bytes: int) -> str:
-    """Return a size with nothing lost: `256MB`, `1000`."""
+    """Return the exact text of a size: `256MB`, `1000`."""
     for unit in ("", "KB", "MB", "GB", "TB", "PB"):
         if size_bytes < 1024 or size_bytes % 1024:
             return f"{size_bytes}{unit}"
@@ -139,32 +142,40 @@ def exact_bytes(size_bytes: int) -> str:
 
 
 UNLIMITED = "unlimited"
-"""How a limit that is none is shown."""
+"""Text of a missing limit."""
 _UNLIMITED = {"-1", UNLIMITED, "none"}
 SWITCHED = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
-"""The words of a switch."""
+"""Text of a switch → its value."""
 
 
-def parsed(field: Field, text: str) -> object:
-    """Return the value that `text` means for a field, None when it is empty."""
+def parse_field(field: Field, text: str) -> object:
+    """Return the value of a typed text for a field, in the unit of the server; None if it is
+    empty.
+
+    Raises ValueError with a sentence.
+    """
     text = text.strip()
     return _PARSERS[field.kind](field, text) if text else None
 
 
-def parsed_all(field: Field, texts: Sequence[str]) -> object:
-    """Return what a flag means that was given several times, None when all are empty.
+def parse_repeated(field: Field, texts: Sequence[str]) -> object:
+    """Return the value of a repeated flag; None if all of its texts are empty.
 
-    Lists become longer with each; of another field the last counts. A pair of metadata is taken
-    as it is, with all its commas, because each has a flag of its own.
+    Lists are concatenated; of other fields the last text counts. A pair of metadata is not split
+    at commas, because each pair has its own flag. Raises ValueError with a sentence.
     """
-    given = [text for text in texts if text.strip()]
-    if not given:
+    non_empty_texts = [text for text in texts if text.strip()]
+    if not non_empty_texts:
         return None
     if field.kind == "metadata":
-        return {key: item for text in given for key, item in _pairs_of_flag(field, text).items()}
+        return {
+            key: item
+            for text in non_empty_texts
+            for key, item in _pairs_of_flag(field, text).items()
+        }
     if field.kind in _LISTS:
-        return [item for text in given for item in _items(parsed(field, text))]
-    return parsed(field, texts[-1])
+        return [item for text in non_empty_texts for item in _items(parse_field(field, text))]
+    return parse_field(field, texts[-1])
 
 
 _LISTS = ("subjects", "words", "durations", "sources")
@@ -177,22 +188,22 @@ def _items(value: object) -> Sequence[object]:
 def _pairs_of_flag(field: Field, text: str) -> dict[str, str]:
     if text.lstrip().startswith("{"):
         return _metadata(field, text)
-    key, sign, value = text.partition("=")
-    if not sign or not key.strip():
+    key, equals_sign, value = text.partition("=")
+    if not equals_sign or not key.strip():
         raise ValueError(f"{field.label}: write {text.strip()!r} as key=value")
     if ":" in key:
-        whole = json.dumps({key.strip(): value}, ensure_ascii=False)
+        json_text = json.dumps({key.strip(): value}, ensure_ascii=False)
         raise ValueError(
             f"{field.label}: the NATS CLI ends a key at its colon: write {key.strip()!r} as JSON, "
-            f"{whole}"
+            f"{json_text}"
         )
     return _own(field, {key.strip(): value})
 
 
-def shown(field: Field, value: object) -> str:
-    """Return the text of a value, such that `parsed` gives the value back.
+def format_field(field: Field, value: object) -> str:
+    """Return the text of a value, of which `parsed` returns the value again.
 
-    Metadata that the server writes about itself is not shown: nobody can change it.
+    Metadata that the server writes about itself is not included, as it cannot be changed.
     """
     if value is None:
         return ""
@@ -207,8 +218,12 @@ def shown(field: Field, value: object) -> str:
     if field.kind == "source" and isinstance(value, Mapping):
         return source_text(dict(value))
     if isinstance(value, Mapping):
-        own = {str(k): str(v) for k, v in value.items() if not _is_reserved(str(k))}
-        return ", ".join(f"{_quoted(k, _IN_KEYS)}={_quoted(v, ',')}" for k, v in own.items())
+        users_metadata = {
+            str(key): str(v) for key, v in value.items() if not _is_reserved(str(key))
+        }
+        return ", ".join(
+            f"{_quoted(key, _IN_KEYS)}={_quoted(v, ',')}" for key, v in users_metadata.items()
+        )
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
     return str(value)
@@ -234,9 +249,11 @@ def _subject(field: Field, text: str) -> object:
 
 def _words(field: Field, text: str) -> object:
     words = [word for word in re.split(r"[,\s]+", text) if word]
-    wrong = next((w for w in words if field.kind == "subjects" and not is_subject(w)), None)
-    if wrong is not None:
-        raise ValueError(f"{field.label}: {wrong!r} is not a valid subject")
+    invalid_subject = next(
+        (w for w in words if field.kind == "subjects" and not is_subject(w)), None
+    )
+    if invalid_subject is not None:
+        raise ValueError(f"{field.label}: {invalid_subject!r} is not a valid subject")
     return words
 
 
@@ -289,7 +306,7 @@ def _time(field: Field, text: str) -> object:
 
 
 _IN_KEYS = ',="{'
-"""Characters that a key must quote; in a value only the comma must be."""
+"""Characters for which a key is quoted; a value is quoted only for a comma."""
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _PAIR = re.compile(
     rf"\s*({_QUOTED}(?=\s*=)|[^=,\"]*)\s*=\s*({_QUOTED}(?=\s*(?:,|$))|[^,]*)\s*(?:,|$)"
@@ -297,7 +314,7 @@ _PAIR = re.compile(
 
 
 def _quoted(text: str, separating: str) -> str:
-    """Return a text as a string of JSON where a pair would not be read back without."""
+    """Return a text as a JSON string if a pair cannot be read without quotes, else unchanged."""
     plain = text == text.strip() and not text.startswith('"') and text.isprintable()
     plain = plain and (bool(text) or separating != _IN_KEYS)
     plain = plain and not any(letter in text for letter in separating)
@@ -315,30 +332,30 @@ def _unquoted(field: Field, text: str) -> str:
 
 def _threshold(field: Field, text: str) -> object:
     try:
-        return checked(field.path.removeprefix("metadata."), text)
+        return check_threshold(field.path.removeprefix("metadata."), text)
     except ValueError as error:
         raise ValueError(f"{field.label}: {error}") from error
 
 
 def _metadata(field: Field, text: str) -> dict[str, str]:
-    """Return the pairs of `key=value, note="a, b"`, or of an object of JSON."""
+    """Return the pairs of `key=value, note="a, b"`, or of a JSON object."""
     if text.lstrip().startswith("{"):
         try:
-            found = parse_json(text)
+            decoded = parse_json(text)
         except ValueError as error:
             raise ValueError(f"{field.label}: this is not valid JSON: {error}") from error
-        return _own(field, {key: _json_text(item) for key, item in found.items()})
-    pairs, place = {}, 0
-    while place < len(text):
-        match = _PAIR.match(text, place)
+        return _own(field, {key: word_text(item) for key, item in decoded.items()})
+    pairs, position = {}, 0
+    while position < len(text):
+        match = _PAIR.match(text, position)
         if match is None or not match[1].strip():
-            rest = text[place:].split(",")[0].strip()
-            if rest:
-                raise ValueError(f"{field.label}: write {rest!r} as key=value")
-            place = text.find(",", place) + 1 or len(text)
+            invalid_pair = text[position:].split(",")[0].strip()
+            if invalid_pair:
+                raise ValueError(f"{field.label}: write {invalid_pair!r} as key=value")
+            position = text.find(",", position) + 1 or len(text)
             continue
         pairs[_unquoted(field, match[1].strip())] = _unquoted(field, match[2].strip())
-        place = match.end()
+        position = match.end()
     return _own(field, pairs)
 
 
@@ -346,7 +363,8 @@ def _is_reserved(key: str) -> bool:
     return key.startswith(READ_ONLY_METADATA)
 
 
-def _json_text(value: object) -> str:
+def word_text(value: object) -> str:
+    """Return a metadata key or value as text: the server accepts only text there."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,53 +1,54 @@
-"""What benchmark workers count and time; everything here adds up exactly."""
+"""Counts and latencies of benchmark workers, and values derived from them; all add up exactly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from natstui.model.bench.latency import EMPTY, LatencyCounts, merge
+from natstui.model.bench.latency import EMPTY, LatencyCounts, from_counts, merge
+from natstui.model.bench.plan import Role
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Everything a worker counts; adds up over time, workers and roles."""
+    """All counts of a worker, which add up over time, workers and roles."""
 
     sent_msgs: int = 0
     sent_bytes: int = 0
     acked_msgs: int = 0
-    """Stored for the first time, as the server acknowledged."""
+    """Messages acked by the server as newly stored."""
     duplicate_acked_msgs: int = 0
-    """Acknowledged with `duplicate: true`: the server had them already."""
+    """Messages acked with `duplicate: true`, as the server had them already."""
     refused_msgs: int = 0
-    """Acknowledged with an error, for good."""
+    """Messages refused by the server for good, with an error in the ack."""
     unanswered_msgs: int = 0
-    """Neither acknowledged nor answered within the time-out."""
+    """Messages or requests without an ack or reply within the timeout."""
     missed_msgs: int = 0
-    """Owed by the schedule when it ended, and never sent."""
+    """Messages due by the schedule, but never sent."""
     received_msgs: int = 0
     received_bytes: int = 0
-    """Payload as received, without headers."""
+    """Bytes of received payloads, without headers."""
     redelivered_msgs: int = 0
-    """Received with a delivery count above 1."""
+    """Messages received with a delivery count above 1."""
     duplicate_msgs: int = 0
-    """Received by this worker before."""
+    """Messages received again by the same worker."""
     out_of_order_msgs: int = 0
-    """Received behind a later message of the same publisher."""
+    """Messages received after a later message of the same publisher."""
     acks_sent_msgs: int = 0
     acks_confirmed_msgs: int = 0
-    """Double acks the server answered."""
+    """Double acks that the server confirmed."""
     naks_sent_msgs: int = 0
     terms_sent_msgs: int = 0
     never_acked_msgs: int = 0
-    """Left without an acknowledgement on purpose."""
+    """Messages that were not acked on purpose."""
     foreign_msgs: int = 0
-    """Received, and sent by somebody else than this run; in no other count."""
+    """Messages received from senders outside this run; in no other count."""
     steady_sent_msgs: int = 0
     steady_acked_msgs: int = 0
     steady_received_msgs: int = 0
     steady_received_bytes: int = 0
     retried_msgs: int = 0
-    """Refused while the server came back, and sent again; not among `refused_msgs`."""
+    """Messages refused by a restarting server and sent again; not in `refused_msgs`."""
 
     def plus(self, other: Counts) -> Counts:
         """Return the sum."""
@@ -58,7 +59,7 @@ _COUNT_NAMES = tuple(part.name for part in fields(Counts))
 
 
 def total_counts(counts: Iterable[Counts]) -> Counts:
-    """Return the sum of many."""
+    """Return the sum of several counts."""
     together = [tuple(getattr(count, name) for name in _COUNT_NAMES) for count in counts]
     return Counts(*map(sum, zip(*together, strict=True))) if together else Counts()
 
@@ -68,21 +69,21 @@ class Latencies:
     """The six latencies, corrected and uncorrected, as histograms."""
 
     ack: LatencyCounts = EMPTY
-    """Publish → acknowledgement, from when the message was due."""
+    """Publish → ack, from the due time of the message."""
     e2e: LatencyCounts = EMPTY
-    """Send → receive, from when the message was due."""
+    """Send → receive, from the due time of the message."""
     store: LatencyCounts = EMPTY
-    """Store → deliver: from the server's clock to ours, exact only on one machine."""
+    """Store → deliver: from the server's clock to the receiver's, exact only on one machine."""
     rtt: LatencyCounts = EMPTY
-    """Request → reply or response, from when the request was due."""
+    """Request → reply or response, from the due time of the request."""
     ack_uncorrected: LatencyCounts = EMPTY
-    """The same three from when the message was really sent."""
+    """`ack`, `e2e` and `rtt` from the time of sending."""
     e2e_uncorrected: LatencyCounts = EMPTY
     rtt_uncorrected: LatencyCounts = EMPTY
     response: LatencyCounts = EMPTY
-    """Response stored → received by who asked: the second leg; the first is `e2e`."""
+    """Response stored → received by the requester; the way of the request is `e2e`."""
     late: LatencyCounts = EMPTY
-    """Due → begun by its sender, at a fixed rate: what of the others is the generator's own."""
+    """Due → sending started, at a fixed rate: the share of the load generator in the others."""
 
 
 LATENCY_WORDS = {
@@ -93,14 +94,14 @@ LATENCY_WORDS = {
     "response": "response stored → received",
     "late": "due → sent: the delay within the sender",
 }
-"""From when to when each is, in words: they are of different messages, and do not add up."""
+"""Latency → its start and end, as text: they are of different messages, and do not add up."""
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))
 TELLING_LATENCIES = ("e2e", "rtt", "ack", "store", "late")
-"""The most telling first."""
+"""Latencies in order of importance."""
 
 
 def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
-    """Return the latency that matters most of those that were measured, and its name."""
+    """Return the name and histogram of the most important measured latency."""
     for name in TELLING_LATENCIES:
         histogram: LatencyCounts = getattr(latencies, name)
         if histogram.buckets:
@@ -108,9 +109,49 @@ def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
     return None
 
 
-def merge_latencies(many: Iterable[Latencies]) -> Latencies:
-    """Return the histograms of all together."""
-    kept = list(many)
+def merge_latencies(all_latencies: Iterable[Latencies]) -> Latencies:
+    """Return the merged histograms."""
+    parts = list(all_latencies)
     return Latencies(
-        **{name: merge(getattr(one, name) for one in kept) for name in LATENCY_FIELDS}
+        **{name: merge(getattr(latencies, name) for latencies in parts) for name in LATENCY_FIELDS}
     )
+
+
+class LatencySums:
+    """The sum of reported latencies."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[int, int]] = {name: {} for name in LATENCY_FIELDS}
+
+    def add(self, latencies: Latencies) -> None:
+        """Add one report."""
+        for name, total in self._counts.items():
+            delta = getattr(latencies, name)
+            for bucket, count in zip(delta.buckets, delta.counts, strict=True):
+                total[bucket] = total.get(bucket, 0) + count
+
+    def total(self) -> Latencies:
+        """Return the histograms so far."""
+        return Latencies(**{name: from_counts(counts) for name, counts in self._counts.items()})
+
+
+_ONE_BY_ONE = ("explicit", "double")
+
+
+def in_flight_msgs(role: Role, counts: Counts) -> int | None:
+    """Return the messages without a reply of a sender, or without an ack of a receiver.
+
+    None without replies or acks, or if one ack covers many messages.
+    """
+    does = role.traits
+    if does.awaits_reply or does.awaits_responses:
+        answered = counts.received_msgs - counts.duplicate_msgs + counts.duplicate_acked_msgs
+    elif does.sends and does.is_stored:
+        answered = counts.acked_msgs + counts.duplicate_acked_msgs
+    elif does.has_shared_consumer and role.acks in _ONE_BY_ONE:
+        settled = counts.acks_sent_msgs + counts.naks_sent_msgs + counts.terms_sent_msgs
+        return max(counts.received_msgs - settled - counts.never_acked_msgs, 0)
+    else:
+        return None
+    gone = counts.refused_msgs + counts.unanswered_msgs
+    return max(counts.sent_msgs - answered - gone, 0)

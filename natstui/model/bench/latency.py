@@ -16,24 +16,24 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
-"""Every percentile that is computed, by its name in checks, JSON and tables."""
+"""Name in checks, JSON and tables → computed percentile."""
 SHOWN_PERCENTILES = ("p50", "p90", "p99", "p999")
-"""Those that people are shown: on the screen, in a summary, in a report."""
+"""Percentiles on the screen, in a summary and in a report."""
 SAMPLED_PERCENTILES = ("p50", "p99")
-"""Those of acknowledgements of one consumer, beside the longest time."""
+"""Percentiles of a consumer's sampled acks, beside the longest time."""
 COMPARED_PERCENTILES = ("p50", "p99", "p999")
-"""Those in which two benchmarks are compared."""
+"""Percentiles in comparisons of benchmarks."""
 
 _HALF = 128
 """Buckets per power of two."""
 BUCKETS_COUNT = 8192
-"""No latency that a 64-bit number holds falls into a bucket beyond these."""
+"""Number of buckets, enough for every latency in a 64-bit number."""
 _HDR_COOKIE = 0x1C849303 | 0x10
 _HDR_COMPRESSED_COOKIE = 0x1C849304 | 0x10
 
 
 def bucket_of(latency_ns: int) -> int:
-    """Return the bucket a latency falls into; a negative one counts as 0."""
+    """Return the bucket of a latency; a negative one counts as 0."""
     value = max(latency_ns, 0)
     shift = max(value.bit_length() - 8, 0)
     return (shift << 7) + (value >> shift)
@@ -53,20 +53,20 @@ def bucket_high_ns(bucket: int) -> int:
 
 
 def bucket_middle_ns(bucket: int) -> int:
-    """Return the latency a bucket stands for: its middle, at most 0.4 % off."""
+    """Return the latency in the middle of a bucket, with an error of at most 0.4 %."""
     return (bucket_low_ns(bucket) + bucket_high_ns(bucket)) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyCounts:
-    """A histogram, or what was added to one: two columns, buckets ascending."""
+    """A histogram, or an addition to one, as two columns with ascending buckets."""
 
     buckets: tuple[int, ...] = ()
     counts: tuple[int, ...] = ()
 
     @property
     def total_count(self) -> int:
-        """How many latencies are in it."""
+        """Return the number of latencies."""
         return sum(self.counts)
 
     def percentile_ns(self, percent: float) -> int | None:
@@ -85,7 +85,7 @@ class LatencyCounts:
 
     @property
     def mean_ns(self) -> float | None:
-        """The mean, from the buckets' middles; None when empty."""
+        """Return the mean, from the middles of buckets; None when empty."""
         if not self.counts:
             return None
         pairs = zip(self.buckets, self.counts, strict=True)
@@ -93,7 +93,7 @@ class LatencyCounts:
 
     @property
     def max_ns(self) -> int | None:
-        """The largest latency, within its bucket; None when empty."""
+        """Return the largest latency, to its bucket; None when empty."""
         return bucket_middle_ns(self.buckets[-1]) if self.buckets else None
 
 
@@ -101,7 +101,7 @@ EMPTY = LatencyCounts()
 
 
 def is_histogram(histogram: LatencyCounts) -> bool:
-    """Return whether buckets ascend, are those of latencies, and each has a count."""
+    """Return whether a histogram is valid: ascending, existing buckets, each with a count."""
     buckets, counts = histogram.buckets, histogram.counts
     ascend = all(low < high for low, high in pairwise(buckets))
     known = not buckets or (buckets[0] >= 0 and buckets[-1] < BUCKETS_COUNT)
@@ -124,7 +124,7 @@ def from_latencies(latencies_ns: Iterable[int]) -> LatencyCounts:
 
 
 def merge(histograms: Iterable[LatencyCounts]) -> LatencyCounts:
-    """Return the sum of histograms; it is the histogram of all their latencies together."""
+    """Return the sum of histograms, which is the histogram of all their latencies."""
     filled = [histogram for histogram in histograms if histogram.buckets]
     if len(filled) < 2:
         return filled[0] if filled else EMPTY
@@ -136,7 +136,7 @@ def merge(histograms: Iterable[LatencyCounts]) -> LatencyCounts:
 
 
 def _zigzag(value: int) -> bytes:
-    """Encode one number as HdrHistogram does: ZigZag, seven bits a byte, nine bytes at most."""
+    """Return a number encoded as in HdrHistogram: ZigZag, 7 bits per byte, at most 9 bytes."""
     rest = (value << 1) ^ (value >> 63)
     encoded = bytearray()
     while rest > 0x7F and len(encoded) < 8:
@@ -147,7 +147,7 @@ def _zigzag(value: int) -> bytes:
 
 
 def hdr_base64(histogram: LatencyCounts) -> str:
-    """Return the histogram as HdrHistogram writes one: V2, compressed, base64."""
+    """Return the histogram in the format of HdrHistogram: V2, compressed, base64."""
     body = bytearray()
     following = 0
     for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
@@ -165,7 +165,7 @@ def hdr_base64(histogram: LatencyCounts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaggedInterval:
-    """One line of a histogram log: what was measured, from when, for how long."""
+    """A line of a histogram log: tag, start, length and histogram."""
 
     tag: str
     start_s: float

@@ -1,6 +1,6 @@
-"""The load patterns of a benchmark and their traits: the only place that tells them apart by name.
+"""The load patterns of a benchmark and their traits.
 
-Everything else asks for a trait: `traits(role.pattern).receives`.
+Other code uses traits instead of names of patterns: `traits(role.pattern).receives`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ Pattern = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PatternTraits:
-    """What a pattern does; a trait that is not named is False."""
+    """The traits of a pattern; all are False by default."""
 
     pattern: Pattern
     sends: bool = False
-    """Puts numbered messages in; follows a schedule."""
+    """Sends numbered messages by a schedule."""
     is_stored: bool = False
-    """What it sends is stored and acknowledged."""
+    """Its messages are stored and acked."""
     reads_stored: bool = False
-    """Asks for stored messages, at its own pace."""
+    """Requests stored messages, at its own pace."""
     receives: bool = False
-    """Takes what comes, until the benchmark says that it is over."""
+    """Receives messages until the benchmark ends it."""
     consumes: bool = False
     """Receives through a consumer of a stream."""
     is_ordered: bool = False
@@ -51,46 +51,46 @@ class PatternTraits:
     is_push: bool = False
     """The server delivers to a subject of the consumer."""
     answers: bool = False
-    """Is a service: answers what others ask."""
+    """Is a service that replies to requests."""
     awaits_reply: bool = False
-    """Asks a service and waits for the reply."""
+    """Sends requests to a service and waits for each reply."""
     awaits_responses: bool = False
-    """Stores requests in one stream, and takes what comes back over another."""
+    """Stores requests in a stream, and receives the responses over another."""
     responds: bool = False
-    """Takes requests from one stream, and stores the responses in another."""
+    """Consumes requests from a stream, and stores the responses in another."""
     needs_stream: bool = False
     """Works on a stream or a KV bucket."""
     feeds_stream: bool = False
-    """Its subject is one that a stream made for the run takes."""
+    """Its subject is stored by the run's own stream."""
     stream_switch: str | None = None
-    """The field of the stream that has to be on: its server may be too old for it."""
+    """The stream option that must be on; old servers do not have it."""
     is_slow: bool = False
-    """One message at a time: a short form sends fewer."""
+    """Sends one message at a time, so that short forms send fewer."""
 
     @property
     def has_end(self) -> bool:
-        """Whether it ends by itself, after its messages or its time."""
+        """Return whether it ends by itself, after its messages or its time."""
         return self.sends or self.reads_stored
 
     @property
     def has_shared_consumer(self) -> bool:
-        """Whether the workers of its role share a consumer that the benchmark makes."""
+        """Return whether the workers of its role share a consumer created by the benchmark."""
         return self.consumes and not self.is_ordered
 
     @property
     def has_queue(self) -> bool:
-        """Whether its workers can share a subject in a queue group."""
+        """Return whether its workers can share a subject in a queue group."""
         return self.receives or self.answers
 
     @property
     def has_answers(self) -> bool:
-        """Whether messages or replies come to it that it asked for."""
+        """Return whether it receives requested messages or replies."""
         return self.reads_stored or self.awaits_reply or self.awaits_responses
 
     def is_summed(self, count: str) -> bool:
         """Return whether a count of its workers belongs to the sum over all roles.
 
-        Answers are no load that was asked for, and what comes back is told by itself.
+        Replies are not part of the requested load, and responses are reported separately.
         """
         if count == "sent_msgs":
             return self.sends
@@ -98,7 +98,7 @@ class PatternTraits:
 
     @property
     def needs_responses(self) -> bool:
-        """Whether it works with a second stream, that of the responses."""
+        """Return whether it uses a second stream, for the responses."""
         return self.awaits_responses or self.responds
 
 
@@ -163,7 +163,7 @@ assert tuple(_BY_NAME) == get_args(Pattern)
 
 
 def traits(pattern: Pattern) -> PatternTraits:
-    """Return what a pattern does."""
+    """Return the traits of a pattern."""
     return _BY_NAME[pattern]
 
 

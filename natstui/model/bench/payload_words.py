@@ -1,4 +1,4 @@
-"""A payload as one line of text: typed for a run that goes on, and told in its result. Pure."""
+"""A payload as one line of text: typed during a run, and printed in its result. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _RANGE = re.compile(r"(\S+?)\s*\.\.\s*(\S+)")
 
 
 def payload_of(text: str, now: Payload) -> Payload:
-    """Return what `text` says, its headers and ids as they are now; raise ValueError.
+    """Return the payload of `text`, with the headers and ids of `now`; raises ValueError.
 
-    How large a file is says who can read it.
+    The size of a file is filled in by a caller that can read it.
     """
     first, _, rest = text.strip().partition(" ")
     if first == "file":
@@ -38,7 +38,7 @@ def payload_of(text: str, now: Payload) -> Payload:
 
 
 def payload_text(payload: Payload) -> str:
-    """Return a payload as `payload_of` reads it."""
+    """Return a payload as text in the format of `payload_of`."""
     match payload.kind:
         case "file":
             return f"file {payload.file}"
@@ -51,7 +51,7 @@ def payload_text(payload: Payload) -> str:
 
 
 def payload_words(payload: Payload) -> str:
-    """Return a payload in words."""
+    """Return a payload as text for people."""
     size = bytes_text(payload.size_bytes)
     match payload.kind:
         case "file":

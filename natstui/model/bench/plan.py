@@ -1,4 +1,4 @@
-"""What a benchmark shall do: roles, their payload and rate, the stream, phases and faults."""
+"""The plan of a benchmark: roles with payload and rate, the stream, phases and faults."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ Acks = Literal["explicit", "all", "none", "double"]
 FaultKind = Literal["kill", "add", "pause", "resume"]
 
 BENCHMARK_STREAM = "made by natstui for a benchmark"
-"""The description of a stream that is made for a run, and deleted after it."""
+"""Description of a stream that is created for a run and deleted after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateSegment:
-    """A stretch of the schedule: the rate moves evenly from one value to another."""
+    """A segment of the schedule, in which the rate changes linearly from one value to another."""
 
     duration_s: float | None
-    """None: it goes on for ever, and only the last segment may."""
+    """None: without an end, which only the last segment may have."""
     start_per_s: float
     end_per_s: float
     burst_msgs: int | None = None
-    """Messages that fall due together; None: one by one."""
+    """Number of messages that are due at the same time; None: one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What messages are made of."""
+    """The content of messages."""
 
     kind: Literal["fixed", "range", "file", "json"] = "fixed"
     size_bytes: int = 128
@@ -39,14 +39,14 @@ class Payload:
     file: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     msg_ids: bool = False
-    """Carry `Nats-Msg-Id`, so that the server refuses a message it has already."""
+    """Whether messages have a `Nats-Msg-Id`, so that the server drops repeated ones."""
     duplicate_ratio: float = 0.0
     """Share of messages that are sent a second time on purpose, with the same id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One kind of worker: what it does, how many there are, and how fast."""
+    """A kind of worker: its pattern, number of workers, and rate."""
 
     name: str
     pattern: Pattern
@@ -57,16 +57,16 @@ class Role:
     subjects_random: bool = False
     queue: str | None = None
     total_msgs: int | None = None
-    """Of the role, over all its workers; None: until the time is up."""
+    """Messages of all workers of the role together; None: until the end of the duration."""
     payload: Payload = field(default_factory=Payload)
     schedule: tuple[RateSegment, ...] = ()
-    """Of the role, shared by its workers; empty: as fast as possible (closed loop)."""
+    """Schedule of the role, shared by its workers; empty: as fast as possible (closed loop)."""
     batch_msgs: int = 500
     """Messages per pull, per batch, or per block of a publisher."""
     window_msgs: int = 8000
-    """Messages in flight without an acknowledgement."""
+    """Limit of messages in flight without an ack."""
     consumer: str | None = None
-    """An existing durable consumer; None: the benchmark makes one, shared by the role."""
+    """An existing durable consumer; None: the benchmark creates one, shared by the role."""
     acks: Acks = "explicit"
     ack_wait_s: float = 30.0
     max_ack_pending_msgs: int = 10_000
@@ -74,25 +74,25 @@ class Role:
     term_ratio: float = 0.0
     never_ack_ratio: float = 0.0
     think_s: float = 0.0
-    """Time a receiver spends on each message: a slow consumer."""
+    """Processing time of a receiver per message, for a slow consumer."""
     timeout_s: float = 10.0
-    """How long to wait for an acknowledgement, a reply or the last message."""
+    """Maximum wait for an ack, a reply or the last message."""
 
     @property
     def traits(self) -> PatternTraits:
-        """What its pattern does."""
+        """Return the traits of its pattern."""
         return traits(self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """The stream (or KV bucket) a benchmark works on."""
+    """The stream (or KV bucket) of a benchmark."""
 
     name: str
     create: bool = True
-    """False: it exists already and is left as it is."""
+    """Whether it is created; False: it exists already and is not changed."""
     keep: bool = False
-    """Leave the stream behind that was made for this run."""
+    """Whether a stream created for this run is kept."""
     subjects: tuple[str, ...] = ()
     storage: Literal["file", "memory"] = "memory"
     replicas_count: int = 1
@@ -102,14 +102,14 @@ class StreamPlan:
     max_bytes: int | None = None
     duplicate_window_s: float | None = None
     allow_batches: bool = False
-    """Take atomic and fast batches, as far as the server is new enough for them."""
+    """Whether it accepts atomic and fast batches, if the server supports them."""
     history_count: int | None = None
-    """Values kept per key; makes it a KV bucket named without `KV_`."""
+    """Values kept per key; set for a KV bucket, whose name is without `KV_`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong on purpose, at a time after the start."""
+    """A planned fault, at a time after the start."""
 
     at_s: float
     kind: FaultKind
@@ -120,20 +120,20 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPlan:
-    """A whole benchmark, checked: everything a run needs to know but the connection."""
+    """A validated plan of a benchmark: everything that a run needs except the connection."""
 
     title: str
     description: str
     roles: tuple[Role, ...]
     stream: StreamPlan | None
     duration_s: float | None
-    """Of the measured part; None: until every sender has sent its messages."""
+    """Duration of the measured part; None: until every sender has sent its messages."""
     warmup_s: float = 0.0
     ramp_s: float = 0.0
     drain_s: float = 10.0
-    """Longest wait after the last message was sent for the last one to arrive."""
+    """Maximum wait for the last message to arrive after it was sent."""
     faults: tuple[Fault, ...] = ()
     responses: StreamPlan | None = None
-    """The second stream: where responses to stored requests come back."""
+    """The second stream, for responses to stored requests."""
     assertions: tuple[str, ...] = ()
-    """What must hold of the result, as `lost == 0`."""
+    """Conditions of the result, as `lost == 0`."""

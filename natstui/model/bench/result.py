@@ -14,7 +14,7 @@ Verdict = Literal["ok", "incomplete", "failed", "stopped"]
 
 @dataclass(frozen=True, slots=True)
 class WorkerResult:
-    """One worker over the whole run."""
+    """The result of a worker over the entire run."""
 
     role: str
     worker_id: int
@@ -23,19 +23,19 @@ class WorkerResult:
     cpu_ratio: float | None
     """Mean share of one core in the measured part."""
     rate_per_s: float | None
-    """Its own rate in the measured part: sent or received."""
+    """Its rate in the measured part, of sent or received messages."""
     ended: EndedHow
     latency: str | None = None
-    """Which of its latencies the next two are of: the most telling one it measured."""
+    """Name of the latency of the next two fields: the most important measured one."""
     p50_ns: int | None = None
     p99_ns: int | None = None
     most_in_flight_msgs: int | None = None
-    """The most that waited for an answer, or to be acknowledged by it, as it reported."""
+    """Maximum of its messages without a reply or ack, at the times of its reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """Where every message is; the sums are equal, or sentences say which are not."""
+    """The account of every message; `missing` has a sentence for each sum that is not equal."""
 
     sent_msgs: int
     acked_msgs: int
@@ -44,44 +44,44 @@ class Accounting:
     unanswered_msgs: int
     missed_msgs: int
     stored_msgs: int | None
-    """Asked of the server; None without a stream."""
+    """Stored messages, by the server; None without a stream."""
     expected_msgs: int | None
-    """What all receivers together should have received; None when it is unknown."""
+    """Messages that all receivers together should have received; None if unknown."""
     received_msgs: int
     distinct_msgs: int | None
-    """Different messages received, summed over groups; None when they carry no stamp."""
+    """Different messages received, summed over groups; None without stamps."""
     redelivered_msgs: int
-    """Deliveries of a message after its first, by the server's count where it has one."""
+    """Deliveries of messages after the first one, by the server's count if it has one."""
     duplicate_msgs: int
-    """Received more than once by the same group, beyond the first time."""
+    """Messages received again by the same group."""
     lost_msgs: int | None
-    """Not received, and no longer with the server to be delivered."""
+    """Messages that were not received, and will not be delivered."""
     out_of_order_msgs: int
     closes: bool
     missing: tuple[str, ...] = ()
-    """One sentence for each sum that is not equal."""
+    """A sentence for each sum that is not equal."""
     delivered_msgs: int | None = None
-    """Deliveries of shared consumers, every repeat counted, asked of the server: received and
-    unread together. None without such a consumer."""
+    """Deliveries of shared consumers with all redeliveries, by the server: received and unread
+    ones. None without such a consumer."""
     unread_msgs: int | None = None
-    """Delivered by the server and read by nobody: their worker was killed or gone."""
+    """Delivered messages that no worker read, because it was killed or had ended."""
     unsettled_msgs: int | None = None
-    """Delivered and not acknowledged at the end, asked of the server."""
+    """Delivered messages that were not acked at the end, by the server."""
     foreign_msgs: int = 0
-    """Received from senders of other runs or programs, every repeat counted; in no other sum."""
+    """Messages from senders of other runs or programs, with repeats; in no other sum."""
     retried_msgs: int = 0
-    """Refused while the server came back, and sent again: each is in one of the sums above."""
+    """Messages refused by a restarting server and sent again; each is in one of the sums above."""
 
     measures: bool = True
-    """Some message was sent or received in the measured part."""
+    """Whether any message was sent or received in the measured part."""
     responses_msgs: int | None = None
-    """Responses that came back to who asked, every repeat counted; None where nobody asks."""
+    """Responses that requesters received, with repeats; None without requesters."""
     unresponded_msgs: int | None = None
-    """Stored requests without any response, that wait in the stream no more."""
+    """Stored requests without a response that are no longer pending in the stream."""
 
     @property
     def complaints(self) -> tuple[str, ...]:
-        """What is wrong: lost messages, and sums that are not equal."""
+        """Return sentences about lost messages and sums that are not equal."""
         lost = (f"{self.lost_msgs} messages were lost",) if self.lost_msgs else ()
         silent = self.unresponded_msgs
         unresponded = (f"{silent} requests got no response",) if silent else ()
@@ -97,36 +97,36 @@ class Accounting:
 
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
-    """What a run is compared with: the last complete one of the same plan."""
+    """The last complete run of the same plan, for a comparison."""
 
     name: str
-    """In the run library."""
+    """Its name in the run library."""
     at_us: int
     publish_per_s: float | None
     receive_per_s: float | None
     latency: str | None
-    """Which latency the next one is of: the most telling one that was measured."""
+    """Name of the latency of the next field: the most important measured one."""
     p99_ns: int | None
     lost_msgs: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkResult:
-    """The result of one run: the object of `--json`."""
+    """The result of a run: the object of `--json`."""
 
     title: str
     started_at_us: int
     duration_s: float
-    """Of the measured part."""
+    """Duration of the measured part."""
     verdict: Verdict
     partial: bool
-    """It ended before its time; the figures are those up to then."""
+    """Whether it ended early; the figures are those until then."""
     notes: tuple[str, ...]
-    """What limits the figures: client-bound, missed its rate, not accounted."""
+    """Limits of the figures: client-bound, missed its rate, not accounted."""
     publish_per_s: float | None
     receive_per_s: float | None
     fan_out_ratio: float | None
-    """Received per stored or sent message."""
+    """Received messages per stored or sent message."""
     fairness_ratio: float | None
     """Jain's index over the receivers, else the senders: 1 is even, 1/n is one worker alone."""
     latencies: Latencies
@@ -134,6 +134,6 @@ class BenchmarkResult:
     accounting: Accounting
     workers: tuple[WorkerResult, ...]
     server_cpu_ratio: float | None = None
-    """Of one core, from GO to the last message; above 1 the server used several."""
+    """The server's CPU use from GO to the last message; 1 is one core."""
     server_cpu_unknown: str | None = None
-    """Why `server_cpu_ratio` is None: it is elsewhere, or not to be seen."""
+    """Why `server_cpu_ratio` is None: the server is elsewhere, or its process not readable."""

@@ -1,11 +1,11 @@
-"""When messages were published and received: counts in slices of the wall clock that add up."""
+"""Published and received messages over time, as counts in slices of the wall clock."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 SLICE_US = 100_000
-"""The width of a slice, until there are too many and each two become one."""
+"""Initial width of a slice; with too many slices, pairs of them are merged."""
 _MOST_SLICES = 6000
 
 
@@ -14,12 +14,12 @@ class Timeline:
     """Messages of the measured part of one run; slices begin at multiples of their width."""
 
     began_at_us: int
-    """When the measured part began …"""
+    """Start of the measured part."""
     ended_at_us: int
-    """… and when its last message was sent or received."""
+    """Time of its last sent or received message."""
     slice_us: int
     first_at_us: int
-    """When the first slice begins."""
+    """Start of the first slice."""
     published_msgs: tuple[int, ...] = ()
     received_msgs: tuple[int, ...] = ()
 
@@ -31,7 +31,7 @@ class Timeline:
 
 
 class TimelineBuilder:
-    """Adds up what is reported for intervals, in slices."""
+    """Adds reported counts of intervals to slices."""
 
     def __init__(self) -> None:
         self._slice_us = SLICE_US
@@ -40,7 +40,7 @@ class TimelineBuilder:
     def add(
         self, end_at_us: int, interval_us: int, published_msgs: int, received_msgs: int
     ) -> None:
-        """Spread what happened in an interval evenly over it."""
+        """Distribute the counts of an interval evenly over its slices."""
         if not published_msgs and not received_msgs:
             return
         begin_at_us, length_us = end_at_us - max(interval_us, 1), max(interval_us, 1)
@@ -61,7 +61,7 @@ class TimelineBuilder:
             self._widen()
 
     def timeline(self, began_at_us: int, ended_at_us: int) -> Timeline:
-        """Return what was added."""
+        """Return the timeline of all added counts."""
         while len(self._slices) > _MOST_SLICES:
             self._widen()
         numbers = range(min(self._slices, default=0), max(self._slices, default=-1) + 1)
@@ -76,7 +76,7 @@ class TimelineBuilder:
         )
 
     def _widen(self) -> None:
-        """Make each two slices one."""
+        """Merge pairs of slices."""
         wider: dict[int, tuple[int, int]] = {}
         for number, (published, received) in self._slices.items():
             before = wider.get(number // 2, (0, 0))

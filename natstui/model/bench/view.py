@@ -1,4 +1,4 @@
-"""The fold of a benchmark: what its screen shows, also in the middle of a run."""
+"""The fold of a benchmark's records into the view of its screen."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WorkerKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class WorkerPoint:
-    """What one worker did in one interval."""
+    """The counts and rates of a worker in an interval."""
 
     at_us: int
     interval_s: float
@@ -51,20 +51,20 @@ class WorkerPoint:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLatency:
-    """One latency of one worker since the start."""
+    """A latency of a worker since the start."""
 
     name: str
-    """Of the latency."""
+    """Name of the latency."""
     parts: tuple[LatencyCounts, ...]
-    """Its histogram, and the newest reports, which are merged when there are enough of them."""
+    """Its histogram, and the newest reports, which are merged in groups."""
 
     @property
     def whole(self) -> LatencyCounts:
-        """Return the histogram of all of it."""
+        """Return the histogram of all reports."""
         return merge(self.parts)
 
     def after(self, latencies: Latencies) -> WorkerLatency:
-        """Return it with one more report."""
+        """Return the latency after one more report."""
         more: LatencyCounts = getattr(latencies, self.name)
         if not more.buckets:
             return self
@@ -74,7 +74,7 @@ class WorkerLatency:
 
 @dataclass(frozen=True, slots=True)
 class LatencyPoint:
-    """Percentiles of what was measured in about one second, by the name of the latency."""
+    """Latency → percentiles of about one second."""
 
     at_us: int
     p50_ns: Mapping[str, int]
@@ -90,25 +90,30 @@ class BenchmarkView:
     phase: PhaseName = "starting"
     progress: BenchmarkProgress | None = None
     series: Mapping[WorkerKey, tuple[WorkerPoint, ...]] = field(default_factory=dict)
-    """By role and number of the worker, oldest first, bounded."""
+    """Role and number of a worker → its newest intervals, oldest first, bounded."""
     totals: Mapping[WorkerKey, Counts] = field(default_factory=dict)
     measured: Mapping[WorkerKey, WorkerLatency] = field(default_factory=dict)
-    """The most telling latency of each worker that has measured one."""
+    """Role and number of a worker → its most important measured latency."""
     merged: Latencies = field(default_factory=Latencies)
-    """Of all workers since the start, but for the newest reports,"""
+    """Latencies of all workers since the start, except the newest reports."""
     unmerged: tuple[Latencies, ...] = ()
-    """which wait until there are enough of them: merging costs the same for one and for many."""
+    """The newest reports, which are merged in groups, as a merge costs the same for many."""
     seconds: tuple[LatencyPoint, ...] = ()
     """Percentiles over time, oldest first, bounded."""
     second: tuple[Latencies, ...] = ()
-    """Reports of the second that is not over yet."""
+    """Reports of the current second."""
     second_at_us: int = 0
     behind_msgs: tuple[int, ...] = ()
-    """What was pending or unacknowledged at each of the last polls, oldest first."""
+    """Pending and unacked messages at each of the last polls, oldest first."""
     log: tuple[BenchmarkLog, ...] = ()
     finished: BenchmarkFinished | None = None
     summed: BenchmarkSummed | None = None
-    """Its summary, or why it could not run."""
+    """Its summary, or the reason why it could not run."""
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it was planned and has neither finished nor failed yet."""
+        return self.planned is not None and self.finished is None and self.summed is None
 
     @property
     def latencies(self) -> Latencies:
@@ -116,7 +121,7 @@ class BenchmarkView:
         return merge_latencies((self.merged, *self.unmerged))
 
     def after(self, record: BenchmarkRecord) -> BenchmarkView:
-        """Return the view after one more record; a new plan begins a new one."""
+        """Return the view after one more record; a new plan starts a new view."""
         match record:
             case BenchmarkPlanned():
                 return BenchmarkView(run_id=record.run_id, planned=record)
@@ -178,7 +183,7 @@ def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView
 def _measured(
     before: Mapping[WorkerKey, WorkerLatency], key: WorkerKey, latencies: Latencies
 ) -> Mapping[WorkerKey, WorkerLatency]:
-    """Return the latencies of all workers after a report of one."""
+    """Return the latencies of all workers after a report of one of them."""
     known, main = before.get(key), main_latency(latencies)
     if main is None:
         return before
@@ -192,7 +197,7 @@ def _is_more_telling(name: str, other: str) -> bool:
 
 
 def _after_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
-    """Return the view with a report's latencies in their second, closed when it is over."""
+    """Return the view with a report's latencies added to their second, closed at its end."""
     second = (*view.second, report.latencies)
     if not view.second_at_us:
         return replace(view, second=second, second_at_us=report.at_us)
@@ -211,19 +216,19 @@ def _after_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkV
 
 @dataclass(frozen=True, slots=True)
 class WorkerSoFar:
-    """One worker: its newest intervals, oldest first, and what it did since the start."""
+    """A worker: its newest intervals, oldest first, and its totals."""
 
     role: str
     worker_id: int
     points: tuple[WorkerPoint, ...]
     totals: Counts
     measured: WorkerLatency | None = None
-    """The most telling latency it has measured."""
+    """Its most important measured latency."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSoFar:
-    """All that a screen shows of the running or last benchmark; it is in keyframes only."""
+    """All data of the screen of the running or last benchmark; only in keyframes."""
 
     at_us: int
     run_id: str
@@ -232,21 +237,21 @@ class BenchmarkSoFar:
     progress: BenchmarkProgress | None
     workers: tuple[WorkerSoFar, ...]
     merged: Latencies
-    """Of all workers since the start, but for the newest reports:"""
+    """Latencies of all workers since the start, except the newest reports."""
     unmerged: tuple[Latencies, ...]
     seconds: tuple[LatencyPoint, ...]
     """Percentiles over time, oldest first."""
     second: tuple[Latencies, ...]
-    """Reports of the second that is not over yet."""
+    """Reports of the current second."""
     second_at_us: int
     log: tuple[BenchmarkLog, ...]
     finished: BenchmarkFinished | None
     summed: BenchmarkSummed | None
     behind_msgs: tuple[int, ...] = ()
-    """What was pending or unacknowledged at each of the last polls, oldest first."""
+    """Pending and unacked messages at each of the last polls, oldest first."""
 
     def view(self) -> BenchmarkView:
-        """Return it as a `BenchmarkView`."""
+        """Return the data as a `BenchmarkView`."""
         return BenchmarkView(
             series={(w.role, w.worker_id): w.points for w in self.workers},
             totals={(w.role, w.worker_id): w.totals for w in self.workers},
@@ -262,7 +267,7 @@ _SAME = (
 
 
 def so_far(view: BenchmarkView, at_us: int) -> BenchmarkSoFar:
-    """Return a benchmark as a keyframe keeps it."""
+    """Return the data of a benchmark for a keyframe."""
     workers = tuple(
         WorkerSoFar(*key, points, view.totals[key], view.measured.get(key))
         for key, points in view.series.items()

@@ -1,4 +1,4 @@
-"""Who is connected: the connections of an account, and which of them ask for what.
+"""The clients of an account: their connections, subscriptions and requests.
 
 May be imported by every room. Knows only `assets` of the model.
 """

@@ -1,4 +1,4 @@
-"""What clients requested of the JetStream API while an audit read it, and its words."""
+"""An audit of the requests of clients to the JetStream API, and its texts."""
 
 from __future__ import annotations
 
@@ -7,55 +7,55 @@ from dataclasses import dataclass
 from natstui.units import bytes_text, counted, duration_text, rate_text
 
 API_AUDIT_S = 10.0
-"""How long an audit lasts on the screen."""
+"""Duration of an audit on the screen."""
 MOST_AUDITED_MSGS = 100_000
-"""An audit ends after so many requests,"""
+"""Limit of requests at which an audit ends."""
 MOST_AUDITED_PER_S = 10_000
-"""when more than this come in a second,"""
+"""Limit of requests per second at which an audit ends."""
 MOST_AUDITED_BYTES = 64 * 2**20
-"""or when the server sent so much for it: each comes with its complete reply."""
+"""Limit of bytes at which an audit ends: each request comes with its complete reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedRequests:
-    """Requests that are alike: the same client, the same subject, the same error."""
+    """Requests with the same client, subject and error."""
 
     request: str
-    """The subject without its prefix: `CONSUMER.INFO.ORDERS.billing`."""
+    """The subject without the API prefix: `CONSUMER.INFO.ORDERS.billing`."""
     client: str
     """The name of the client, else its host."""
     user: str | None
     err_code: int | None
-    """The error of the reply; None where it was answered."""
+    """The error code of the reply; None without an error."""
     error: str | None
     times_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ApiAudit:
-    """What an audit of the account's API has read; never recorded."""
+    """The results of an audit of the account's API; never recorded."""
 
     elapsed_s: float
     ended: str
-    """Why it ended."""
+    """The reason of its end."""
     requests: tuple[AuditedRequests, ...]
-    """The most frequent first."""
+    """Groups of requests, the most frequent first."""
     requests_count: int
     errors_count: int
     left_out_count: int
-    """Requests that were too many different ones to list."""
+    """Requests that are in none of the listed groups, because there were too many."""
     read_msgs: int
     read_bytes: int
-    """What it cost: messages and bytes that the server sent for it."""
+    """Its cost: messages and bytes that the server sent for it."""
 
 
 def error_text(requests: AuditedRequests) -> str:
-    """Return the error of the replies; empty where they were answered."""
+    """Return the error of the replies as text; empty without an error."""
     return "" if requests.err_code is None else f"{requests.err_code} {requests.error}"
 
 
 def audit_counts_text(audit: ApiAudit) -> str:
-    """Return how many requests came, and how many failed."""
+    """Return the number of requests and of errors as text."""
     per_s = rate_text(audit.requests_count / audit.elapsed_s if audit.elapsed_s else None)
     return (
         f"{counted(audit.requests_count, 'request')} of other clients in "
@@ -64,6 +64,6 @@ def audit_counts_text(audit: ApiAudit) -> str:
 
 
 def audit_cost_text(audit: ApiAudit) -> str:
-    """Return why it ended, and what reading cost."""
+    """Return the reason of its end, and its cost, as text."""
     cost = f"{counted(audit.read_msgs, 'message')}, {bytes_text(audit.read_bytes)}"
     return f"{audit.ended}; polling was paused; natstui read {cost}"

@@ -1,4 +1,4 @@
-"""The connections of an account, as every server of the cluster tells them."""
+"""The connections of an account, as reported by every server of the cluster."""
 
 from __future__ import annotations
 
@@ -7,76 +7,76 @@ from dataclasses import dataclass, replace
 from natstui.model.traffic import Traffic, traffic_of
 
 SLOW = "Slow Consumer"
-"""How the server's reason begins when it ended a connection that did not read fast enough."""
+"""Prefix of the server's reason for closing a connection that did not read fast enough."""
 REFUSED = "Maximum Account Connections"
-"""How it begins when the account has as many connections as it may have."""
+"""Prefix of the server's reason for refusing a connection above the account's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One subscription of a connection (`subscriptions_list_detail`)."""
+    """A subscription of a connection (`subscriptions_list_detail`)."""
 
     subject: str
     queue: str | None
     """Its queue group."""
     delivered_msgs: int
-    """How many messages the server sent for it."""
+    """Number of messages that the server sent for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConnection:
-    """One connection to one server; `server_id` and `connection_id` together name it."""
+    """A connection to a server; `server_id` and `connection_id` together identify it."""
 
     server_id: str
     connection_id: int
-    """`cid`: every server counts its own."""
+    """`cid`, unique per server."""
     server_name: str
     kind: str
-    """`Client`, or `Leafnode` for a whole other server."""
+    """`Client`, or `Leafnode` for another server."""
     protocol: str | None
     """`nats`, `mqtt` or `websocket`."""
     name: str | None
-    """What the client calls itself."""
+    """The name that the client gave itself."""
     user: str | None
     address: str
     """`ip:port`, as the server sees it."""
     language: str | None
     version: str | None
-    """Of the client's library."""
+    """Version of the client library."""
     tls_version: str | None
     rtt_us: int | None
-    """Of the server's last PING, which may be minutes ago."""
+    """Round-trip time of the server's last PING, which may be minutes ago."""
     subscriptions_count: int
     pending_bytes: int
-    """What waits in the server because the client does not read it."""
+    """Bytes that wait in the server until the client reads them."""
     stalls_count: int
-    """How often a publisher was made to wait because this client did not read."""
+    """How often a publisher had to wait because this client did not read."""
     in_msgs: int
-    """What the client sent to the server,"""
+    """Messages from the client to the server."""
     in_bytes: int
     out_msgs: int
-    """and what the server sent to the client."""
+    """Messages from the server to the client."""
     out_bytes: int
     started_at_us: int
-    """By the server's clock, as all times here."""
+    """Start of the connection by the server's clock, as all times here."""
     active_at_us: int
     uptime_s: float
     idle_s: float
     stopped_at_us: int | None = None
-    """When it ended; None is connected."""
+    """Time of its end; None while it is connected."""
     reason: str | None = None
-    """Why it ended."""
+    """The server's reason of its end."""
     listening: tuple[Subscription, ...] = ()
-    """Its subscriptions, where they were asked for."""
+    """Its subscriptions, if they were requested."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """Return what no other connection has."""
+        """Return the identity: server id and connection id."""
         return self.server_id, self.connection_id
 
     @property
     def called(self) -> str:
-        """Return what people call it: its own name, else where it comes from."""
+        """Return its display name: its own name, else its address."""
         return self.name or self.address
 
     @property
@@ -86,7 +86,7 @@ class ClientConnection:
 
     @property
     def was_slow(self) -> str | None:
-        """Return in which way the client did not read fast enough; None when it did."""
+        """Return how the client did not read fast enough, as text; None if it did."""
         if self.reason is not None and self.reason.startswith(SLOW):
             return "cut off"
         return "stalled publishers" if self.stalls_count else None
@@ -94,18 +94,18 @@ class ClientConnection:
 
 @dataclass(frozen=True, slots=True)
 class AccountServer:
-    """A server of the cluster that told its part of the account."""
+    """A server of the cluster that reported its connections of the account."""
 
     server_id: str
     name: str
     cluster: str | None
     version: str | None
     at_us: int
-    """When it answered, by its own clock."""
+    """Time of its reply, by its own clock."""
     total_count: int
-    """Connections of the account there."""
+    """Connections of the account on this server."""
     slow_consumers_count: int | None = None
-    """How often one of the account read too slowly, since the server began; None is not known."""
+    """Slow consumers of the account since the server's start; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,34 +115,38 @@ class Connections:
     servers: tuple[AccountServer, ...]
     rows: tuple[ClientConnection, ...]
     silent: tuple[str, ...] = ()
-    """Servers that answered at first and then not: rows of theirs are missing."""
+    """Servers that stopped replying during the reading: some of their rows are missing."""
     left_out_count: int = 0
-    """Rows beyond these that were read."""
+    """Number of rows that were read but left out."""
 
 
-def busiest(seen: Connections, most_count: int) -> Connections:
-    """Return at most so many of the connections: those that sent and got the most messages."""
-    left_out = len(seen.rows) - most_count
-    if left_out <= 0:
-        return seen
-    rows = sorted(seen.rows, key=lambda row: -row.in_msgs - row.out_msgs)[:most_count]
-    return replace(seen, rows=tuple(rows), left_out_count=left_out)
+def busiest_connections(connections: Connections, most_count: int) -> Connections:
+    """Return at most `most_count` connections, those with the most messages."""
+    left_out_count = len(connections.rows) - most_count
+    if left_out_count <= 0:
+        return connections
+    rows = sorted(connections.rows, key=lambda row: -row.in_msgs - row.out_msgs)[:most_count]
+    return replace(connections, rows=tuple(rows), left_out_count=left_out_count)
 
 
 def traffic_between(before: Connections, after: Connections) -> dict[tuple[str, int], Traffic]:
-    """Return the rates of the connections that both looks saw, by their keys."""
-    was_at_us = {server.server_id: server.at_us for server in before.servers}
+    """Return the traffic per second of connections in both readings, by server id and connection
+    id.
+    """
+    before_at_us = {server.server_id: server.at_us for server in before.servers}
     elapsed_s = {
-        server.server_id: (server.at_us - was_at_us[server.server_id]) / 1e6
+        server.server_id: (server.at_us - before_at_us[server.server_id]) / 1e6
         for server in after.servers
-        if server.at_us > was_at_us.get(server.server_id, server.at_us)
+        if server.at_us > before_at_us.get(server.server_id, server.at_us)
     }
-    old = {row.key: row for row in before.rows}
+    before_by_key = {row.key: row for row in before.rows}
     # A server that was restarted begins to count its connections again, under another id.
     rates = {}
-    for new in after.rows:
-        if new.key in old and new.server_id in elapsed_s:
-            traffic = traffic_of(old[new.key], new, elapsed_s[new.server_id])
+    for connection in after.rows:
+        if connection.key in before_by_key and connection.server_id in elapsed_s:
+            traffic = traffic_of(
+                before_by_key[connection.key], connection, elapsed_s[connection.server_id]
+            )
             if traffic is not None:
-                rates[new.key] = traffic
+                rates[connection.key] = traffic
     return rates

@@ -1,4 +1,4 @@
-"""Who holds a consumer: which connections get what it delivers, as subscriptions tell."""
+"""The connections that receive the messages of a consumer, by their subscriptions."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from natstui.model.clients.requests import TappedRequests
 from natstui.model.live.permissions import covers
 
 _LEAFNODE = "Leafnode"
-_FEWEST_WORDS = 2
-"""A pattern with fewer words of its own is no inbox: somebody looks at all inboxes."""
+_FEWEST_TOKENS = 2
+"""Minimum of literal tokens in the pattern of an inbox: one with fewer matches all inboxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerToHold:
-    """What a consumer says of those who hold it."""
+    """The fields of a consumer that identify its clients."""
 
     deliver_subject: str | None
-    """Where a push consumer delivers; None is a pull consumer."""
+    """Deliver subject of a push consumer; None for a pull consumer."""
     deliver_group: str | None
     waiting_count: int
-    """Pull requests that wait in the server."""
+    """Waiting pull requests in the server."""
     pins: tuple[str, ...]
     """Ids of its pinned clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientsFound:
-    """Who holds a consumer, or who publishes to a stream."""
+    """The clients of a consumer, or the publishers of a stream."""
 
     consumer: ConsumerToHold | None
-    """None of a stream."""
+    """The consumer; None for a stream."""
     listeners: tuple[Listener, ...] = ()
-    """Of a push consumer: who gets what it delivers."""
+    """Of a push consumer: the connections that receive its messages."""
     heard: TappedRequests | None = None
-    """Of others: what a tap has read."""
+    """Of others: the results of a tap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +49,36 @@ class PushDelivery:
     consumer: str
     queue: str | None
     delivered_msgs: int
-    """What was sent to its subscription."""
+    """Messages sent to the subscription."""
 
 
 def push_consumers_of(
-    one: ClientConnection, consumers: Iterable[ConsumerConfiguration]
+    connection: ClientConnection, consumers: Iterable[ConsumerConfiguration]
 ) -> list[PushDelivery]:
     """Return the push consumers whose messages a connection subscribes to.
 
-    Who pulls is not told by subscriptions: a consumer of these is nowhere in the result.
+    Pull consumers are not included: subscriptions do not identify their clients.
     """
-    found = []
+    deliveries = []
     for consumer in consumers:
         if consumer.deliver_subject is None:
             continue
-        if by := listeners_of([one], consumer.deliver_subject, consumer.deliver_group):
-            held = by[0].by
-            found.append(
+        if by := listeners_of([connection], consumer.deliver_subject, consumer.deliver_group):
+            subscription = by[0].by
+            deliveries.append(
                 PushDelivery(
-                    consumer.stream, consumer.name, consumer.deliver_group, held.delivered_msgs
+                    consumer.stream,
+                    consumer.name,
+                    consumer.deliver_group,
+                    subscription.delivered_msgs,
                 )
             )
-    return found
+    return deliveries
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A connection, and the subscription by which it gets what is sent to a subject."""
+    """A connection, with the subscription by which it receives the messages of a subject."""
 
     connection: ClientConnection
     by: Subscription
@@ -84,28 +87,35 @@ class Listener:
 def listeners_of(
     connections: Iterable[ClientConnection], subject: str, queue: str | None = None
 ) -> list[Listener]:
-    """Return who `subject` is meant for; with `queue`, the members of that group alone.
+    """Return the recipients of `subject`; with `queue`, only the members of that group.
 
-    Of subscriptions with wildcards, those with the most words of their own count: who subscribes
-    to more than that looks on. A server behind a leafnode counts when no client is found.
+    Of subscriptions with wildcards, those with the most literal tokens count: a wider subscription
+    only observes. A server behind a leafnode counts if there is no client.
     """
-    found = [
+    listeners = [
         Listener(connection, by)
         for connection in connections
         for by in connection.listening
         if by.queue == queue and covers(by.subject, subject)
     ]
     if queue is None:
-        words = {one.by.subject: _own_words(one.by.subject, subject) for one in found}
-        most = max(words.values(), default=0)
-        found = [one for one in found if most and words[one.by.subject] == most]
-    clients = [one for one in found if one.connection.kind != _LEAFNODE]
-    return clients or found
+        tokens_count = {
+            listener.by.subject: _literal_tokens_count(listener.by.subject, subject)
+            for listener in listeners
+        }
+        most_tokens = max(tokens_count.values(), default=0)
+        listeners = [
+            listener
+            for listener in listeners
+            if most_tokens and tokens_count[listener.by.subject] == most_tokens
+        ]
+    clients = [listener for listener in listeners if listener.connection.kind != _LEAFNODE]
+    return clients or listeners
 
 
-def _own_words(pattern: str, subject: str) -> int:
-    """Return how many words of a pattern are no wildcard; 0 for one that fits to too much."""
+def _literal_tokens_count(pattern: str, subject: str) -> int:
+    """Return the number of literal tokens of a pattern; 0 below `_FEWEST_TOKENS`."""
     if pattern == subject:
         return len(subject.split(".")) + 1
-    words = [word for word in pattern.split(".") if not has_wildcard(word)]
-    return len(words) if len(words) >= _FEWEST_WORDS else 0
+    tokens = [token for token in pattern.split(".") if not has_wildcard(token)]
+    return len(tokens) if len(tokens) >= _FEWEST_TOKENS else 0

@@ -1,4 +1,4 @@
-"""Who asks: requests that a tap read, by the connection that waits for their answers."""
+"""Requests in a tap, by the connection that waits for their replies."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from natstui.model.clients.connection import ClientConnection
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """One client, and what it asked for while the tap read."""
+class Requester:
+    """A client with its requests during a tap."""
 
     connection: ClientConnection | None
-    """None for a client of another account, whose connections are not told."""
+    """Its connection; None for a client of another account, whose connections are unknown."""
     account: str | None
-    """The other account, where it is one."""
+    """The account of a client of another account, else None."""
     requests_count: int
     request_bytes: int
     last_at_us: int
-    """When its last request came, by our clock."""
+    """Time of its last request, by natstui's clock."""
     about: tuple[str, ...]
-    """What its requests were about, the most frequent first: batches, or subjects."""
+    """Batches or subjects of its requests, the most frequent first."""
     pins: tuple[str, ...]
     """Pin ids that it sent."""
     longest_wait_s: float | None
-    """How long the server may keep a request of it open; None does not wait."""
+    """Longest time for which the server may keep its requests open; None: they do not wait."""
     delivered_msgs: int | None = None
-    """What the server sent to its inboxes since they were found, status messages included.
+    """Messages sent to its inboxes since they were found, including status messages.
 
-    None is not known: its inbox is gone, as with clients that take a new one for each request.
+    None if unknown: its inbox is closed, as with clients that use a new one for each request.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class TappedRequests:
-    """What a tap of requests has read."""
+    """The results of a tap of requests."""
 
     elapsed_s: float
     ended: str
-    """Why it ended."""
+    """The reason of its end."""
     read_msgs: int
     read_bytes: int
-    """What it cost: messages and bytes that the server sent for it,"""
+    """Its cost: messages and bytes that the server sent for it."""
     questions_count: int
-    """and how often all servers were asked whose inbox one is."""
-    askers: tuple[Asker, ...]
+    """Number of requests to all servers for the owner of an inbox."""
+    requesters: tuple[Requester, ...]
     anonymous_msgs: int
-    """Messages without a reply subject: nobody can say whose they are."""
+    """Messages without a reply subject, so that their client is unknown."""
     gone_msgs: int
-    """Requests whose inbox was gone when the servers were asked for it."""
+    """Requests whose inbox was closed before its owner was requested."""

@@ -1,4 +1,4 @@
-"""The clients of the account over time, as facts: who leaks, who flaps, who was too slow."""
+"""Facts about the clients of the account over time: leaks, reconnects, slow consumers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from natstui.model.clients.connection import (
 from natstui.model.traffic import Traffic
 
 WINDOW_US = 60_000_000
-"""Connections that were closed within so long are counted."""
+"""Time span of the counted closed connections."""
 MOST_CONNECTIONS = 2_000
-"""Of connections that are passed on one by one, the busiest."""
-_KEPT_COUNT = 10
-_ENDED_COUNT = 100
-_SUBJECTS_COUNT = 1_000
-"""Subjects of which the queue groups are passed on: those of the most connections."""
+"""Limit of connections that are passed on one by one, the busiest first."""
+_MOST_CLIENTS = 10
+_MOST_CLOSED_CLIENTS = 100
+_MOST_SUBJECTS = 1_000
+"""Limit of subjects whose queue groups are passed on, those with the most connections first."""
 _INBOX = "_INBOX."
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCount:
-    """A client, or all that bear the same name, and how often something was found of it."""
+    """A count for a client, or for all clients with the same name."""
 
     client: str
     times_count: int
@@ -42,117 +42,146 @@ class ClosedClient:
     client: str
     started_at_us: int
     active_at_us: int
-    """When it sent or received something last."""
+    """Time of its last activity."""
     stopped_at_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClientsRead:
-    """Facts about the connections of the account now. Never recorded."""
+    """Current facts about the connections of the account. Never recorded."""
 
     at_us: int
     connections_count: int
     subscribed: tuple[ClientCount, ...]
     """Connections with the most subscriptions, the worst first."""
     closed: tuple[ClientCount, ...]
-    """Names whose connections were closed most often within the last minute."""
+    """Client names with the most closed connections within the last minute."""
     slow: tuple[ClientCount, ...]
-    """Names of which the servers closed connections that did not read fast enough."""
+    """Client names whose connections were closed by servers for not reading fast enough."""
     missing: str | None = None
-    """Why the closed ones are not known, if they are not."""
+    """Why closed connections are unknown; None if known."""
     groups_count: dict[str, dict[str, int]] | None = None
-    """Subject → queue group, empty for none → connections that subscribe so; None where there are
-    too many subscriptions to read them all."""
+    """Subject → queue group (empty: none) → number of connections; None if there are too many
+    subscriptions to read."""
     ended: tuple[ClosedClient, ...] = ()
     """Clients whose connections ended within the last minute, the newest first."""
     refused_count: int = 0
-    """Clients that servers refused within the last minute: the account has no room for more."""
+    """Clients refused by servers within the last minute because of the account's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionsRead:
-    """The open connections of the account now, the busiest 2,000 of them.
+    """The busiest 2,000 open connections of the account.
 
-    Only where `[session] connections = true` asks for it: they hold users and addresses.
+    Only with `[session] connections = true`, as they have users and addresses.
     """
 
     at_us: int
     connections: Connections
 
 
-_TRAFFIC_US = 120_000_000
-"""Between readings so far apart, a rate says little of either moment."""
+_LONGEST_RATE_US = 120_000_000
+"""Maximum time between two readings for a rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionWatch:
-    """The connections as they were read last, and what each sent and got since the time before."""
+    """The newest connections, with their traffic since the previous reading."""
 
     newest: Connections
     at_us: int
-    """When they were read."""
+    """Time of the reading."""
     traffic: Mapping[tuple[str, int], Traffic] = field(default_factory=dict)
 
-    def after(self, read: ConnectionsRead) -> ConnectionWatch:
-        """Return the same after one more reading."""
-        near = 0 < read.at_us - self.at_us <= _TRAFFIC_US
-        traffic = traffic_between(self.newest, read.connections) if near else {}
-        return ConnectionWatch(read.connections, read.at_us, traffic)
+    def after(self, reading: ConnectionsRead) -> ConnectionWatch:
+        """Return the watch after one more reading.
+
+        Its traffic is empty if the readings are more than 2 minutes apart.
+        """
+        is_recent = 0 < reading.at_us - self.at_us <= _LONGEST_RATE_US
+        traffic = traffic_between(self.newest, reading.connections) if is_recent else {}
+        return ConnectionWatch(reading.connections, reading.at_us, traffic)
 
 
 def subscribed_groups(rows: Iterable[ClientConnection]) -> dict[str, dict[str, int]]:
-    """Return how many connections subscribe to each subject in which queue group.
+    """Return how many connections subscribe, by subject and queue group (empty: none).
 
-    Inboxes are left out: each is of one client.
+    Those 1,000 subjects with the most connections; inboxes are left out, as each belongs to a
+    single client.
     """
     groups: dict[str, Counter[str]] = {}
     for row in rows:
-        for subject, queue in {(each.subject, each.queue or "") for each in row.listening}:
+        for subject, queue in {
+            (subscription.subject, subscription.queue or "") for subscription in row.listening
+        }:
             if not subject.startswith(_INBOX):
                 groups.setdefault(subject, Counter())[queue] += 1
-    most = nlargest(_SUBJECTS_COUNT, groups.items(), key=lambda item: item[1].total())
-    return {subject: dict(counts) for subject, counts in most}
+    busiest_subjects = nlargest(_MOST_SUBJECTS, groups.items(), key=lambda item: item[1].total())
+    return {subject: dict(counts) for subject, counts in busiest_subjects}
 
 
-def clients_read(
+def summarize_clients(
     at_us: int,
     rows: Iterable[ClientConnection],
     closed: Iterable[ClientConnection],
-    missing: str | None,
+    missing_reason: str | None,
     groups: dict[str, dict[str, int]] | None = None,
 ) -> ClientsRead:
-    """Return the facts about open and closed connections."""
+    """Return counts of open connections (`rows`) and of those closed within the last minute.
+
+    `missing_reason` is why closed connections are unknown, None if known; `groups` is the result
+    of `subscribed_groups`, None if unknown.
+    """
     clients = [row for row in rows if row.kind == "Client"]
-    subscribed = sorted(clients, key=lambda client: -client.subscriptions_count)[:_KEPT_COUNT]
-    recent = [
-        one
-        for one in closed
-        if one.stopped_at_us is not None and one.stopped_at_us > at_us - WINDOW_US
+    subscribed = sorted(clients, key=lambda client: -client.subscriptions_count)[:_MOST_CLIENTS]
+    recently_closed = [
+        connection
+        for connection in closed
+        if connection.stopped_at_us is not None and connection.stopped_at_us > at_us - WINDOW_US
     ]
     # A client that is refused tries again and again; that there is no room is its cause.
-    ended = [one for one in recent if not (one.reason or "").startswith(REFUSED)]
-    named = Counter(one.name or one.user or one.library or "a client" for one in ended)
-    slow = Counter(
-        one.called for one in recent if one.reason is not None and one.reason.startswith(SLOW)
+    ended = [
+        connection
+        for connection in recently_closed
+        if not (connection.reason or "").startswith(REFUSED)
+    ]
+    ended_by_name = Counter(
+        connection.name or connection.user or connection.library or "a client"
+        for connection in ended
+    )
+    slow_by_name = Counter(
+        connection.called
+        for connection in recently_closed
+        if connection.reason is not None and connection.reason.startswith(SLOW)
     )
     return ClientsRead(
         at_us,
         len(clients),
-        tuple(ClientCount(one.called, one.subscriptions_count) for one in subscribed),
-        tuple(ClientCount(*each) for each in named.most_common(_KEPT_COUNT)),
-        tuple(ClientCount(*each) for each in slow.most_common(_KEPT_COUNT)),
-        missing,
+        tuple(
+            ClientCount(connection.called, connection.subscriptions_count)
+            for connection in subscribed
+        ),
+        tuple(ClientCount(*name_count) for name_count in ended_by_name.most_common(_MOST_CLIENTS)),
+        tuple(ClientCount(*name_count) for name_count in slow_by_name.most_common(_MOST_CLIENTS)),
+        missing_reason,
         groups,
         _closed_clients(ended),
-        len(recent) - len(ended),
+        len(recently_closed) - len(ended),
     )
 
 
 def _closed_clients(ended: Iterable[ClientConnection]) -> tuple[ClosedClient, ...]:
-    """Return clients whose connections ended, the newest first."""
+    """Return the clients of ended connections, the newest first."""
     closed = [
-        ClosedClient(one.called, one.started_at_us, one.active_at_us, one.stopped_at_us)
-        for one in ended
-        if one.kind == "Client" and one.stopped_at_us is not None
+        ClosedClient(
+            connection.called,
+            connection.started_at_us,
+            connection.active_at_us,
+            connection.stopped_at_us,
+        )
+        for connection in ended
+        if connection.kind == "Client" and connection.stopped_at_us is not None
     ]
-    return tuple(sorted(closed, key=lambda one: -one.stopped_at_us)[:_ENDED_COUNT])
+    return tuple(
+        sorted(closed, key=lambda connection: -connection.stopped_at_us)[:_MOST_CLOSED_CLIENTS]
+    )

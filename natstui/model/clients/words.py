@@ -1,4 +1,4 @@
-"""Connections in words: the same on the screen and headless."""
+"""Texts about connections: the same on the screen and on the command line."""
 
 from __future__ import annotations
 
@@ -7,77 +7,89 @@ from natstui.model.clients.connection import ClientConnection, Connections
 from natstui.model.clients.requests import TappedRequests
 from natstui.units import bytes_text, counted, duration_text
 
-_NAMED_COUNT = 12
+_MOST_NAMED_SERVERS = 12
 IDLE = "an idle client is listed only once its pull expires"
 _ANONYMOUS = "no reply subject (plain publishes have none): the client cannot be identified"
 
 
-def summary(seen: Connections, *, closed: bool) -> str:
-    """Return one sentence on who answered, and what was cut off."""
-    what = counted(len(seen.rows), "closed connection" if closed else "connection")
+def summary(connections: Connections, *, closed: bool) -> str:
+    """Return a sentence about the servers that replied, and the rows that were left out."""
+    connections_text = counted(
+        len(connections.rows), "closed connection" if closed else "connection"
+    )
     # Nobody knows how many servers there are: by their names one sees which is missing.
-    names = sorted(server.name for server in seen.servers)
-    more = f" +{len(names) - _NAMED_COUNT}" if len(names) > _NAMED_COUNT else ""
-    text = f"{what} on {counted(len(names), 'server')}: {', '.join(names[:_NAMED_COUNT])}{more}"
-    slow = [(server.name, server.slow_consumers_count) for server in seen.servers]
-    cut = [f"{name} {count}" for name, count in slow if count]
-    if cut:
-        text += f"; slow consumer events since the start: {', '.join(cut)}"
-    if seen.left_out_count:
-        text += f"; the busiest of {seen.left_out_count + len(seen.rows):,}"
-    if seen.silent:
-        text += f"; incomplete, no further reply from {', '.join(seen.silent)}"
+    names = sorted(server.name for server in connections.servers)
+    more_text = f" +{len(names) - _MOST_NAMED_SERVERS}" if len(names) > _MOST_NAMED_SERVERS else ""
+    text = (
+        f"{connections_text} on {counted(len(names), 'server')}: "
+        f"{', '.join(names[:_MOST_NAMED_SERVERS])}{more_text}"
+    )
+    slow_counts = [(server.name, server.slow_consumers_count) for server in connections.servers]
+    slow = [f"{name} {count}" for name, count in slow_counts if count]
+    if slow:
+        text += f"; slow consumer events since the start: {', '.join(slow)}"
+    if connections.left_out_count:
+        text += f"; the busiest of {connections.left_out_count + len(connections.rows):,}"
+    if connections.silent:
+        text += f"; incomplete, no further reply from {', '.join(connections.silent)}"
     return text
 
 
-def kick_loss(one: ClientConnection) -> str:
-    """Return what becomes of a client that is kicked."""
-    ends = counted(one.subscriptions_count, "subscription")
+def kick_loss(connection: ClientConnection) -> str:
+    """Return as text what kicking a client does to its subscriptions and messages."""
+    subscriptions = counted(connection.subscriptions_count, "subscription")
     return (
-        f"its {ends} end, its unacknowledged messages are redelivered, and the client may "
-        "reconnect by itself"
+        f"its {subscriptions} end, its unacknowledged messages are redelivered, and the client "
+        "may reconnect by itself"
     )
 
 
-def kick_question(one: ClientConnection) -> str:
-    """Return what is asked before a connection is closed: which one, and what becomes of it."""
-    known = (one.user, one.address, one.library)
-    who = ", ".join(word for word in known if word and word != one.called)
-    named = f"{one.called} ({who})" if who else one.called
-    return f"this will kick {named} from {one.server_name}: {kick_loss(one)}"
+def kick_question(connection: ClientConnection) -> str:
+    """Return the question before a connection is closed: its name, and the effect."""
+    identities = (connection.user, connection.address, connection.library)
+    identity_text = ", ".join(word for word in identities if word and word != connection.called)
+    name_text = f"{connection.called} ({identity_text})" if identity_text else connection.called
+    return f"this will kick {name_text} from {connection.server_name}: {kick_loss(connection)}"
 
 
-def idle_text(heard: TappedRequests) -> str:
-    """Return when a client that gets nothing shows that it is there."""
-    waits = [asker.longest_wait_s for asker in heard.askers if asker.longest_wait_s is not None]
-    said = f"{IDLE}, here within {duration_text(max(waits))}" if waits else IDLE
-    return f"{said}; {delivered_text(heard)}" if heard.askers else said
+def idle_text(tap: TappedRequests) -> str:
+    """Return the text about clients that are only seen with their next request."""
+    waits_s = [
+        requester.longest_wait_s
+        for requester in tap.requesters
+        if requester.longest_wait_s is not None
+    ]
+    text = f"{IDLE}, here within {duration_text(max(waits_s))}" if waits_s else IDLE
+    return f"{text}; {delivered_text(tap)}" if tap.requesters else text
 
 
-def delivered_text(heard: TappedRequests) -> str:
-    """Return what the number of delivered messages is of clients that pull."""
-    counts = "delivered counts all messages to a client, also 'no messages' replies"
-    if any(asker.delivered_msgs is None for asker in heard.askers):
-        return f"{counts}; unknown for clients that disconnected or use a new inbox for each pull"
-    return counts
+def delivered_text(tap: TappedRequests) -> str:
+    """Return the text that explains the delivered messages of pulling clients."""
+    meaning = "delivered counts all messages to a client, also 'no messages' replies"
+    if any(requester.delivered_msgs is None for requester in tap.requesters):
+        return f"{meaning}; unknown for clients that disconnected or use a new inbox for each pull"
+    return meaning
 
 
-def anonymous_text(heard: TappedRequests) -> str:
-    """Return how many messages nobody can be found for."""
-    return f"{counted(f'{heard.anonymous_msgs:,}', 'message')} {_ANONYMOUS}"
+def anonymous_text(tap: TappedRequests) -> str:
+    """Return the text about messages whose client is unknown."""
+    return f"{counted(f'{tap.anonymous_msgs:,}', 'message')} {_ANONYMOUS}"
 
 
-def cost_text(heard: TappedRequests, what: str) -> str:
-    """Return how long a tap read, what it could not tell, and what it cost."""
+def cost_text(tap: TappedRequests, noun: str) -> str:
+    """Return as text how a tap ended, its unknown requests and its cost.
+
+    `noun` names its messages: `pull` or `message`.
+    """
     parts = []
-    if heard.gone_msgs:
+    if tap.gone_msgs:
         parts.append(
-            f"{counted(f'{heard.gone_msgs:,}', what)} of unknown clients: their inbox was "
+            f"{counted(f'{tap.gone_msgs:,}', noun)} of unknown clients: their inbox was "
             "closed or belongs to another account"
         )
     parts.append(
-        f"{heard.ended}; it cost {counted(f'{heard.read_msgs:,}', 'message')}, "
-        f"{bytes_text(heard.read_bytes)}, and {counted(heard.questions_count, 'request')} "
+        f"{tap.ended}; it cost {counted(f'{tap.read_msgs:,}', 'message')}, "
+        f"{bytes_text(tap.read_bytes)}, and {counted(tap.questions_count, 'request')} "
         "to the servers"
     )
     return clean_line("; ".join(parts))

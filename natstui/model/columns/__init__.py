@@ -1,1 +1,1 @@
-"""What the columns of each entity are, once: screen and command line show these."""
+"""The columns of each entity, the same on the screen and on the command line."""

@@ -17,45 +17,45 @@ V = TypeVar("V")
 
 
 def bucket_of(stream: str) -> str:
-    """Return the name of the bucket or store that a stream is."""
+    """Return the name of the bucket or object store of a stream."""
     return stream.removeprefix(KV).removeprefix(OBJECTS)
 
 
 @dataclass(frozen=True, slots=True)
 class BucketRow:
-    """One bucket or object store: the configuration of its stream, and what it stores."""
+    """A bucket or object store: the configuration and the counts of its stream."""
 
     config: Mapping[str, object]
-    """As the server has it."""
+    """Configuration of the stream, as the server sent it."""
     stored_msgs: int
     stored_bytes: int
     subjects_count: int
     changed_ago_s: float | None
-    """How long ago something was stored last; None for never, or where it is not known."""
+    """Time since the last stored message; None for never, or if unknown."""
 
     @property
     def has_keys(self) -> bool:
-        """Whether it has keys; an object store has files."""
+        """Return whether it is a bucket with keys; an object store has files."""
         return not str(self.config["name"]).startswith(OBJECTS)
 
     @property
     def keys_count(self) -> int | None:
-        """How many keys there are; None of files."""
+        """Return the number of keys; None for an object store."""
         return self.subjects_count if self.has_keys else None
 
     @property
     def history_count(self) -> int | None:
-        """How many revisions of a key are kept; 0 for all, None of files."""
+        """Return how many revisions of a key are kept; 0: all, None for an object store."""
         return max(0, self._number("max_msgs_per_subject")) if self.has_keys else None
 
     @property
     def max_age_s(self) -> float | None:
-        """How long anything is kept; None without a limit."""
+        """Return the maximum age of values; None without a limit."""
         return self._number("max_age") / 1e9 or None
 
     @property
     def max_bytes(self) -> int | None:
-        """The most it may store; None without a limit."""
+        """Return the maximum size; None without a limit."""
         return max(0, self._number("max_bytes")) or None
 
     def _number(self, setting: str) -> int:
@@ -63,7 +63,7 @@ class BucketRow:
 
     @property
     def description(self) -> str:
-        """What its description says; of a mirror, of what."""
+        """Return its description, after the mirrored bucket and `sealed`."""
         mirror = text_at(self.config, "mirror.name")
         mirrored = f"mirror of {bucket_of(mirror)} " if mirror else ""
         sealed = "sealed " if self.config.get("sealed") else ""
@@ -71,14 +71,14 @@ class BucketRow:
 
     @property
     def storage(self) -> str:
-        """File or memory, and whether the server compresses it."""
+        """Return file or memory, with the compression."""
         compression = str(self.config.get("compression") or "none")
         storage = str(self.config.get("storage") or "")
         return storage if compression == "none" else f"{storage} {compression}"
 
 
-def _limit(format: Callable[[V], str]) -> Callable[[V | None], str]:
-    """Return a format in which None is no limit."""
+def _or_unlimited(format: Callable[[V], str]) -> Callable[[V | None], str]:
+    """Return a format that shows None as unlimited."""
     return lambda value: _UNLIMITED if value is None else format(value)
 
 
@@ -104,9 +104,9 @@ BUCKET_COLUMNS: tuple[Column[BucketRow], ...] = (
             lambda row: row.history_count,
             format=lambda count: _UNLIMITED if count == 0 else count_text(count)),
     _number("ttl", "TTL", "How long anything is kept; ∞ without a limit.",
-            lambda row: row.max_age_s, format=_limit(duration_text), level=dim),
+            lambda row: row.max_age_s, format=_or_unlimited(duration_text), level=dim),
     _number("most", "MOST", "The most it may store; ∞ without a limit.",
-            lambda row: row.max_bytes, format=_limit(bytes_text), level=dim),
+            lambda row: row.max_bytes, format=_or_unlimited(bytes_text), level=dim),
     _number("replicas", "REPLICAS", "On how many servers it is.",
             lambda row: row.config.get("num_replicas", 1)),
     _text("storage", "STORE", "File or memory, and whether the server compresses it.",

@@ -1,6 +1,6 @@
-"""One column of an entity: what it is, its value, its text and how bad that is.
+"""A column of an entity: its title, help, value, text and level.
 
-A table on the screen, `natstui watch`, `find --where`, metrics and the documentation read it.
+Tables on the screen, `natstui watch`, `find --where`, metrics and the documentation use it.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ class JsonField:
     """A value in JSON, in conditions and in metrics."""
 
     name: str
-    """Carries the unit."""
+    """Name of the field, with its unit."""
     type: object
-    """What JSON has as its value."""
+    """Python type of the value in JSON."""
     metric: str = ""
-    """Its name in metrics, without that of the entity in front; empty: it is none."""
+    """Name of its metric, without the entity's prefix; empty: there is no metric."""
     help: str = ""
-    """One sentence; empty: that of the column, whose cells show the same."""
+    """One sentence for people; empty: the help of the column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[R]):
-    """One column over rows of one kind."""
+    """A column of a table whose rows are all of one kind."""
 
     key: str
     title: str
-    """Both are empty where no table shows it."""
+    """Title in tables; `key` and `title` are empty if no table shows the column."""
     help: str
     """One sentence for people."""
     value: Callable[[R], object]
-    """Sorts the rows; None is not known."""
+    """Returns the value by which rows are sorted; None: unknown."""
     text: Callable[[R], str]
-    """Returns the value for people, on one harmless line; also where it is not known."""
+    """Returns the value for people, on one line without control characters; also if unknown."""
     level: Callable[[R], str]
-    """Returns how bad the value is: ok, warn, bad; empty where nothing is to say of it."""
+    """Returns the level of the value: ok, warn, bad or a look as dim; empty for a plain value."""
     used_ratio: Callable[[R], float] | None
-    """Returns how much of what it may have the row uses; None where there is no limit."""
+    """Returns the used share of the row's limit, 0 … 1; None for a column without limits."""
     dims_unknown: bool
-    """A value that is not known is shown dim."""
+    """Whether unknown values are shown dim."""
     numeric: bool
-    """Numbers are aligned to the right, and the largest is the first that is looked for."""
+    """Whether it is aligned to the right and sorted with the largest value first."""
     json: JsonField | None = None
-    """None: only tables show it."""
+    """Its field in JSON; None: only tables show the column."""
     values: Callable[..., Sequence[object]] | None = None
-    """Returns the values of every row of a view, where it has them as they are."""
+    """Returns the values of all rows of a view; None if the view has no such column."""
 
 
 def column(
@@ -73,9 +73,9 @@ def column(
     json: JsonField | None = None,
     values: Callable[..., Sequence[object]] | None = None,
 ) -> Column[R]:
-    """Return a column whose text is its value as `format` has it.
+    """Return a column whose text is its value formatted by `format`.
 
-    `text` returns that of a row where the value alone does not make it.
+    `text` replaces `format` if the text depends on more of the row than the value.
     """
 
     def clean_text(row: R) -> str:
@@ -92,7 +92,7 @@ def json_column(json: JsonField, value: Callable[[R], object], help: str = "") -
 
 
 def json_fields(columns: Iterable[Column[R]]) -> list[JsonField]:
-    """Return the fields of JSON, each with its help."""
+    """Return the JSON fields of columns, each with its help."""
     return [
         column.json if column.json.help else replace(column.json, help=column.help)
         for column in columns
@@ -101,17 +101,17 @@ def json_fields(columns: Iterable[Column[R]]) -> list[JsonField]:
 
 
 def json_values(columns: Iterable[Column[R]], row: R) -> dict[str, object]:
-    """Return field of JSON → its value in a row."""
+    """Return the JSON values of a row, by field name."""
     return {column.json.name: column.value(row) for column in columns if column.json is not None}
 
 
 def plain(value: str | None) -> str:
-    """Return a text as it is; a dash where it is not known."""
+    """Return the text unchanged, or a dash if it is unknown or empty."""
     return value or UNKNOWN
 
 
 def stored_field(snapshot: type, name: str, metric: str = "", help: str = "") -> dict[str, Any]:
-    """Return the arguments of a column whose value is in a snapshot's column of this name."""
+    """Return the arguments of `column` for the snapshot's column `name`."""
     value_type, _ = get_args(get_type_hints(snapshot)[name])
     return {
         "value": lambda row: getattr(row.view.columns, name)[row.index],
@@ -123,7 +123,7 @@ def stored_field(snapshot: type, name: str, metric: str = "", help: str = "") ->
 def config_field(
     configuration: type, name: str, json_name: str = "", help: str = ""
 ) -> dict[str, Any]:
-    """Return the arguments of a column whose value is a setting; None where it is not known."""
+    """Return the arguments of `column` for the setting `name`, which is None if unknown."""
     get = attrgetter(name)
     return {
         "value": lambda row: None if (config := row.config) is None else get(config),
@@ -134,10 +134,10 @@ def config_field(
 
 
 def dim(_row: object) -> str:
-    """Return the level of a value that is seldom looked for."""
+    """Return the level of a value of little interest."""
     return "dim"
 
 
 def dim_unless(value: Callable[[R], object]) -> Callable[[R], str]:
-    """Return a level that is dim where the value is 0 or not known."""
+    """Return a function for `level` that is dim if the value is 0 or unknown."""
     return lambda row: "" if value(row) else "dim"

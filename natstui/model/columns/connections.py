@@ -14,29 +14,29 @@ from natstui.units import bytes_text, count_text, duration_text, moment_text
 
 
 class ConnectionRow(NamedTuple):
-    """A connection, and what it sends and gets a second, as far as that is known."""
+    """A connection with its traffic per second, if known."""
 
     connection: ClientConnection
     traffic: Traffic | None = None
 
 
 def _library(row: ConnectionRow) -> str | None:
-    at = row.connection
-    return at.library or ("leafnode" if at.kind == "Leafnode" else None)
+    connection = row.connection
+    return connection.library or ("leafnode" if connection.kind == "Leafnode" else None)
 
 
 def _state(row: ConnectionRow) -> str:
-    at = row.connection
-    if at.stopped_at_us is not None:
-        return at.reason or "ended"
-    return at.was_slow or "open"
+    connection = row.connection
+    if connection.stopped_at_us is not None:
+        return connection.reason or "ended"
+    return connection.was_slow or "open"
 
 
 def _state_level(row: ConnectionRow) -> str:
-    at = row.connection
-    if at.stopped_at_us is not None:
-        return "bad" if at.was_slow else "dim"
-    return "warn" if at.was_slow else "ok"
+    connection = row.connection
+    if connection.stopped_at_us is not None:
+        return "bad" if connection.was_slow else "dim"
+    return "warn" if connection.was_slow else "ok"
 
 
 def _rtt_s(row: ConnectionRow) -> float | None:
@@ -47,7 +47,7 @@ def _rtt_s(row: ConnectionRow) -> float | None:
 _text: Callable[..., Column[ConnectionRow]] = partial(column, format=plain, numeric=False)
 _number: Callable[..., Column[ConnectionRow]] = partial(column, format=count_text)
 
-PLACE_COLUMNS: tuple[Column[ConnectionRow], ...] = (
+IDENTITY_COLUMNS: tuple[Column[ConnectionRow], ...] = (
     _text("name", "NAME", "Name that the client gave itself.", lambda row: row.connection.name,
           level=lambda row: "strong"),
     _text("user", "USER", "User of the client: its name, otherwise its public key.",
@@ -59,9 +59,9 @@ PLACE_COLUMNS: tuple[Column[ConnectionRow], ...] = (
     _text("server", "SERVER", "Server that the client is connected to.",
           lambda row: row.connection.server_name),
 )  # fmt: skip
-"""Who and where a client is."""
+"""The columns that identify a client."""
 CONNECTION_COLUMNS: tuple[Column[ConnectionRow], ...] = (
-    *PLACE_COLUMNS,
+    *IDENTITY_COLUMNS,
     _text("state", "STATE",
           "Open, or why it was closed; whether publishers had to wait for this client.",
           _state, level=_state_level),

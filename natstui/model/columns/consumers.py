@@ -40,93 +40,92 @@ class ConsumerRow:
 
     @property
     def name(self) -> str:
-        """The name of the consumer."""
+        """Return the name of the consumer."""
         return self.view.columns.name[self.index]
 
     @property
     def stream(self) -> str:
-        """The stream that it reads."""
+        """Return the name of its stream."""
         return self.view.columns.stream[self.index]
 
     @property
     def config(self) -> ConsumerConfiguration | None:
-        """The configuration, if it is known."""
+        """Return the configuration; None if unknown."""
         return self.view.config(self.index)
 
     @property
-    def pulls(self) -> bool | None:
-        """Whether clients pull; None where that is not known."""
+    def is_pull(self) -> bool | None:
+        """Return whether it is a pull consumer; None if unknown."""
         return None if self.config is None else self.config.pull
 
     @property
     def pinned_client(self) -> str | None:
-        """The id of the pinned client, if one is pinned."""
+        """Return the id of the pinned client; None without one."""
         return self.view.columns.pinned_client[self.index]
 
     @property
     def pending_msgs(self) -> int:
-        """Messages that match and were never delivered."""
+        """Return the number of matching messages that were never delivered."""
         return self.view.columns.pending_msgs[self.index]
 
     @property
     def last_active_at_us(self) -> int | None:
-        """When it last delivered or had something acked, UTC; None for never."""
+        """Return the time of the last delivery or ack, UTC; None for never."""
         columns = self.view.columns
         return activity_at_us(columns.delivered_at_us[self.index], columns.acked_at_us[self.index])
 
     @property
     def sampled_ago_s(self) -> float:
-        """The age of these values."""
-        sampled_mono_us = self.view.columns.sampled_mono_us[self.index]
-        return (self.view.now_mono_us - sampled_mono_us) / 1e6
+        """Return the age of these values in seconds."""
+        return self.view.sampled_ago_s(self.index)
 
     @property
     def is_stale(self) -> bool:
-        """Whether its values could not be refreshed."""
+        """Return whether these values are stale."""
         return self.view.stale_s(self.index) is not None
 
     @property
     def push_bound(self) -> bool | None:
-        """Whether a subscriber has the deliver subject; None for a pull consumer."""
+        """Return whether the deliver subject has a subscriber; None for a pull consumer."""
         config = self.config
         return None if config is None or config.pull else self.view.columns.push_bound[self.index]
 
     @property
     def acks(self) -> AckRate:
-        """How many messages a second are acked."""
+        """Return the acks per second, with whether they are estimated."""
         return self.view.acks(self.index)
 
     @property
     def delivered_msgs_per_s(self) -> float | None:
-        """Deliveries per second, redeliveries included."""
+        """Return the deliveries per second, with redeliveries; None if unknown."""
         return self.view.delivered_msgs_per_s(self.index)
 
     @property
     def ack_window(self) -> AckWindow | None:
-        """The sampled times from delivery to acknowledgement; None where none is sampled."""
+        """Return the sampled times from delivery to ack; None without samples."""
         created_at_us = self.view.columns.created_at_us[self.index]
         name = (self.stream, self.name)
         return self.view.state.evidence.acks(name, created_at_us, self.view.now_at_us)
 
     @property
     def ack_times(self) -> LatencyCounts:
-        """The same times, counted."""
+        """Return the histogram of `ack_window`; empty without samples."""
         window = self.ack_window
         return EMPTY if window is None else window.times
 
     @property
     def lag(self) -> Lag | None:
-        """Age of the next message to deliver."""
+        """Return the age of the next message to deliver; None if unknown."""
         return consumer_lag(self.view.state, self.index)
 
     @property
     def backlog_trend_per_s(self) -> float | None:
-        """By how much what is pending changes per second."""
+        """Return the change of the pending messages per second; None if unknown."""
         return self.view.backlog_trend_per_s(self.index)
 
     @property
     def drained_in_s(self) -> float | None:
-        """Seconds until nothing is pending at the trend of the last 30 s."""
+        """Return the seconds until nothing is pending, by the trend of the last 30 s."""
         return time_to_drain_s(self.pending_msgs, self.backlog_trend_per_s)
 
 
@@ -135,12 +134,12 @@ _setting = partial(config_field, ConsumerConfiguration)
 
 
 def _json_stored(name: str, help: str = "", metric: str = "") -> Column[ConsumerRow]:
-    """Return a column of the snapshot that no table shows."""
+    """Return a JSON column with a value of the snapshot; no table shows it."""
     return column("", "", help, format=str, **_stored(name, metric))
 
 
 def _json_setting(name: str, help: str = "") -> Column[ConsumerRow]:
-    """Return a setting that no table shows."""
+    """Return a JSON column with a setting; no table shows it."""
     return column("", "", help, format=str, **_setting(name))
 
 
@@ -169,10 +168,10 @@ def _ack_pending_text(row: ConsumerRow) -> str:
 
 def _ack_pending_level(row: ConsumerRow) -> str:
     count, limit = row.view.columns.ack_pending_msgs[row.index], _max_ack_pending(row)
-    calm = "" if count else "dim"
+    default_level = "" if count else "dim"
     if not limit:
-        return calm
-    return "bad" if count >= limit else "warn" if is_near(count, limit) else calm
+        return default_level
+    return "bad" if count >= limit else "warn" if is_near(count, limit) else default_level
 
 
 def _redelivered_level(row: ConsumerRow) -> str:
@@ -180,17 +179,17 @@ def _redelivered_level(row: ConsumerRow) -> str:
 
 
 def _waiting_text(row: ConsumerRow) -> str:
-    bound = row.push_bound
-    if bound is None:
+    is_bound = row.push_bound
+    if is_bound is None:
         return count_text(row.view.columns.waiting_pulls_count[row.index])
-    return "bound" if bound else "unbound"
+    return "bound" if is_bound else "unbound"
 
 
 def _waiting_level(row: ConsumerRow) -> str:
-    bound = row.push_bound
-    if bound is None:
+    is_bound = row.push_bound
+    if is_bound is None:
         return "" if row.view.columns.waiting_pulls_count[row.index] else "dim"
-    return "" if bound else "warn"
+    return "" if is_bound else "warn"
 
 
 def _delivered_msgs_per_s(row: ConsumerRow) -> float | None:
@@ -236,11 +235,11 @@ def _drain_level(row: ConsumerRow) -> str:
     return "dim" if row.backlog_trend_per_s is None else "warn"
 
 
-def _sequences_text(of: str) -> Callable[[ConsumerRow], str]:
+def _sequences_text(prefix: str) -> Callable[[ConsumerRow], str]:
     def text(row: ConsumerRow) -> str:
         columns = row.view.columns
-        stream_seq = getattr(columns, f"{of}_stream_seq")[row.index]
-        return f"{stream_seq}/{getattr(columns, f'{of}_consumer_seq')[row.index]}"
+        stream_seq = getattr(columns, f"{prefix}_stream_seq")[row.index]
+        return f"{stream_seq}/{getattr(columns, f'{prefix}_consumer_seq')[row.index]}"
 
     return text
 

@@ -16,55 +16,56 @@ from natstui.model.traffic import Traffic
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 BUSY_PERCENT = 90.0
-"""Of each core."""
+"""CPU use of each core from which a server is busy."""
 MANY_HA_ASSETS_COUNT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """A server with what is known of it elsewhere."""
+    """A server with its traffic, meta group, leaders and downtime."""
 
     seen: ServerSeen
     traffic: Traffic | None = None
     meta: Meta | None = None
     leaders: Leaders = field(default_factory=Leaders)
     down_s: float | None = None
-    """For how long it does not answer; None: it does."""
+    """Time since its last reply; None while it replies."""
 
     @property
     def role(self) -> str:
-        """What it is in the meta group, or for how long it is down."""
+        """Return its role in the meta group, or how long it is down."""
         if self.down_s is not None:
             return f"down {duration_text(max(0.0, self.down_s))}"
         return meta_role(self.meta, self.seen.name)
 
     @property
     def streams_led_count(self) -> int | None:
-        """How many streams it leads: of all accounts, or of ours where only that is known."""
-        at, ours = self.seen.jetstream, self.leaders.streams_count
-        if at is not None and at.streams_led_count is not None:
-            return at.streams_led_count
-        return ours.get(self.seen.name, 0) if ours else None
+        """Return the number of streams that it leads, of all accounts or else of this one."""
+        jetstream, streams_by_server = self.seen.jetstream, self.leaders.streams_count
+        if jetstream is not None and jetstream.streams_led_count is not None:
+            return jetstream.streams_led_count
+        return streams_by_server.get(self.seen.name, 0) if streams_by_server else None
 
     @property
     def consumers_led_count(self) -> int | None:
-        """How many consumers it leads: of all accounts, or of ours where only that is known."""
-        at, ours = self.seen.jetstream, self.leaders
-        if at is not None and at.consumers_led_count is not None:
-            return at.consumers_led_count
-        return ours.consumers_count.get(self.seen.name, 0) if ours.streams_count else None
+        """Return the number of consumers that it leads, of all accounts or else of this one."""
+        jetstream, leaders = self.seen.jetstream, self.leaders
+        if jetstream is not None and jetstream.consumers_led_count is not None:
+            return jetstream.consumers_led_count
+        return leaders.consumers_count.get(self.seen.name, 0) if leaders.streams_count else None
 
     @property
     def is_busy(self) -> bool:
-        """Whether its cores have hardly any time left."""
+        """Return whether its CPU use is above `BUSY_PERCENT`."""
         return (self.seen.cpu_percent or 0) > BUSY_PERCENT * (self.seen.cores_count or 1)
 
     @property
     def is_full(self) -> bool:
-        """Whether one of its stores is nearly full."""
-        at = self.seen.jetstream
-        return at is not None and any(
-            is_near(store.used_bytes, store.max_bytes) for store in (at.file, at.memory)
+        """Return whether its file or memory storage is nearly full."""
+        jetstream = self.seen.jetstream
+        return jetstream is not None and any(
+            is_near(store.used_bytes, store.max_bytes)
+            for store in (jetstream.file, jetstream.memory)
         )
 
 
@@ -80,7 +81,9 @@ def _cpu_ratio(row: ServerRow) -> float:
     return (row.seen.cpu_percent or 0) / (100 * (row.seen.cores_count or 1))
 
 
-def _js(get: Callable[[JetStreamHere], int | None]) -> Callable[[ServerRow], int | None]:
+def _jetstream_value(
+    get: Callable[[JetStreamHere], int | None],
+) -> Callable[[ServerRow], int | None]:
     return lambda row: None if row.seen.jetstream is None else get(row.seen.jetstream)
 
 
@@ -95,7 +98,7 @@ def _store_column(
         store = row.seen.jetstream and store_of(row.seen.jetstream)
         return store.used_bytes / store.max_bytes if store and store.max_bytes > 0 else 0.0
 
-    value = _js(lambda at: store_of(at).used_bytes)
+    value = _jetstream_value(lambda jetstream: store_of(jetstream).used_bytes)
     return column(key, title, help, value, bytes_text, level, used_ratio)
 
 
@@ -152,24 +155,24 @@ SERVER_COLUMNS: tuple[Column[ServerRow], ...] = (
             level=lambda row: "bad" if row.leaders.behind_count.get(row.seen.name) else ""),
     _store_column("file", "STORAGE",
                   "JetStream file storage in use, and its share of the maximum.",
-                  lambda at: at.file),
+                  lambda jetstream: jetstream.file),
     _number("reserved", "RESERVED", "File storage reserved by streams with max bytes.",
-            _js(lambda at: at.file.reserved_bytes), format=bytes_text),
+            _jetstream_value(lambda jetstream: jetstream.file.reserved_bytes), format=bytes_text),
     _number("free", "FREE", "File storage that is neither used nor reserved.",
-            _js(lambda at: at.file.free_bytes), format=bytes_text),
+            _jetstream_value(lambda jetstream: jetstream.file.free_bytes), format=bytes_text),
     _store_column("store", "MEM STORE",
                   "JetStream memory storage in use, and its share of the maximum.",
-                  lambda at: at.memory),
+                  lambda jetstream: jetstream.memory),
     _number("memory_free", "MEM FREE", "Memory storage that is still free.",
-            _js(lambda at: at.memory.free_bytes), format=bytes_text),
+            _jetstream_value(lambda jetstream: jetstream.memory.free_bytes), format=bytes_text),
     _number("ha", "HA",
             "Streams and consumers with several replicas on the server; above 1,000 it gets slow.",
-            _js(lambda at: at.ha_assets_count),
+            _jetstream_value(lambda jetstream: jetstream.ha_assets_count),
             level=lambda row: "warn" if row.seen.jetstream is not None
             and row.seen.jetstream.ha_assets_count > MANY_HA_ASSETS_COUNT else ""),
     _number("inflight", "API NOW", "JetStream API requests in progress.",
-            _js(lambda at: at.api_inflight_count)),
+            _jetstream_value(lambda jetstream: jetstream.api_inflight_count)),
     _number("errors", "API ERR",
             "JetStream API requests that failed since the server started.",
-            _js(lambda at: at.api_errors_count)),
+            _jetstream_value(lambda jetstream: jetstream.api_errors_count)),
 )  # fmt: skip

@@ -41,53 +41,52 @@ class StreamRow:
 
     @property
     def name(self) -> str:
-        """The name of the stream."""
+        """Return the name of the stream."""
         return self.view.columns.name[self.index]
 
     @property
     def config(self) -> StreamConfiguration | None:
-        """The configuration, if it is known."""
+        """Return the configuration; None if unknown."""
         return self.view.config(self.index)
 
     @property
     def rates(self) -> StreamRates:
-        """What flows through it."""
+        """Return the rates of stored and removed messages."""
         return self.view.rates(self.index)
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """The subjects that it stores, as far as they are known."""
+        """Return the configured subjects; empty if unknown."""
         return () if self.config is None else self.config.subjects
 
     @property
     def stored_msgs(self) -> int:
-        """Messages stored now."""
+        """Return the number of stored messages."""
         return self.view.columns.stored_msgs[self.index]
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes stored now."""
+        """Return the size of the stored messages."""
         return self.view.columns.stored_bytes[self.index]
 
     @property
     def last_active_at_us(self) -> int | None:
-        """When a message was stored last, UTC; None for never."""
+        """Return the time of the last stored message, UTC; None for never."""
         return self.view.columns.last_at_us[self.index]
 
     @property
     def sampled_ago_s(self) -> float:
-        """The age of these values."""
-        sampled_mono_us = self.view.columns.sampled_mono_us[self.index]
-        return (self.view.now_mono_us - sampled_mono_us) / 1e6
+        """Return the age of these values in seconds."""
+        return self.view.sampled_ago_s(self.index)
 
     @property
     def is_stale(self) -> bool:
-        """Whether its values could not be refreshed."""
+        """Return whether these values are stale."""
         return self.view.stale_s(self.index) is not None
 
     @property
     def limit_percents(self) -> dict[str, float]:
-        """The use in % of each limit that is set: msgs, bytes, age."""
+        """Return the use in % of each set limit, by its name: msgs, bytes, age."""
         config, columns, row = self.config, self.view.columns, self.index
         if config is None:
             return {}
@@ -97,19 +96,19 @@ class StreamRow:
             "bytes": used_percent(columns.stored_bytes[row], config.max_bytes),
             "age": used_percent(oldest_ns, config.max_age_ns),
         }
-        return {which: percent for which, percent in percents.items() if percent is not None}
+        return {limit: percent for limit, percent in percents.items() if percent is not None}
 
     @property
     def used_percent(self) -> float | None:
-        """The use of the message or byte limit that is nearer to its end; None without both."""
+        """Return the higher use of the message and the byte limit; None without both."""
         percents = self.limit_percents
         return max(
-            (percents[which] for which in ("msgs", "bytes") if which in percents), default=None
+            (percents[limit] for limit in ("msgs", "bytes") if limit in percents), default=None
         )
 
     @property
     def full_in_s(self) -> float | None:
-        """Seconds until the first of these limits is reached, by the trend; None if never."""
+        """Return the seconds until one of these limits is reached, by the trend; None if never."""
         config, columns, row = self.config, self.view.columns, self.index
         if config is None:
             return None
@@ -124,12 +123,12 @@ _setting = partial(config_field, StreamConfiguration)
 
 
 def _json_stored(name: str, help: str = "", metric: str = "") -> Column[StreamRow]:
-    """Return a column of the snapshot that no table shows."""
+    """Return a JSON column with a value of the snapshot; no table shows it."""
     return column("", "", help, format=str, **_stored(name, metric))
 
 
 def _json_setting(name: str) -> Column[StreamRow]:
-    """Return a setting that no table shows."""
+    """Return a JSON column with a setting; no table shows it."""
     return column("", "", "", format=str, **_setting(name))
 
 
@@ -181,10 +180,10 @@ def _percent_text(row: StreamRow, percent: float | None) -> str:
 def _used_column(
     key: str, title: str, help: str, json: JsonField | None = None, *, warns: bool = True
 ) -> Column[StreamRow]:
-    which = key.removesuffix("_used")
+    limit = key.removesuffix("_used")
 
     def percent(row: StreamRow) -> float | None:
-        return row.limit_percents.get(which)
+        return row.limit_percents.get(limit)
 
     def level(row: StreamRow) -> str:
         return "warn" if warns and is_near(percent(row) or 0, 100) else ""
@@ -233,8 +232,8 @@ def _down_count(row: StreamRow) -> int:
 def _leader_text(row: StreamRow) -> str:
     config, server = row.config, _leader(row)
     if server is None:
-        away = row.name in row.view.state.unreachable_streams
-        return "no reply" if away else "no leader"
+        is_unreachable = row.name in row.view.state.unreachable_streams
+        return "no reply" if is_unreachable else "no leader"
     count = config.replicas_count if config else len(_peers(row)) + 1
     return f"{count - _down_count(row)}/{count} {server}" if count > 1 else server
 
@@ -251,8 +250,8 @@ def _replicas_text(row: StreamRow) -> str:
 
 
 def _replicas_level(row: StreamRow) -> str:
-    away = any(state_of(peer) != "current" for peer in _peers(row))
-    return "bad" if away or _leader(row) is None else "dim"
+    has_lagging_peer = any(state_of(peer) != "current" for peer in _peers(row))
+    return "bad" if has_lagging_peer or _leader(row) is None else "dim"
 
 
 def _in_msgs_per_s(row: StreamRow) -> float | None:

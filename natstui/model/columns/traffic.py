@@ -1,4 +1,4 @@
-"""The columns of traffic, the same of servers and of connections."""
+"""The columns of traffic, for servers and for connections."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ R = TypeVar("R")
 
 
 def rate_columns(
-    traffic_of: Callable[[R], Traffic | None], gets: str, sends: str
+    traffic_of: Callable[[R], Traffic | None], received_help: str, sent_help: str
 ) -> tuple[Column[R], ...]:
-    """Return the columns of what came in and went out a second.
+    """Return the columns of received and sent messages and bytes per second.
 
-    `gets` and `sends` say who does, as "that it sends".
+    `received_help` and `sent_help` complete the help, as "received by the client."
     """
 
     def value(name: str) -> Callable[[R], float | None]:
@@ -27,7 +27,7 @@ def rate_columns(
         column(
             "in_s",
             "IN/S",
-            f"Messages per second {gets}",
+            f"Messages per second {received_help}",
             value("in_msgs_per_s"),
             rate_text,
             dims_unknown=False,
@@ -35,7 +35,7 @@ def rate_columns(
         column(
             "in_b",
             "IN B/S",
-            f"Bytes per second {gets}",
+            f"Bytes per second {received_help}",
             value("in_bytes_per_s"),
             bytes_text,
             dims_unknown=False,
@@ -43,7 +43,7 @@ def rate_columns(
         column(
             "out_s",
             "OUT/S",
-            f"Messages per second {sends}",
+            f"Messages per second {sent_help}",
             value("out_msgs_per_s"),
             rate_text,
             dims_unknown=False,
@@ -51,7 +51,7 @@ def rate_columns(
         column(
             "out_b",
             "OUT B/S",
-            f"Bytes per second {sends}",
+            f"Bytes per second {sent_help}",
             value("out_bytes_per_s"),
             bytes_text,
             dims_unknown=False,
@@ -60,16 +60,19 @@ def rate_columns(
 
 
 def total_columns(
-    counters: Callable[[R], TrafficCounters], gets: str, sends: str
+    counters: Callable[[R], TrafficCounters], received_help: str, sent_help: str
 ) -> tuple[Column[R], ...]:
-    """Return the columns of all that came in and went out; `gets` and `sends` as for rates."""
+    """Return the columns of all received and sent messages and bytes.
+
+    `received_help` and `sent_help` are those of `rate_columns`.
+    """
 
     def value(name: str) -> Callable[[R], int | None]:
         return lambda row: getattr(counters(row), name)
 
     return (
-        column("in", "IN", f"Messages {gets}", value("in_msgs"), count_text),
-        column("in_total", "IN BYTES", f"Bytes {gets}", value("in_bytes"), bytes_text),
-        column("out", "OUT", f"Messages {sends}", value("out_msgs"), count_text),
-        column("out_total", "OUT BYTES", f"Bytes {sends}", value("out_bytes"), bytes_text),
+        column("in", "IN", f"Messages {received_help}", value("in_msgs"), count_text),
+        column("in_total", "IN BYTES", f"Bytes {received_help}", value("in_bytes"), bytes_text),
+        column("out", "OUT", f"Messages {sent_help}", value("out_msgs"), count_text),
+        column("out_total", "OUT BYTES", f"Bytes {sent_help}", value("out_bytes"), bytes_text),
     )

@@ -1,4 +1,4 @@
-"""Streams and consumers at one moment, by row: the state, and rates and findings read once."""
+"""Streams and consumers at one moment, by row: state, rates and findings, computed once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from natstui.model.live.age import (
     row_stale_after_us,
     stream_is_stale,
 )
-from natstui.model.live.history import Point
+from natstui.model.live.history import History, Point
 from natstui.model.live.rates import (
     AckRate,
     StreamRates,
@@ -36,28 +36,28 @@ from natstui.model.live.rates import (
 )
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
-from natstui.model.live.table import Key, Roster
+from natstui.model.live.table import Key, Roster, Table
 from natstui.units import duration_text
 
 T = TypeVar("T")
 
 
-class Below(NamedTuple):
-    """The worst of what is wrong with the consumers of a stream, and how many are so."""
+class ConsumersStatus(NamedTuple):
+    """The worst finding of a stream's consumers, and the number of consumers that have it."""
 
     kind: Kind
     consumers_count: int
     are_stuck: bool
-    """Nothing more is delivered to any of them, though messages are pending."""
+    """Whether delivery to all of them has stopped, though messages are pending."""
 
 
 def _severity_level(status: Status | Kind) -> int:
-    """Return where a row sorts: what it does while nothing is wrong makes no difference."""
+    """Return the severity of a row's status for sorting; 0 without a finding."""
     return status.severity_level if isinstance(status, Kind) else 0
 
 
 class View:
-    """One state at one moment. `late_us` is how long ago its newest poll came."""
+    """A state at one moment. `late_us` is the age of its newest poll."""
 
     def __init__(self, state: State, late_us: int = 0) -> None:
         self.state = at_moment(state, late_us)
@@ -65,105 +65,131 @@ class View:
         self.now_at_us = self.state.now_at_us
         self._computed: dict[tuple[str, int], object] = {}
 
-    def once(self, what: str, row: int, compute: Callable[[], T]) -> T:
-        """Return what is computed of a row, computed once a frame."""
-        if (what, row) not in self._computed:
-            self._computed[what, row] = compute()
-        return cast("T", self._computed[what, row])
+    def compute_once(self, name: str, row: int, compute: Callable[[], T]) -> T:
+        """Return the result of `compute` for a row, called once per view and `name`."""
+        if (name, row) not in self._computed:
+            self._computed[name, row] = compute()
+        return cast("T", self._computed[name, row])
 
     @cached_property
     def stale_us(self) -> int:
-        """The age from which a row is stale."""
+        """Return the age from which a row is stale."""
         return row_stale_after_us(self.state)
 
     def age_s(self, at_us: int | None) -> float | None:
-        """Return how long ago a UTC time was, in seconds."""
+        """Return the time since a UTC time, in seconds; None for None."""
         return None if at_us is None else max(0.0, (self.now_at_us - at_us) / 1e6)
 
     def age_text(self, at_us: int | None) -> str:
-        """Return how long ago a UTC time was, for people."""
+        """Return the time since a UTC time as text."""
         return duration_text(self.age_s(at_us))
 
 
-class StreamView(View):
-    """Streams at one moment, by row."""
+class AssetView(View):
+    """Streams or consumers at one moment, by row: keys, ages and trends."""
 
-    def __init__(self, state: State, late_us: int = 0) -> None:
+    def __init__(
+        self,
+        state: State,
+        late_us: int,
+        table: Table[StreamColumns] | Table[ConsumerColumns],
+        history: History,
+        is_stale: Callable[[State, int], bool],
+    ) -> None:
         super().__init__(state, late_us)
-        self.columns: StreamColumns = self.state.streams.columns
-        """The newest known rows."""
+        self._table, self._history, self._is_stale = table, history, is_stale
 
     def __len__(self) -> int:
-        return len(self.state.streams)
+        return len(self._table)
 
     def rows(self) -> Sequence[int]:
-        """Return the rows the view is about."""
+        """Return the indexes of the rows of this view."""
         return range(len(self))
 
     @property
     def roster(self) -> Roster:
-        """Who stands in which row."""
-        return self.state.streams.roster
+        """Return the identities of the rows."""
+        return self._table.roster
 
     def key(self, row: int) -> Key:
         """Return the identity of a row."""
-        return self.state.streams.roster.keys[row]
+        return self._table.roster.keys[row]
+
+    def trend(self, row: int, name: str) -> float | None:
+        """Return the change per second of a gauge over half a minute."""
+        return trend_per_s(self._history, self.key(row), name)
+
+    def series(self, row: int, name: str, window_s: int = 60) -> list[Point]:
+        """Return the values of a counter in the last `window_s`."""
+        return self._history.series(self.key(row), name, window_s)
+
+    def sampled_ago_s(self, row: int) -> float:
+        """Return the age of a row in seconds."""
+        return (self.now_mono_us - self._table.columns.sampled_mono_us[row]) / 1e6
+
+    def stale_s(self, row: int) -> float | None:
+        """Return the age of a stale row in seconds; None for a fresh one."""
+        return self.sampled_ago_s(row) if self._is_stale(self.state, row) else None
+
+
+class StreamView(AssetView):
+    """Streams at one moment, by row."""
+
+    def __init__(self, state: State, late_us: int = 0) -> None:
+        super().__init__(state, late_us, state.streams, state.stream_history, stream_is_stale)
+        self.columns: StreamColumns = self.state.streams.columns
+        """The newest known rows."""
 
     def config(self, row: int) -> StreamConfiguration | None:
-        """Return the configuration of a row, if it is known."""
+        """Return the configuration of a row; None if unknown."""
         return self.state.stream_configurations.get(self.columns.name[row])
 
     def configured(self, get: Callable[[StreamConfiguration], object]) -> list[object]:
-        """Return one value of every row's configuration, for sorting."""
-        known = (self.config(row) for row in range(len(self)))
-        return [None if config is None else get(config) for config in known]
+        """Return one value of each row's configuration, for sorting; None if unknown."""
+        configs = (self.config(row) for row in range(len(self)))
+        return [None if config is None else get(config) for config in configs]
 
     def rates(self, row: int) -> StreamRates:
         """Return the rates of a row."""
         history = self.state.stream_history
-        return self.once("rates", row, lambda: stream_rates(history, self.key(row)))
-
-    def trend(self, row: int, name: str) -> float | None:
-        """Return the change per second of a gauge over half a minute."""
-        return trend_per_s(self.state.stream_history, self.key(row), name)
-
-    def series(self, row: int, name: str, window_s: int = 60) -> list[Point]:
-        """Return a counter's recent values."""
-        return self.state.stream_history.series(self.key(row), name, window_s)
-
-    def stale_s(self, row: int) -> float | None:
-        """Return the age of a row that is stale, None for a fresh one."""
-        if not stream_is_stale(self.state, row):
-            return None
-        return (self.now_mono_us - self.columns.sampled_mono_us[row]) / 1e6
+        return self.compute_once("rates", row, lambda: stream_rates(history, self.key(row)))
 
     def verdict(self, row: int) -> Verdict:
-        """Return what is wrong with a stream, or what it does."""
-        return self.once("verdict", row, lambda: stream_verdict(self.state, row))
+        """Return the status of a stream: its worst finding, or its activity."""
+        return self.compute_once("verdict", row, lambda: stream_verdict(self.state, row))
 
     @cached_property
     def _below(self) -> Mapping[str, tuple[int, int]]:
         return self.state.findings.open_counts().below_count
 
-    def below(self, row: int) -> Below | None:
-        """Return what is wrong with the consumers of a stream: the worst of it."""
+    def below(self, row: int) -> ConsumersStatus | None:
+        """Return the worst finding of a stream's consumers; None without any."""
         name = self.columns.name[row]
         if name not in self._below:
             return None
         state = self.state
         rows = state.consumers.roster.rows_of_stream.get(name, ())
-        findings = [state.findings.worst(of_key(state.consumers.roster.keys[at])) for at in rows]
-        wrong = [
-            each.kind for each in findings if each is not None and each.kind.severity != "info"
+        findings = [
+            state.findings.worst(of_key(state.consumers.roster.keys[consumer_row]))
+            for consumer_row in rows
         ]
-        if not wrong:
+        kinds = [
+            finding.kind
+            for finding in findings
+            if finding is not None and finding.kind.severity != "info"
+        ]
+        if not kinds:
             return None
-        worst = max(wrong, key=lambda kind: kind.severity_level)
-        alike = [kind for kind in wrong if kind.severity == worst.severity]
-        return Below(worst, len(alike), all(kind in STANDSTILL for kind in alike))
+        worst = max(kinds, key=lambda kind: kind.severity_level)
+        same_severity_kinds = [kind for kind in kinds if kind.severity == worst.severity]
+        return ConsumersStatus(
+            worst,
+            len(same_severity_kinds),
+            all(kind in STANDSTILL for kind in same_severity_kinds),
+        )
 
     def severity_levels(self) -> list[int]:
-        """Return how bad each row is, its consumers as well; 0 where nothing is wrong."""
+        """Return the severity of each row, with that of its consumers; 0 without findings."""
         levels = [_severity_level(status) for status in stream_statuses(self.state)]
         for name in self._below:
             for row in self.state.streams.roster.rows_of_stream.get(name, ()):
@@ -172,54 +198,43 @@ class StreamView(View):
                     levels[row] = max(levels[row], below.kind.severity_level)
         return levels
 
-    def problem(self, row: int) -> bool:
-        """Tell whether something is wrong with the stream or its consumers, or its row is old."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether the stream or a consumer of it has a finding, or its row is stale."""
         if self.verdict(row).level in ("bad", "warn") or self.columns.name[row] in self._below:
             return True
         return self.stale_s(row) is not None
 
     def search_text(self, row: int) -> str:
-        """Return what a filter looks at: name and subjects."""
+        """Return the text that a filter searches: name and subjects."""
         config = self.config(row)
         return " ".join((self.columns.name[row], *(config.subjects if config else ())))
 
 
-class ConsumerView(View):
+class ConsumerView(AssetView):
     """Consumers at one moment, by row: all of them, or those of one stream."""
 
     def __init__(self, state: State, late_us: int = 0, stream: str | None = None) -> None:
-        super().__init__(state, late_us)
+        consumers = state.consumers
+        super().__init__(state, late_us, consumers, state.consumer_history, consumer_is_stale)
         self.stream = stream
         self.columns: ConsumerColumns = self.state.consumers.columns
         """The newest known rows."""
 
     def rows(self) -> Sequence[int]:
-        """Return the rows the view is about."""
+        """Return the indexes of the rows of this view."""
         if self.stream is None:
-            return range(len(self))
-        return self.state.consumers.roster.rows_of_stream.get(self.stream, [])
-
-    def __len__(self) -> int:
-        return len(self.state.consumers)
-
-    @property
-    def roster(self) -> Roster:
-        """Who stands in which row."""
-        return self.state.consumers.roster
-
-    def key(self, row: int) -> Key:
-        """Return the identity of a row."""
-        return self.state.consumers.roster.keys[row]
+            return super().rows()
+        return self.roster.rows_of_stream.get(self.stream, [])
 
     def config(self, row: int) -> ConsumerConfiguration | None:
-        """Return the configuration of a row, if it is known."""
+        """Return the configuration of a row; None if unknown."""
         name = (self.columns.stream[row], self.columns.name[row])
         return self.state.consumer_configurations.get(name)
 
     def configured(self, get: Callable[[ConsumerConfiguration], object]) -> list[object]:
-        """Return one value of every row's configuration, for sorting."""
-        known = (self.config(row) for row in range(len(self)))
-        return [None if config is None else get(config) for config in known]
+        """Return one value of each row's configuration, for sorting; None if unknown."""
+        configs = (self.config(row) for row in range(len(self)))
+        return [None if config is None else get(config) for config in configs]
 
     def stream_key(self, name: str) -> Key | None:
         """Return the identity of the stream that now has this name."""
@@ -227,48 +242,38 @@ class ConsumerView(View):
         return self.state.streams.roster.keys[rows[-1]] if rows else None
 
     def verdict(self, row: int) -> Verdict:
-        """Return why a consumer stands where it does."""
-        return self.once("verdict", row, lambda: consumer_verdict(self.state, row))
+        """Return the status of a consumer: its worst finding, or its activity."""
+        return self.compute_once("verdict", row, lambda: consumer_verdict(self.state, row))
 
     def delivered_msgs_per_s(self, row: int) -> float | None:
-        """Return how many messages a second are delivered, redeliveries included."""
+        """Return the deliveries per second, with redeliveries; None if unknown."""
         history, name = self.state.consumer_history, "delivered_consumer_seq"
-        return self.once("delivered", row, lambda: counter_per_s(history, self.key(row), name))
+        return self.compute_once(
+            "delivered", row, lambda: counter_per_s(history, self.key(row), name)
+        )
 
     def acks(self, row: int) -> AckRate:
-        """Return how many messages a second are acknowledged."""
+        """Return the acks per second, with whether they are estimated."""
         history = self.state.consumer_history
-        return self.once("acks", row, lambda: ack_rate(history, self.key(row), self.config(row)))
+        return self.compute_once(
+            "acks", row, lambda: ack_rate(history, self.key(row), self.config(row))
+        )
 
     def backlog_trend_per_s(self, row: int) -> float | None:
-        """Return by how much what is pending changes per second."""
+        """Return the change of the pending messages per second; None if unknown."""
         history = self.state.consumer_history
-        return self.once("trend", row, lambda: backlog_trend_per_s(history, self.key(row)))
-
-    def trend(self, row: int, name: str) -> float | None:
-        """Return the change per second of a gauge over half a minute."""
-        return trend_per_s(self.state.consumer_history, self.key(row), name)
-
-    def series(self, row: int, name: str, window_s: int = 60) -> list[Point]:
-        """Return a counter's recent values."""
-        return self.state.consumer_history.series(self.key(row), name, window_s)
-
-    def stale_s(self, row: int) -> float | None:
-        """Return the age of a row that is stale, None for a fresh one."""
-        if not consumer_is_stale(self.state, row):
-            return None
-        return (self.now_mono_us - self.columns.sampled_mono_us[row]) / 1e6
+        return self.compute_once("trend", row, lambda: backlog_trend_per_s(history, self.key(row)))
 
     def severity_levels(self) -> list[int]:
-        """Return how bad each row is; 0 where nothing is wrong."""
+        """Return the severity of each row; 0 without findings."""
         return [_severity_level(status) for status in statuses(self.state)]
 
-    def problem(self, row: int) -> bool:
-        """Return whether something holds the consumer back or it falls behind."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether the consumer has a finding, or its row is stale."""
         return self.verdict(row).level in ("bad", "warn") or self.stale_s(row) is not None
 
     def search_text(self, row: int) -> str:
-        """Return what a filter looks at: stream, name and filter subjects."""
+        """Return the text that a filter searches: stream, name and filter subjects."""
         config = self.config(row)
         filters = config.filter_subjects if config else ()
         return " ".join((self.columns.stream[row], self.columns.name[row], *filters))

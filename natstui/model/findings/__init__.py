@@ -1,6 +1,6 @@
-"""What is wrong or risky: ONE catalogue, rules over counters, trend and evidence, and advice.
+"""Findings: one catalogue, rules over counters, trends and evidence, and advice.
 
-`catalogue` has the words, `thresholds` the numbers, `rules` says when each holds. `evaluate` makes
-findings of them from poll to poll; `verdict` is what a row of a table says. Live screens, `watch`
-and the analysis speak from here.
+`catalogue` has the texts, `thresholds` the numbers, `causes` and `rules` the conditions.
+`evaluate` makes findings of them from poll to poll; `verdict` is the status of a table's row. Live
+screens, `watch` and the analysis use them.
 """

@@ -1,4 +1,4 @@
-"""Which streams and consumers are looked at more than others: for settings, or for findings."""
+"""Streams and consumers that are checked more often than others, for settings or findings."""
 
 from __future__ import annotations
 
@@ -12,52 +12,56 @@ from natstui.model.live.state import State
 
 Name = tuple[str, str]
 _PREFERRED_MOST = 100
-"""More would take the turn of everybody else in each poll."""
+"""Limit of preferred consumers: more would delay all others in each poll."""
 _FINDINGS_EACH = 3
-"""So many findings of a consumer are expected at most, where very much is wrong."""
+"""Expected maximum of findings per consumer, when many are open."""
 
 
 def preferred(findings: Findings) -> tuple[Name, ...]:
-    """Return the consumers that something is wrong with, the worst first: to be polled first."""
+    """Return the consumers with findings, which are polled first; the worst first."""
     silenced = findings.silences
-    found = [
-        (worst_first(one.finding), entity[:2])
+    open_findings = [
+        (worst_first(watch.finding), entity[:2])
         for entity, watched in findings.watched.items()
         if entity.consumer
-        for one in watched
-        if one.raised
-        and one.finding.kind.severity != "info"
-        and (not silenced or findings.silence_of(one.finding) is None)
+        for watch in watched
+        if watch.raised
+        and watch.finding.kind.severity != "info"
+        and (not silenced or findings.silence_of(watch.finding) is None)
     ]
     # One consumer may have several.
-    worst = nsmallest(_PREFERRED_MOST * _FINDINGS_EACH, found)
+    worst = nsmallest(_PREFERRED_MOST * _FINDINGS_EACH, open_findings)
     return tuple(dict.fromkeys(name for _, name in worst))[:_PREFERRED_MOST]
 
 
 def attention(seat: Seat, state: State) -> Seat:
-    """Return the seat with those whose settings ask for a look; only changed ones are read."""
+    """Return the seat with the consumers whose settings need checks; reads changed ones."""
     streams, consumers = state.stream_configurations, state.consumer_configurations
     if seat.stream_settings is streams and seat.consumer_settings is consumers:
         return seat
-    known_streams, known = seat.stream_settings, seat.consumer_settings
-    changed_streams = {n for n, one in streams.items() if known_streams.get(n) is not one}
+    old_streams, old_consumers = seat.stream_settings, seat.consumer_settings
+    changed_streams = {
+        name for name, config in streams.items() if old_streams.get(name) is not config
+    }
     attentive_streams = {name for name in seat.attentive_streams if name in streams}
     attentive_streams -= changed_streams
     attentive_streams |= {
         name for name in changed_streams if stream_needs_attention(streams[name])
     }
     changed = [
-        (name, one)
-        for name, one in consumers.items()
-        if known.get(name) is not one or name[0] in changed_streams
+        (name, config)
+        for name, config in consumers.items()
+        if old_consumers.get(name) is not config or name[0] in changed_streams
     ]
     attentive = {name for name in seat.attentive if name in consumers}
-    with_ephemerals = {name[0] for name, one in consumers.items() if not one.durable}
+    with_ephemerals = {name[0] for name, config in consumers.items() if not config.durable}
     filtered = {name for name in seat.filtered if name in consumers}
     filtered -= {name for name, _ in changed}
-    filtered |= {name for name, one in changed if one.filter_subjects}
+    filtered |= {name for name, config in changed if config.filter_subjects}
     attentive -= {name for name, _ in changed}
-    attentive |= {n for n, one in changed if needs_attention(one, streams.get(n[0]))}
+    attentive |= {
+        name for name, config in changed if needs_attention(config, streams.get(name[0]))
+    }
     return replace(
         seat,
         stream_settings=streams,

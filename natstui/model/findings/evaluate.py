@@ -1,9 +1,8 @@
-"""From one judged moment to the next: what was found is raised, kept, or over. Pure.
+"""The evaluation of findings from poll to poll: conditions are raised, kept or ended. Pure.
 
-A condition is told when it has held for the time of its kind, and over when it is absent for that
-of leaving: so nothing flickers. Only rows that were polled since are looked at, and of those only
-the ones that may have something; where that is still too much for one poll, the rest waits for
-the next one.
+A condition is reported when it has held for the `enter_s` of its kind, and ends when it is absent
+for its `leave_s`, so that findings do not flicker. Only rows that were polled since are checked,
+and of these only suspicious ones; rows above a limit wait for the next poll.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from natstui.model.findings.causes.settings import MANY_PULLS
 from natstui.model.findings.causes.streams import STREAM_ORDER, stream_causes
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.memory import Before, Memory
-from natstui.model.findings.facts.remember import remembered
+from natstui.model.findings.facts.remember import update_memory
 from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import (
     RESOLVED_KEPT,
@@ -36,7 +35,7 @@ from natstui.model.findings.finding import (
     Finding,
     Findings,
     Seat,
-    Seen,
+    Symptom,
     Watched,
     of_key,
 )
@@ -58,25 +57,25 @@ from natstui.model.records.silences import Silence, Silenced
 from natstui.model.servers.watch import ServersRead
 
 MOST_ROWS = 1_000
-"""Consumers that are looked at after one poll; more wait for the next."""
+"""Limit of consumers that are checked after a poll; others wait for the next."""
 _PART_ROWS = 300
 MOST_GONE = 5
-"""So many consumers of a stream, or streams, that are gone are told of one by one."""
+"""Limit of deleted streams, or consumers of a stream, that are reported one by one."""
 
 
 JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced, ServersRead, ClientsRead)
-"""Records after which it is looked anew what is wrong."""
+"""Records after which findings are evaluated again."""
 
 
 def judged(state: State, most_rows: int = MOST_ROWS) -> State:
-    """Return the state with what is wrong now; a recording's own findings stay."""
+    """Return the state with the current findings; recorded findings are kept."""
     if state.findings.recorded:
         return state
     return replace(state, findings=evaluate(state.findings, state, most_rows))
 
 
 def judging(state: State) -> Generator[None, None, State]:
-    """Return what `judged` does, in parts: each takes some milliseconds of a big server's rows."""
+    """Return `judged` as a generator of steps, each of some milliseconds with many rows."""
     if state.findings.recorded:
         return state
     findings = yield from _evaluating(state.findings, state, MOST_ROWS)
@@ -84,13 +83,13 @@ def judging(state: State) -> Generator[None, None, State]:
 
 
 def judged_after(state: State, record: Record) -> State:
-    """Return the state after one more record, judged anew where the record calls for it."""
+    """Return the state after one more record, evaluated again after those in `JUDGED_AFTER`."""
     after = state.after(record)
     return judged(after) if isinstance(record, JUDGED_AFTER) else after
 
 
 def evaluate(previous: Findings, state: State, most_rows: int = MOST_ROWS) -> Findings:
-    """Return the findings of a moment, from those of the moment that was judged before."""
+    """Return the current findings, from the previous ones."""
     parts = _evaluating(previous, state, most_rows)
     while True:
         try:
@@ -107,7 +106,7 @@ def _evaluating(
     seat = attention(previous.seat, state)
     _gone(board, previous.seat, state)
     newer, newer_streams = _newer_consumers(seat, state), _newer_streams(seat, state)
-    memory = remembered(seat.memory, _before(seat), state, newer, newer_streams)
+    memory = update_memory(seat.memory, _before(seat), state, newer, newer_streams)
     rows = _candidates(board, seat, state, newer, memory)
     for first in range(0, min(len(rows), most_rows), _PART_ROWS):
         if first:
@@ -136,7 +135,7 @@ def _evaluating(
 
 
 def _before(seat: Seat) -> Before | None:
-    """Return the rows that were judged last."""
+    """Return the rows of the previous evaluation."""
     if seat.consumers is None or seat.consumer_columns is None:
         return None
     if seat.streams is None or seat.stream_columns is None:
@@ -145,14 +144,14 @@ def _before(seat: Seat) -> Before | None:
 
 
 def _newer_consumers(seat: Seat, state: State) -> Sequence[int]:
-    """Return the rows of consumers that were sampled since."""
+    """Return the rows of consumers sampled since the previous evaluation."""
     columns, before = state.consumers.columns, seat.consumer_columns
     sampled = before.sampled_mono_us if before else None
     return _newer(columns.sampled_mono_us, state.consumers.roster, sampled, seat.consumers)
 
 
 def _newer_streams(seat: Seat, state: State) -> Sequence[int]:
-    """Return the rows of streams that were sampled since."""
+    """Return the rows of streams sampled since the previous evaluation."""
     columns, before = state.streams.columns, seat.stream_columns
     sampled = before.sampled_mono_us if before else None
     return _newer(columns.sampled_mono_us, state.streams.roster, sampled, seat.streams)
@@ -161,7 +160,7 @@ def _newer_streams(seat: Seat, state: State) -> Sequence[int]:
 def _newer(
     new: Sequence[int], roster: Roster, old: Sequence[int] | None, before: Roster | None
 ) -> Sequence[int]:
-    """Return the rows that were sampled since."""
+    """Return the rows sampled since the previous evaluation."""
     rows = range(len(new))
     if old is None or before is None:
         return rows
@@ -181,12 +180,12 @@ def _newer(
 
 
 def _begins_with(roster: Roster, before: Roster) -> bool:
-    """Return whether rows were only added: so a first view grows, and all keys need no look."""
+    """Return whether rows were only appended, as in the first polls; keys are unchanged."""
     return roster.keys[: len(before.keys)] == before.keys
 
 
 def _suspicious_of(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
-    """Return those of some rows of which something may be wrong."""
+    """Return the suspicious ones of some rows."""
     pending, unacked, again = (
         columns.pending_msgs, columns.ack_pending_msgs, columns.redelivered_msgs,
     )  # fmt: skip
@@ -204,7 +203,7 @@ def _suspicious_of(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
 
 
 def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
-    """Return for each row whether something of it may be wrong, as cheaply as can be."""
+    """Return for each row whether it is suspicious, by cheap comparisons."""
     counts = map(or_, columns.pending_msgs, columns.ack_pending_msgs)
     flags: Iterable[object] = map(or_, counts, columns.redelivered_msgs)
     if True in columns.paused:
@@ -219,7 +218,7 @@ def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
 def _candidates(
     board: Board, seat: Seat, state: State, newer: Sequence[int], memory: Memory
 ) -> list[int]:
-    """Return the rows of consumers to judge: those that may have changed or be wrong."""
+    """Return the rows of consumers to evaluate: changed and suspicious ones."""
     columns, roster = state.consumers.columns, state.consumers.roster
     keys = roster.keys
     if not newer:
@@ -237,13 +236,13 @@ def _candidates(
         rows += [row for row in newer if not delivered[row] and keys[row][:2] in seat.filtered]
     if memory.lost:
         rows += [row for row in newer if keys[row] in memory.lost]
-    rows += _ahead(_before(seat), state, newer)
+    rows += _ahead_of_stream(_before(seat), state, newer)
     rows += _known(board, roster, newer)
     return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
 
 
-def _ahead(before: Before | None, state: State, newer: Sequence[int]) -> list[int]:
-    """Return those of newer rows that had received what their stream does not have now."""
+def _ahead_of_stream(before: Before | None, state: State, newer: Sequence[int]) -> list[int]:
+    """Return the newer rows whose consumers received later messages than their stream has now."""
     if before is None:
         return []
     roster, streams = state.consumers.roster, state.streams.columns
@@ -260,9 +259,9 @@ def _ahead(before: Before | None, state: State, newer: Sequence[int]) -> list[in
 
 
 def _known(board: Board, roster: Roster, newer: Sequence[int]) -> Iterable[int]:
-    """Return those of newer rows of which something is known.
+    """Return the newer rows whose entities are on the board.
 
-    From what is known to the rows: of tens of thousands of rows few are known.
+    It goes from the board to the rows, because only few of many rows are on it.
     """
     row_of = roster.row_of
     found = (row_of.get(entity[:3]) for entity in board.entities if entity.consumer)
@@ -273,7 +272,7 @@ def _known(board: Board, roster: Roster, newer: Sequence[int]) -> Iterable[int]:
 
 
 def _waited(seat: Seat, roster: Roster) -> Sequence[int]:
-    """Return the rows that waited for their turn, where they are now."""
+    """Return the current indexes of the rows that waited for their turn."""
     before = seat.consumers
     if before is None or before is roster:
         return seat.waiting
@@ -282,7 +281,7 @@ def _waited(seat: Seat, roster: Roster) -> Sequence[int]:
 
 
 def _consumers(board: Board, state: State, memory: Memory, rows: Iterable[int]) -> None:
-    """Judge the consumers in some rows."""
+    """Evaluate the consumers in some rows."""
     leader = state.consumers.columns.leader
     for row in rows:
         facts = ConsumerFacts(state, row, memory)
@@ -292,19 +291,19 @@ def _consumers(board: Board, state: State, memory: Memory, rows: Iterable[int]) 
             if leader[row] is None
             else (facts.mono_us, facts.at_us)
         )
-        causes = consumer_causes(facts, board.known(entity))
+        causes = consumer_causes(facts, board.open_kinds(entity))
         board.settle(entity, causes, mono_us, at_us, CONSUMER_ORDER)
 
 
 def _leaderless(columns: ConsumerColumns | StreamColumns) -> list[int]:
-    """Return the rows without a leader: they are not sampled, and wrong all the same."""
+    """Return the rows without a leader, which are not sampled, but may have findings."""
     if None not in columns.leader:
         return []
     return list(compress(range(len(columns.leader)), (one is None for one in columns.leader)))
 
 
 def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memory: Memory) -> None:
-    """Judge the streams that may have changed."""
+    """Evaluate the streams that may have changed."""
     columns, keys = state.streams.columns, state.streams.roster.keys
     told, leader = state.evidence.of, columns.leader
     silent_us = state.now_at_us - round(STOPPED_LEAST_S * 1e6)
@@ -335,22 +334,22 @@ def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memor
             if leader[row] is None
             else (facts.mono_us, facts.at_us)
         )
-        causes = stream_causes(facts, board.known(entity))
+        causes = stream_causes(facts, board.open_kinds(entity))
         board.settle(entity, causes, mono_us, at_us, STREAM_ORDER)
 
 
 def _rest(board: Board, state: State, memory: Memory) -> None:
-    """Judge the account, monitoring itself, and names whose rows come and go."""
-    found: dict[Entity, list[tuple[Kind, Seen]]] = {}
-    for entity, kind, seen in (*account_conditions(state), *recreated_again(memory)):
-        found.setdefault(entity, []).append((kind, seen))
+    """Evaluate the account, monitoring itself, and names without a row."""
+    symptoms: dict[Entity, list[tuple[Kind, Symptom]]] = {}
+    for entity, kind, symptom in (*account_conditions(state), *recreated_again(memory)):
+        symptoms.setdefault(entity, []).append((kind, symptom))
     gone = board.told_of((GONE, S_GONE))
-    for entity in {*found, *board.others}.difference(gone):
-        board.settle(entity, found.get(entity, []), state.now_mono_us, state.now_at_us)
+    for entity in {*symptoms, *board.others}.difference(gone):
+        board.settle(entity, symptoms.get(entity, []), state.now_mono_us, state.now_at_us)
 
 
 def _gone(board: Board, seat: Seat, state: State) -> None:
-    """End the findings of what is gone, and tell of durables and streams that were there."""
+    """End the findings of deleted entities, and report deleted durable consumers and streams."""
     consumers, streams = state.consumers.roster, state.streams.roster
     if seat.consumers is not None and seat.consumers is not consumers:
         gone: dict[str, list[Entity]] = {}
@@ -365,7 +364,7 @@ def _gone(board: Board, seat: Seat, state: State) -> None:
             if entity.stream in streams.rows_of_stream and name not in seat.memory.recreated_at_us:
                 gone.setdefault(entity.stream, []).append(entity)
         for stream, entities in gone.items():
-            _tell_gone(board, GONE, Entity(stream, part="consumers"), entities)
+            _report_deleted(board, GONE, Entity(stream, part="consumers"), entities)
     if seat.streams is not None and seat.streams is not streams:
         deleted = []
         for key in _missing(seat.streams, streams):
@@ -376,7 +375,7 @@ def _gone(board: Board, seat: Seat, state: State) -> None:
             if not meant and not _back(state, entity):
                 deleted.append(entity)
         if deleted:
-            _tell_gone(board, S_GONE, Entity(part="streams"), deleted)
+            _report_deleted(board, S_GONE, Entity(part="streams"), deleted)
     for entity in board.told_of((GONE, S_GONE), GONE_KEPT_S):
         board.end(entity)
     for entity in board.told_of((GONE, S_GONE)):
@@ -384,14 +383,14 @@ def _gone(board: Board, seat: Seat, state: State) -> None:
             board.end(entity)
 
 
-def _tell_gone(board: Board, kind: Kind, together: Entity, gone: list[Entity]) -> None:
-    """Tell of what is gone: one by one, or of many as one finding that counts them."""
+def _report_deleted(board: Board, kind: Kind, together: Entity, gone: list[Entity]) -> None:
+    """Report deleted entities one by one, or many as one finding with their number."""
     told = board.told_of((kind,))
     known = board.open_finding(together, kind)
     alone = [each for each in told if each.has_row and together.stream in ("", each.stream)]
     if known is None and len(alone) + len(gone) <= MOST_GONE:
         for entity in gone:
-            board.tell(entity, kind, Seen("present in the poll before"))
+            board.tell(entity, kind, Symptom("present in the poll before"))
         return
     before_count = len(alone) if known is None else round(known.numbers.get("count", 0.0))
     for entity in (*alone, together):
@@ -401,11 +400,11 @@ def _tell_gone(board: Board, kind: Kind, together: Entity, gone: list[Entity]) -
     listed = ", ".join(names[:MOST_GONE])
     more = f" and {count - len(names[:MOST_GONE])} more" if count > MOST_GONE else ""
     text = f"{count} were there before: {listed}{more}"
-    board.tell(together, kind, Seen(text, numbers={"count": count}))
+    board.tell(together, kind, Symptom(text, numbers={"count": count}))
 
 
 def _back(state: State, entity: Entity) -> bool:
-    """Return whether there is one of this name now."""
+    """Return whether an entity with this name exists now."""
     if not entity.consumer:
         return entity.stream in state.streams.roster.rows_of_stream
     consumers = state.consumers.roster
@@ -425,7 +424,7 @@ _UNRANKED = Rank(-1, frozenset())
 
 
 class Board:
-    """What is known of every entity, changed one entity after the other."""
+    """The watched conditions of all entities during an evaluation."""
 
     def __init__(self, previous: Findings, state: State) -> None:
         self._previous = previous
@@ -437,26 +436,26 @@ class Board:
         self._resolved: list[Finding] = []
 
     def knows(self, entity: Entity) -> bool:
-        """Return whether anything is known of an entity."""
+        """Return whether an entity has watched conditions."""
         return entity in self._watched
 
     @property
     def entities(self) -> Collection[Entity]:
-        """Everything of which something is known."""
+        """Return all entities with watched conditions."""
         return self._watched.keys()
 
     @property
     def others(self) -> list[Entity]:
-        """What is known and has no row: the account, monitoring, names of what is away."""
+        """Return the entities without a row: the account, monitoring, unreachable names."""
         return [entity for entity in self._counting.apart if not entity.has_row]
 
     def open_finding(self, entity: Entity, kind: Kind) -> Finding | None:
-        """Return what is open of one kind for an entity."""
+        """Return the open finding of a kind for an entity; None without one."""
         watched = self._watched.get(entity, ())
         return next((w.finding for w in watched if w.raised and w.finding.kind is kind), None)
 
-    def known(self, entity: Entity) -> frozenset[Kind]:
-        """Return the kinds that are open for an entity."""
+    def open_kinds(self, entity: Entity) -> frozenset[Kind]:
+        """Return the kinds of the open findings of an entity."""
         watched = self._watched.get(entity)
         if watched is None:
             return _NONE
@@ -465,25 +464,26 @@ class Board:
     def settle(
         self,
         entity: Entity,
-        found: list[tuple[Kind, Seen]],
+        symptoms: list[tuple[Kind, Symptom]],
         mono_us: int,
         at_us: int,
         order: Order | None = None,
     ) -> None:
-        """Set what holds for an entity at the moment when it was sampled.
+        """Set the conditions that hold for an entity at the time when it was sampled.
 
-        With an order of precedence, of several causes of one topic only the first is reported, and
-        what is open closes when two polls in a row do not show it.
+        With an order of precedence, only the first of several causes of a topic is reported, and a
+        finding ends when two consecutive polls do not show it.
         """
         before = self._watched.get(entity, ())
-        if not before and not found:
+        if not before and not symptoms:
             return
         left = {watch.finding.kind: watch for watch in before}
         after = [
-            _seen(entity, kind, seen, left.pop(kind, None), mono_us, at_us) for kind, seen in found
+            _holding(entity, kind, symptom, left.pop(kind, None), mono_us, at_us)
+            for kind, symptom in symptoms
         ]
-        for one in left.values():
-            kept = self._missed(one, mono_us, at_us, two_polls=order is not None)
+        for watch in left.values():
+            kept = self._missed(watch, mono_us, at_us, two_polls=order is not None)
             if kept is not None:
                 after.append(kept)
         if order is not None and len(after) > 1:
@@ -493,32 +493,34 @@ class Board:
     def _first_of_topics(
         self, after: list[Watched], before: tuple[Watched, ...], order: Order, at_us: int
     ) -> list[Watched]:
-        """Return what is reported of several causes: the first of each topic.
+        """Return the conditions with only the first cause of each topic reported.
 
-        One that is about to be reported keeps later ones from being reported, and ends none.
+        A cause that will be reported soon prevents later ones from being reported, but ends none.
         """
-        was_open = {one.finding.kind for one in before if one.raised}
+        was_open = {watch.finding.kind for watch in before if watch.raised}
         reported: set[Topic] = set()
         coming: set[Topic] = set()
         kept = []
         # What has no rank of its own happened, and hides nothing.
-        for one in sorted(after, key=lambda one: order.get(one.finding.kind, _UNRANKED).order):
-            kind, topics = one.finding.kind, order.get(one.finding.kind, _UNRANKED).topics
+        for watch in sorted(
+            after, key=lambda watch: order.get(watch.finding.kind, _UNRANKED).order
+        ):
+            kind, topics = watch.finding.kind, order.get(watch.finding.kind, _UNRANKED).topics
             hidden = topics & reported or (topics & coming and kind not in was_open)
             if not hidden:
-                (reported if one.raised else coming).update(topics)
-                kept.append(one)
+                (reported if watch.raised else coming).update(topics)
+                kept.append(watch)
                 continue
             if kind in was_open:
-                self._resolved.append(replace(one.finding, until_us=at_us))
-            if one.missed_mono_us is None:
-                kept.append(replace(one, raised=False))
+                self._resolved.append(replace(watch.finding, until_us=at_us))
+            if watch.missed_mono_us is None:
+                kept.append(replace(watch, raised=False))
         return kept
 
     def _keep(
         self, entity: Entity, before: tuple[Watched, ...], after: tuple[Watched, ...]
     ) -> None:
-        """Have one thing known of an entity in the place of another."""
+        """Replace the watched conditions of an entity."""
         self._counting.change(entity, before, after)
         if after:
             self._watched[entity] = after
@@ -526,40 +528,40 @@ class Board:
             self._watched.pop(entity, None)
 
     def _missed(
-        self, one: Watched, mono_us: int, at_us: int, *, two_polls: bool
+        self, watch: Watched, mono_us: int, at_us: int, *, two_polls: bool
     ) -> Watched | None:
-        """Return what is left of a condition that does not hold now."""
-        if not one.raised:
+        """Return a condition that does not hold now, until it ends; None after its end."""
+        if not watch.raised:
             return None
-        is_first = one.missed_mono_us is None
-        since_mono_us = mono_us if one.missed_mono_us is None else one.missed_mono_us
-        until_us = at_us if is_first else one.missed_us
+        is_first = watch.missed_mono_us is None
+        since_mono_us = mono_us if watch.missed_mono_us is None else watch.missed_mono_us
+        until_us = at_us if is_first else watch.missed_us
         is_seen_twice = not two_polls or mono_us > since_mono_us
-        if is_seen_twice and mono_us - since_mono_us >= one.finding.kind.leave_s * _US:
-            self._resolved.append(replace(one.finding, until_us=until_us))
+        if is_seen_twice and mono_us - since_mono_us >= watch.finding.kind.leave_s * _US:
+            self._resolved.append(replace(watch.finding, until_us=until_us))
             return None
-        return replace(one, missed_mono_us=since_mono_us, missed_us=until_us)
+        return replace(watch, missed_mono_us=since_mono_us, missed_us=until_us)
 
-    def tell(self, entity: Entity, kind: Kind, seen: Seen) -> None:
-        """Raise something that happened at this moment."""
+    def tell(self, entity: Entity, kind: Kind, symptom: Symptom) -> None:
+        """Raise a finding about an event at this moment."""
         finding = Finding(
-            kind, entity, self._state.now_at_us, seen.text, seen.sequences, seen.numbers
+            kind, entity, self._state.now_at_us, symptom.text, symptom.sequences, symptom.numbers
         )
-        one = Watched(finding, self._state.now_mono_us, raised=True)
+        event = Watched(finding, self._state.now_mono_us, raised=True)
         before = self._watched.get(entity, ())
-        self._keep(entity, before, (*before, one))
+        self._keep(entity, before, (*before, event))
         self._counting.happened(entity)
 
     def end(self, entity: Entity) -> None:
-        """End all that is known of an entity that is gone."""
+        """End all findings of a deleted entity."""
         at_us, before = self._state.now_at_us, self._watched.get(entity, ())
         self._keep(entity, before, ())
-        for one in before:
-            if one.raised:
-                self._resolved.append(replace(one.finding, until_us=at_us))
+        for watch in before:
+            if watch.raised:
+                self._resolved.append(replace(watch.finding, until_us=at_us))
 
     def told_of(self, kinds: tuple[Kind, ...], after_s: float = 0.0) -> list[Entity]:
-        """Return the entities to which one of the kinds happened, at least so long ago."""
+        """Return the entities with an event of one of the kinds at least `after_s` ago."""
         latest_us = self._state.now_at_us - after_s * _US
         happened = [(each, self._watched[each][0].finding) for each in self._counting.apart]
         return [
@@ -569,7 +571,7 @@ class Board:
         ]
 
     def findings(self, seat: Seat) -> Findings:
-        """Return the findings as they are now."""
+        """Return the current findings."""
         resolved = self._previous.resolved
         if self._resolved:
             resolved = (*resolved, *self._resolved)[-RESOLVED_KEPT:]
@@ -584,7 +586,7 @@ class Board:
 
 
 def in_force(previous: Findings, state: State) -> Mapping[tuple[Entity, str], Silence]:
-    """Return what is silenced now; the same object while it is the same."""
+    """Return the current silences; the same object if unchanged."""
     if not (previous.silences or state.silences):
         return previous.silences
     now = {
@@ -599,22 +601,22 @@ def in_force(previous: Findings, state: State) -> Mapping[tuple[Entity, str], Si
     return previous.silences if now == previous.silences else now
 
 
-def _seen(
-    entity: Entity, kind: Kind, seen: Seen, known: Watched | None, mono_us: int, at_us: int
+def _holding(
+    entity: Entity, kind: Kind, symptom: Symptom, before: Watched | None, mono_us: int, at_us: int
 ) -> Watched:
-    """Return a condition that holds, raised when it has held for long enough."""
-    raised = known is not None and known.raised
-    first_mono_us = mono_us if known is None else known.first_mono_us
-    since_us = at_us if known is None else known.finding.since_us
-    if seen.since_us is not None and not raised:
-        since_us = min(seen.since_us, at_us)
-    hold_s = kind.enter_s if seen.hold_s is None else seen.hold_s
+    """Return a watched condition that holds, raised if it has held for long enough."""
+    raised = before is not None and before.raised
+    first_mono_us = mono_us if before is None else before.first_mono_us
+    since_us = at_us if before is None else before.finding.since_us
+    if symptom.since_us is not None and not raised:
+        since_us = min(symptom.since_us, at_us)
+    hold_s = kind.enter_s if symptom.hold_s is None else symptom.hold_s
     held_us = max(mono_us - first_mono_us, at_us - since_us)
-    if known is not None and not raised and seen.since_us is not None:
+    if before is not None and not raised and symptom.since_us is not None:
         # A rule that tells since when knows better than the first look at it.
         held_us = at_us - since_us
-    if seen.hold_s is not None:
+    if symptom.hold_s is not None:
         # It must be seen for so long, whatever it says of the time before.
         held_us = mono_us - first_mono_us
-    finding = Finding(kind, entity, since_us, seen.text, seen.sequences, seen.numbers)
+    finding = Finding(kind, entity, since_us, symptom.text, symptom.sequences, symptom.numbers)
     return Watched(finding, first_mono_us, raised or held_us >= hold_s * _US)

@@ -1,4 +1,4 @@
-"""A raised finding, and all that are open or were: what the evaluator hands from poll to poll."""
+"""A finding, and all open and ended ones, which the evaluator passes from poll to poll."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from natstui.units import counted
 
 _PLACEHOLDER = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
 RESOLVED_KEPT = 200
-"""So many findings that are over are kept."""
+"""Limit of ended findings that are kept."""
 
 
 def with_names(advice: str, stream: str, consumer: str, sequence: str) -> str:
-    """Return advice with the names that are known in its commands; an empty one is not."""
+    """Return advice with the known (non-empty) names in its commands."""
     names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence}
 
     def named(found: re.Match[str]) -> str:
@@ -35,24 +35,24 @@ def with_names(advice: str, stream: str, consumer: str, sequence: str) -> str:
 
 
 class Entity(NamedTuple):
-    """What a finding is about; recreated under its name, it is another one."""
+    """The entity of a finding; a recreated stream or consumer is another entity."""
 
     stream: str = ""
     """Empty for the account and for monitoring itself."""
     consumer: str = ""
     created_at_us: int = 0
-    """0 for what no poll saw: the account, monitoring, names that have no row."""
+    """Creation time; 0 for the account, monitoring, and names without a row."""
     part: str = ""
-    """What of it, where it has several: a source, what cannot be read."""
+    """The part of the entity, if it has several: a source, unavailable data."""
 
     @property
     def has_row(self) -> bool:
-        """Return whether it is a stream or consumer that a poll saw: only then it has a time."""
+        """Return whether it is a stream or consumer with a row, and so with a creation time."""
         return self.created_at_us != 0
 
     @property
     def text(self) -> str:
-        """For people: `ORDERS > billing`, `ORDERS`, `account`."""
+        """Return its text for people: `ORDERS > billing`, `ORDERS`, `account`."""
         name = f"{self.stream} > {self.consumer}" if self.consumer else self.stream
         return " ".join(each for each in (name, self.part) if each) or "account"
 
@@ -65,49 +65,49 @@ def of_key(key: Key) -> Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A condition that holds now: the words and the numbers that show it."""
+class Symptom:
+    """The evidence of a condition that holds now."""
 
     text: str
     """The evidence, as a sentence for people."""
     since_us: int | None = None
-    """Since when, where that can be told; else since it was seen first."""
+    """Start of the condition, if known; else it is the time of the first evidence."""
     sequences: tuple[int, ...] = ()
-    """Messages that it is about, the worst first."""
+    """Sequences of the affected messages, the worst first."""
     numbers: Mapping[str, float] = field(default_factory=dict)
-    """The facts that it rests on, by name."""
+    """Name of a deciding fact → its value."""
     hold_s: float | None = None
-    """How long it holds before it is reported, where the cause knows better than the catalogue."""
+    """Time before it is reported, if the cause overrides that of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong or risky: since when, and on what evidence."""
+    """A finding: its kind, entity, start and evidence."""
 
     kind: Kind
     entity: Entity
     since_us: int
-    """Since when it holds, UTC."""
+    """Its start, UTC."""
     text: str
     sequences: tuple[int, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)
-    """The facts that it rests on, by name: those that are known."""
+    """Name of a deciding fact → its value, for known ones."""
     until_us: int | None = None
-    """When it was over; None while it is open."""
+    """Its end; None while it is open."""
 
     @property
     def severity_level(self) -> int:
-        """Where it sorts: the worst has the highest."""
+        """Return its severity for sorting; the worst has the highest."""
         return self.kind.severity_level
 
     @property
     def limit(self) -> StreamLimit | None:
-        """The limit of its stream that is reached; None where it is about none."""
+        """Return the reached limit of its stream; None for other findings."""
         return next((STREAM_LIMITS[name] for name in self.numbers if name in STREAM_LIMITS), None)
 
     @property
     def act(self) -> str:
-        """What to do about it: the advice of its kind, with the names and limit that are known."""
+        """Return the advice of its kind, with the known names and limit."""
         limit, advice = self.limit, self.kind.act
         if limit is not None:
             advice = with_limit(advice, limit)
@@ -117,37 +117,37 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A condition that holds or held until a moment ago, of one entity."""
+    """A condition of an entity that holds, or held until a moment ago."""
 
     finding: Finding
     first_mono_us: int
-    """When it was first seen, on the engine's clock."""
+    """Time of the first evidence, on the engine's clock."""
     raised: bool
     missed_mono_us: int | None = None
-    """Since when it is not seen any more, on the engine's clock."""
+    """Time since which it is absent, on the engine's clock."""
     missed_us: int = 0
     """The same, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many findings are open, counted as they come and go: there may be 50,000."""
+    """The numbers of open findings, updated with each change, as there may be 50,000."""
 
     every_count: Mapping[str, int]
     """Severity → open findings."""
     below_count: Mapping[str, tuple[int, int]]
-    """Stream → critical findings and warnings of its consumers; none where all is well."""
+    """Stream → numbers of critical findings and warnings of its consumers; only with any."""
     apart: frozenset[Entity]
-    """What has no row of its own, and to what something happened."""
+    """Entities without a row, and entities with events."""
 
 
 class Counting:
-    """The counts while findings change."""
+    """The counts during an evaluation."""
 
     def __init__(
         self, before: Counts | None, watched: Mapping[Entity, tuple[Watched, ...]]
     ) -> None:
-        """`before` are the counts of what is watched; None: they are counted."""
+        """Create from `before`, the counts of `watched`; None: these are counted."""
         self._every = dict(before.every_count) if before else {}
         self._below = dict(before.below_count) if before else {}
         self._apart = set(before.apart) if before else set()
@@ -157,11 +157,11 @@ class Counting:
 
     @property
     def apart(self) -> frozenset[Entity]:
-        """What has no row of its own, and to what something happened."""
+        """Return the entities without a row, and those with events."""
         return frozenset(self._apart)
 
     def change(self, entity: Entity, before: Iterable[Watched], after: Iterable[Watched]) -> None:
-        """Count what is known of an entity now in the place of what was known before."""
+        """Replace the counts of an entity's previous conditions by those of its current ones."""
         if not entity.has_row and after:
             self._apart.add(entity)
         elif not after:
@@ -174,7 +174,7 @@ class Counting:
                 self.add(seen.finding, 1)
 
     def add(self, finding: Finding, count: int) -> None:
-        """Count one open finding more, or one less."""
+        """Add `count`, 1 or -1, for an open finding."""
         severity, entity = finding.kind.severity, finding.entity
         self._every[severity] = self._every.get(severity, 0) + count
         if not entity.consumer or severity == "info":
@@ -190,17 +190,17 @@ class Counting:
             self._below.pop(entity.stream, None)
 
     def happened(self, entity: Entity) -> None:
-        """Note that something happened to an entity, which is looked for at each judgement."""
+        """Store that an entity has an event, which is checked at each evaluation."""
         self._apart.add(entity)
 
     def counts(self) -> Counts:
-        """Return how much is open now."""
+        """Return the current counts."""
         return Counts(self._every, self._below, frozenset(self._apart))
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What the evaluator keeps of the state that it judged last, to find what changed since."""
+    """The data of the previous evaluation, to find changes."""
 
     mono_us: int = 0
     consumers: Roster | None = None
@@ -208,20 +208,20 @@ class Seat:
     streams: Roster | None = None
     stream_columns: StreamColumns | None = None
     waiting: tuple[int, ...] = ()
-    """Rows of consumers that were polled and not judged yet: there were too many at once."""
+    """Rows of consumers that wait for their evaluation, because there were too many at once."""
     consumer_settings: Mapping[tuple[str, str], ConsumerConfiguration] = field(
         default_factory=dict
     )
     stream_settings: Mapping[str, StreamConfiguration] = field(default_factory=dict)
     attentive: frozenset[tuple[str, str]] = frozenset()
-    """Consumers to look at though nothing of them moves, for a setting of theirs."""
+    """Consumers that are checked for their settings, although their counters are unchanged."""
     filtered: frozenset[tuple[str, str]] = frozenset()
-    """Consumers with filters: one that delivered nothing may match nothing."""
+    """Consumers with filters, whose filters may match nothing."""
     attentive_streams: frozenset[str] = frozenset()
     with_ephemerals: frozenset[str] = frozenset()
-    """Streams with consumers that are not durable: clients may leave them behind."""
+    """Streams with ephemeral consumers, which clients may leave behind."""
     memory: Memory = field(default_factory=Memory)
-    """What is known beyond the history of the rows."""
+    """Data of the rows beyond their history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,21 +229,21 @@ class Findings:
     """All findings of a moment."""
 
     watched: Mapping[Entity, tuple[Watched, ...]] = field(default_factory=dict)
-    """What is open or about to be, by its entity."""
+    """Entity → its conditions, open ones and those that may become open."""
     resolved: tuple[Finding, ...] = ()
-    """The newest that are over, oldest first."""
+    """The newest ended findings, oldest first."""
     ended: tuple[Finding, ...] = ()
-    """All that the newest judgement ended, however many."""
+    """All findings that the newest evaluation ended."""
     recorded: bool = False
-    """They come from a recording, and are not judged again."""
+    """Whether they are from a recording, and not evaluated again."""
     seat: Seat = field(default_factory=Seat)
     silences: Mapping[tuple[Entity, str], Silence] = field(default_factory=dict)
-    """What nobody wants to hear of now, by entity and code."""
+    """Entity and code → its current silence."""
     counts: Counts | None = None
-    """How much is open, silenced ones as well; None: it is not counted."""
+    """Numbers of open findings, including silenced ones; None: not counted."""
 
     def open_counts(self) -> Counts:
-        """Return how much is open and not silenced."""
+        """Return the numbers of open findings that are not silenced."""
         if self.counts is not None and not self.silences:
             return self.counts
         counting = Counting(self.counts, self.watched)
@@ -254,13 +254,13 @@ class Findings:
         return counting.counts()
 
     def silence_of(self, finding: Finding) -> Silence | None:
-        """Return why nobody wants to hear of a finding now; None where it is told."""
+        """Return the silence of a finding; None if it is not silenced."""
         if not self.silences:
             return None
         return self.silences.get((finding.entity, finding.kind.code))
 
     def of(self, entity: Entity) -> tuple[Finding, ...]:
-        """Return the open findings of one entity, silenced ones as well, the worst first."""
+        """Return the open findings of an entity, including silenced ones, the worst first."""
         watched = self.watched.get(entity, ())
         return tuple(sorted((w.finding for w in watched if w.raised), key=worst_first))
 
@@ -291,26 +291,26 @@ class Findings:
 
 
 FOLDED_FROM = 4
-"""So many findings of one kind are one line with their count."""
+"""Number of findings of a kind from which they are one line with their count."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedFinding:
-    """A finding, and others of the same kind that one line reports with it."""
+    """A finding, with others of the same kind in the same line."""
 
     first: Finding
     others: tuple[Finding, ...] = ()
 
     @property
     def others_text(self) -> str:
-        """Return `and 12 others`; empty where it is alone."""
+        """Return `and 12 others`; empty without others."""
         return f"and {counted(len(self.others), 'other')}" if self.others else ""
 
 
 def folded(findings: Iterable[Finding]) -> list[FoldedFinding]:
-    """Return lines for findings, the worst first: one for all of a kind, from four of them on.
+    """Return lines for findings, the worst first, with four or more of a kind in one line.
 
-    What is open is not folded with what is over.
+    Open findings are not folded with ended ones.
     """
     alike: dict[tuple[Kind, bool], list[Finding]] = {}
     for finding in findings:
@@ -328,9 +328,9 @@ def folded(findings: Iterable[Finding]) -> list[FoldedFinding]:
 
 
 def worst_first(finding: Finding) -> tuple[int, bool, int]:
-    """Return where a finding sorts: the worst first, of equals servers, then the oldest.
+    """Return the sort key of a finding: the worst first, then those of servers, then the oldest.
 
-    What is wrong with a server explains what is wrong with its streams.
+    Findings about a server explain those about its streams.
     """
     is_of_server = finding.kind.entity == "server"
     return -finding.kind.severity_level, not is_of_server, finding.since_us

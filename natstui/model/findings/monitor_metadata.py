@@ -1,4 +1,4 @@
-"""Thresholds that stand in the metadata of a stream or consumer, as `io.nats.monitor.*`.
+"""Thresholds in the metadata of a stream or consumer, as `io.nats.monitor.*`.
 
 The verdicts are those of `nats server check` where that tool reads the key, and what its
 documentation says where it does not (it ignores the metadata of consumers). Two of its habits
@@ -16,7 +16,7 @@ from natstui.model.assets.monitor_keys import (
     PREFIX,
     STREAM_KEYS,
     MonitorKey,
-    threshold,
+    parse_threshold,
 )
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.units import counted, duration_text
@@ -26,33 +26,33 @@ Severity = Literal["critical", "warning", "ok"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What one threshold, or what belongs to it, says now."""
+    """The current result of a threshold."""
 
     severity: Severity
     name: str
-    """The key without its prefix."""
+    """The key of the threshold, without its prefix."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """What the thresholds of a stream look at."""
+    """The values of a stream that its thresholds check."""
 
     stored_msgs: int
     subjects_count: int
     clustered: bool
-    """It lies in a cluster: it has, or should have, a leader and replicas."""
+    """Whether it is in a cluster, and so should have a leader."""
     leader: str | None
     peers: Sequence[Peer]
     """Without the leader."""
     upstreams: Sequence[Upstream]
     mirror: bool
-    """Its configuration names a mirror."""
+    """Whether it is a mirror by its configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFacts:
-    """What the thresholds of a consumer look at; ages in nanoseconds, None for never."""
+    """The values of a consumer that its thresholds check; ages in ns, None for never."""
 
     ack_pending_msgs: int
     waiting_pulls_count: int
@@ -61,27 +61,27 @@ class ConsumerFacts:
     delivered_ago_ns: int | None
     acked_ago_ns: int | None
     pins: bool
-    """Its priority policy pins a client."""
+    """Whether its priority policy pins a client."""
     pinned_client: str | None
 
 
 class _Thresholds:
-    """The numbers in some metadata; 0 where a key is absent."""
+    """The numbers in metadata; 0 for an absent key."""
 
     def __init__(self, keys: Sequence[MonitorKey], metadata: Mapping[str, str]) -> None:
-        self._values = {key.name: threshold(key, metadata.get(key.key, "0")) for key in keys}
+        self._values = {key.name: parse_threshold(key, metadata.get(key.key, "0")) for key in keys}
 
     def __getitem__(self, name: str) -> int:
         return self._values[name]
 
 
 def is_monitored(metadata: Mapping[str, str]) -> bool:
-    """Return whether any threshold stands in this metadata."""
+    """Return whether metadata has any threshold."""
     return any(key.startswith(PREFIX) for key in metadata)
 
 
 def stream_checks(metadata: Mapping[str, str], facts: StreamFacts) -> list[Check]:
-    """Return what every threshold of a stream says; nothing for a stream without any."""
+    """Return the results of all thresholds of a stream; empty without any."""
     if not is_monitored(metadata):
         return []
     try:
@@ -206,7 +206,7 @@ def _upstream_checks(limits: _Thresholds, upstreams: Sequence[Upstream], noun: s
 
 
 def consumer_checks(metadata: Mapping[str, str], facts: ConsumerFacts) -> list[Check]:
-    """Return what every threshold of a consumer says; nothing for a consumer without any."""
+    """Return the results of all thresholds of a consumer; empty without any."""
     if not is_monitored(metadata):
         return []
     try:

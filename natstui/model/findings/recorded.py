@@ -1,7 +1,7 @@
-"""Findings on their way into a recording, and back out of it. Pure but for what was told last.
+"""Conversion of findings to records of a recording, and back. Pure except for `Teller`.
 
-A recording that holds its findings is not judged again: what is shown of it is what was found
-while it was made, since exactly when.
+A recording with findings is not evaluated again: its own findings are shown, with their exact
+start.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from natstui.model.findings.finding import (
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar, FindingTold
 
 TOLD_AGAIN_US = 10_000_000
-"""What an open finding tells is written again after this long, if it tells something else."""
+"""Interval after which the changed text of an open finding is recorded again."""
 
 _KNOWN_MOST = 2_000
 _Key = tuple[str, Entity]
 
 
-def told(finding: Finding) -> FindingTold:
-    """Return a finding as it is recorded."""
+def record_of(finding: Finding) -> FindingTold:
+    """Return a finding in its recorded form."""
     entity = finding.entity
     return FindingTold(
         code=finding.kind.code,
@@ -44,46 +44,56 @@ def told(finding: Finding) -> FindingTold:
     )
 
 
-def found(one: FindingTold) -> Finding | None:
+def finding_of(record: FindingTold) -> Finding | None:
     """Return a recorded finding; None for a code that this version does not know."""
-    kind = KINDS.get(successor_of(one.code))
+    kind = KINDS.get(successor_of(record.code))
     if kind is None:
         return None
-    entity = Entity(one.stream, one.consumer, one.created_at_us, one.part)
-    numbers = one.numbers or {}
+    entity = Entity(record.stream, record.consumer, record.created_at_us, record.part)
+    numbers = record.numbers or {}
     return Finding(
-        kind, entity, one.since_at_us, one.text, one.sequences, numbers, one.until_at_us
+        kind,
+        entity,
+        record.since_at_us,
+        record.text,
+        record.sequences,
+        numbers,
+        record.until_at_us,
     )
 
 
 class Teller:
-    """Knows what was told of the open findings, and tells what changed since."""
+    """Stores the recorded texts of open findings, and returns what has changed since."""
 
     def __init__(self) -> None:
         self._told: dict[_Key, tuple[Finding, int]] = {}
         self._watched: Mapping[Entity, tuple[Watched, ...]] = {}
 
     def know(self, findings: Findings, at_us: int) -> None:
-        """Take what the recording begins with as told."""
-        self._told = {_key(one): (one, at_us) for one in findings.told()}
+        """Store the findings at the start of the recording as recorded."""
+        self._told = {_key(finding): (finding, at_us) for finding in findings.told()}
 
     def changes(self, findings: Findings, at_us: int) -> FindingsChanged | None:
-        """Return what changed by a judgement at a moment; None when nothing did."""
-        changed = [told(one) for one in findings.ended if self._told.pop(_key(one), None)]
+        """Return the changes by an evaluation; None without any."""
+        changed = [
+            record_of(finding) for finding in findings.ended if self._told.pop(_key(finding), None)
+        ]
         for entity, watched in findings.watched.items():
             if self._watched.get(entity) is not watched:
-                changed += [told(w.finding) for w in watched if w.raised and self._news(w, at_us)]
+                changed += [
+                    record_of(w.finding) for w in watched if w.raised and self._news(w, at_us)
+                ]
         self._watched = findings.watched
         return FindingsChanged(at_us, tuple(changed)) if changed else None
 
     def _news(self, watched: Watched, at_us: int) -> bool:
-        """Return whether an open finding is told now, and remember that it is."""
+        """Return whether an open finding is to be recorded now, and store that it is."""
         finding, key = watched.finding, _key(watched.finding)
         before = self._told.get(key)
         if before is not None:
-            known, told_us = before
-            same = (known.text, known.sequences) == (finding.text, finding.sequences)
-            if same or at_us - told_us < TOLD_AGAIN_US:
+            last, recorded_us = before
+            same = (last.text, last.sequences) == (finding.text, finding.sequences)
+            if same or at_us - recorded_us < TOLD_AGAIN_US:
                 return False
         self._told[key] = (finding, at_us)
         return True
@@ -98,8 +108,8 @@ def findings_after(findings: Findings, record: FindingsChanged | FindingsSoFar) 
     whole = isinstance(record, FindingsSoFar)
     watched = {} if whole else dict(findings.watched)
     over: list[Finding] = []
-    for one in record.findings:
-        finding = found(one)
+    for entry in record.findings:
+        finding = finding_of(entry)
         if finding is None:
             continue
         others = tuple(
@@ -127,13 +137,13 @@ def findings_after(findings: Findings, record: FindingsChanged | FindingsSoFar) 
 
 
 def known_so_far(findings: Findings, at_us: int) -> FindingsSoFar:
-    """Return what is open, for a recording that begins now; of very many, the worst."""
+    """Return the open findings for a new recording; of very many, the worst."""
     every = [*findings.open(), *findings.silenced()]
-    return FindingsSoFar(at_us, tuple(told(one) for one in every[:_KNOWN_MOST]))
+    return FindingsSoFar(at_us, tuple(record_of(finding) for finding in every[:_KNOWN_MOST]))
 
 
 def findings_so_far(findings: Findings, at_us: int) -> FindingsSoFar | None:
-    """Return what a keyframe repeats; None where findings are not recorded."""
+    """Return the findings for a keyframe; None if findings are not recorded."""
     if not findings.recorded:
         return None
-    return FindingsSoFar(at_us, tuple(told(one) for one in findings.open()))
+    return FindingsSoFar(at_us, tuple(record_of(finding) for finding in findings.open()))

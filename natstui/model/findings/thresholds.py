@@ -1,7 +1,7 @@
-"""Every threshold of judgement: its value, its unit, what it decides. Their only home.
+"""All thresholds of findings: value, unit and meaning. Their only home.
 
-Rules, screens and the queries over recordings name the numbers here. The module imports nothing
-of ours, so that the smallest part of the analysis can have it.
+Rules, screens and the queries over recordings use these numbers. The module imports nothing else
+of natstui, so that the smallest part of the analysis can import it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Unit = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One number that decides, with its unit."""
+    """A threshold of findings, with its unit."""
 
     name: str
     value: float
@@ -26,14 +26,14 @@ class Threshold:
 
     @property
     def text(self) -> str:
-        """The value with its unit: `10 s`, `80 %`."""
+        """Return the value with its unit: `10 s`, `80 %`."""
         if self.unit == "share":
             return f"{100 * self.value:g} %"
         return f"{self.value:,g} {self.unit}"
 
 
 THRESHOLDS: dict[str, Threshold] = {}
-"""Every threshold by its name."""
+"""Name → threshold."""
 
 
 def _threshold(value: float, name: str, unit: Unit, meaning: str) -> float:

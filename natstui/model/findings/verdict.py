@@ -1,4 +1,4 @@
-"""The status of a consumer or a stream: its worst finding, or what it does without one."""
+"""The status of a consumer or a stream: its worst finding, or its activity without one."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from natstui.model.live.state import State
 from natstui.units import duration_text
 
 _SHOWN = ("critical", "warning")
-"""What is only worth knowing does not hide what a consumer does."""
+"""Severities that replace the activity of a consumer as its status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status of a consumer or a stream in two words, and the numbers that show it."""
+    """The status of a consumer or a stream: its label, and the evidence."""
 
     level: Level
     word: str
     evidence: str
     finding: Finding | None = None
-    """What is wrong; None where nothing is."""
+    """The finding of the status; None without one."""
 
 
 def _worst(state: State, key: tuple[str | int, ...]) -> Finding | None:
@@ -55,7 +55,7 @@ def _calm(
     pending_per_s: float | None,
     delivered_per_s: float | None,
 ) -> Status:
-    """Return what a consumer does with which nothing is wrong; None: it had no ack ever."""
+    """Return the activity of a consumer without a finding; None as `acked_ago_us`: never acked."""
     if pending == 0 and unacked == 0:
         return UP_TO_DATE if delivered_per_s else IDLE
     if delivered_seq == 0:
@@ -66,7 +66,7 @@ def _calm(
 
 
 def statuses(state: State) -> list[Status | Kind]:
-    """Return the status of every consumer, column by column: for sorting many of them."""
+    """Return the status of every consumer, computed by columns, for sorting."""
     history, columns = state.consumer_history, state.consumers.columns
     rows = zip(
         state.consumers.roster.keys,
@@ -95,7 +95,7 @@ def statuses(state: State) -> list[Status | Kind]:
 
 
 def _acked_ago_us(state: State, row: int) -> int | None:
-    """Return how long ago the last ack came; None where none ever did."""
+    """Return the time since the last ack; None for never."""
     acked_at_us = state.consumers.columns.acked_at_us[row]
     return None if acked_at_us is None else state.now_at_us - acked_at_us
 
@@ -112,7 +112,7 @@ def _sourcing(state: State, row: int) -> ConsumerFacts | None:
 
 
 def _is_left(state: State, row: int) -> bool:
-    """Return whether no client uses a consumer that the server removes for that."""
+    """Return whether a consumer that the server deletes when unused has no client."""
     columns = state.consumers.columns
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return False
@@ -120,7 +120,7 @@ def _is_left(state: State, row: int) -> bool:
 
 
 def _is_replaying(state: State, row: int) -> bool:
-    """Return whether the next message waits for its time; it is not pending any more."""
+    """Return whether the next message waits for its time at the original pace (not pending)."""
     columns = state.consumers.columns
     config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
     # Few configurations are read.
@@ -192,12 +192,12 @@ def stream_statuses(state: State) -> list[Status | Kind]:
 
 
 def consumer_findings(state: State, row: int) -> list[Finding]:
-    """Return all that is wrong with a consumer, and what is risky in its settings."""
+    """Return all findings about a consumer, including its risky settings."""
     key = state.consumers.roster.keys[row]
     return [*state.findings.of(of_key(key)), *consumer_settings(state, row)]
 
 
 def stream_findings(state: State, row: int) -> list[Finding]:
-    """Return all that is wrong with a stream, and what is risky in its settings."""
+    """Return all findings about a stream, including its risky settings."""
     key = state.streams.roster.keys[row]
     return [*state.findings.of(of_key(key)), *stream_settings(state, row)]

@@ -1,4 +1,4 @@
-"""The state of a server now and before: snapshots, tables, history, rates and the fold of records.
+"""The state of a server over time: snapshots, tables, history, rates and the fold of records.
 
 May be imported by every room. Knows `records`, `assets` and `bench` of the model.
 """

@@ -18,7 +18,7 @@ from natstui.model.bench.latency import (
 from natstui.units import counted, duration_text
 
 WINDOW_MINUTES = 5
-"""So many minutes are kept, the present one included."""
+"""Number of minutes that are kept, with the current one."""
 _MINUTE_US = 60_000_000
 
 
@@ -29,7 +29,7 @@ class AckMinute:
     began_at_us: int
     times: LatencyCounts = EMPTY
     repeated_count: int = 0
-    """Samples of messages that had been delivered before."""
+    """Samples of redelivered messages."""
     left_out_count: int = 0
     """Samples that came too fast to be read."""
 
@@ -44,28 +44,28 @@ class AckTimes:
     def after(
         self, at_us: int, times: LatencyCounts, repeated_count: int, left_out_count: int = 0
     ) -> AckTimes:
-        """Return the samples after more of one moment."""
-        began_us, known = _minute_of(at_us), self.minutes
-        if not known or known[-1].began_at_us < began_us:
-            known = (*_within(known, began_us), AckMinute(began_us))
+        """Return the samples with those of another moment added."""
+        began_us, minutes = _minute_of(at_us), self.minutes
+        if not minutes or minutes[-1].began_at_us < began_us:
+            minutes = (*_within(minutes, began_us), AckMinute(began_us))
         # What comes late counts for the newest minute: they stay in order.
-        newest = known[-1]
+        newest = minutes[-1]
         newest = replace(
             newest,
             times=merge((newest.times, times)),
             repeated_count=newest.repeated_count + repeated_count,
             left_out_count=newest.left_out_count + left_out_count,
         )
-        return AckTimes((*known[:-1], newest), max(at_us, self.last_at_us))
+        return AckTimes((*minutes[:-1], newest), max(at_us, self.last_at_us))
 
     def until(self, now_at_us: int) -> AckWindow:
         """Return the samples of the window that ends now."""
-        kept = _within(self.minutes, _minute_of(now_at_us))
+        recent_minutes = _within(self.minutes, _minute_of(now_at_us))
         return AckWindow(
-            times=merge(one.times for one in kept),
-            repeated_count=sum(one.repeated_count for one in kept),
-            left_out_count=sum(one.left_out_count for one in kept),
-            window_s=(now_at_us - kept[0].began_at_us) / 1e6 if kept else 0.0,
+            times=merge(minute.times for minute in recent_minutes),
+            repeated_count=sum(minute.repeated_count for minute in recent_minutes),
+            left_out_count=sum(minute.left_out_count for minute in recent_minutes),
+            window_s=(now_at_us - recent_minutes[0].began_at_us) / 1e6 if recent_minutes else 0.0,
         )
 
 
@@ -77,7 +77,7 @@ class AckWindow:
     repeated_count: int
     left_out_count: int
     window_s: float
-    """Since the oldest minute with samples began."""
+    """Time since the start of the oldest minute with samples."""
 
 
 NO_ACKS = AckTimes()
@@ -85,8 +85,8 @@ NO_ACKS = AckTimes()
 
 def times_text(times: LatencyCounts) -> str:
     """Return the times for people: `p50 12ms, p99 80ms, most 1.2s`; empty without any."""
-    named = ((name, times.percentile_ns(PERCENTILES[name])) for name in SAMPLED_PERCENTILES)
-    parts = (*named, ("most", times.max_ns))
+    percentiles = ((name, times.percentile_ns(PERCENTILES[name])) for name in SAMPLED_PERCENTILES)
+    parts = (*percentiles, ("most", times.max_ns))
     return ", ".join(f"{name} {duration_text(ns / 1e9)}" for name, ns in parts if ns is not None)
 
 

@@ -1,4 +1,4 @@
-"""A poll as a recording keeps it: five columns of its consumers are written as differences.
+"""A poll in the form of recordings: five columns of its consumers are differences.
 
 Every line can still be read on its own: nothing refers to another poll. The messages that a
 consumer has in flight are `ack_pending_msgs`, and mostly also the distance from its delivered
@@ -23,7 +23,7 @@ from natstui.model.live.snapshot import (
 )
 
 NEAR_BELOW_US = 1_000_000_000
-"""A time that is less than this is a difference; all others are µs since 1970."""
+"""Limit of a difference: smaller numbers are differences, all others µs since 1970."""
 _RECENT_US = 60_000_000
 _SIGNED_MAX = 2**63 - 1
 
@@ -34,7 +34,7 @@ DIFFERENCES = {
     "delivered_at_us": "delivered_near_us",
     "acked_at_us": "acked_near_us",
 }
-"""Column of a poll → the column of differences that is recorded in its place."""
+"""Column of a poll → the recorded column of differences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ _OTHER_FIELDS = tuple(
 
 
 def as_differences(snapshot: Snapshot) -> Snapshot | SnapshotAsDifferences:
-    """Return a poll with differences; unchanged when a value would not come back the same."""
+    """Return a poll with differences; unchanged if a value could not be restored exactly."""
     c = snapshot.consumers
     sequences = (
         c.delivered_consumer_seq,
@@ -126,15 +126,17 @@ def as_differences(snapshot: Snapshot) -> Snapshot | SnapshotAsDifferences:
 
 
 def from_differences(poll: SnapshotAsDifferences) -> Snapshot:
-    """Return the poll as it was; ValueError when columns differ in length."""
+    """Return the original poll; raises ValueError for columns of different length."""
     p, taken_us = poll.consumers, poll.taken_at_us
     delivered_at_us = tuple(
         [us if us is None or us >= NEAR_BELOW_US else taken_us + us for us in p.delivered_near_us]
     )
     acked_at_us = tuple(
         [
-            us if us is None or us >= NEAR_BELOW_US else us + (taken_us if of is None else of)
-            for us, of in zip(p.acked_near_us, delivered_at_us, strict=True)
+            us
+            if us is None or us >= NEAR_BELOW_US
+            else us + (taken_us if delivered_us is None else delivered_us)
+            for us, delivered_us in zip(p.acked_near_us, delivered_at_us, strict=True)
         ]
     )
     stream_seq = _rowwise(add, p.delivered_consumer_seq, p.delivered_stream_ahead_seq)
@@ -152,11 +154,11 @@ def from_differences(poll: SnapshotAsDifferences) -> Snapshot:
 
 
 def _rowwise(
-    operation: Callable[[int, int], int], left: tuple[int, ...], right: tuple[int, ...]
+    operation: Callable[[int, int], int], minuends: tuple[int, ...], subtrahends: tuple[int, ...]
 ) -> tuple[int, ...]:
-    if len(left) != len(right):
+    if len(minuends) != len(subtrahends):
         raise ValueError("columns of different lengths")
-    return tuple(map(operation, left, right))
+    return tuple(map(operation, minuends, subtrahends))
 
 
 def _absolute(at_us: int) -> int:
@@ -167,17 +169,17 @@ def _absolute(at_us: int) -> int:
 
 def _recent(column: tuple[int | None, ...], taken_us: int) -> tuple[int | None, ...]:
     """Return times within a minute of the poll as differences to it, and older ones unchanged."""
-    low, high = taken_us - _RECENT_US, taken_us + _RECENT_US
+    lowest_us, highest_us = taken_us - _RECENT_US, taken_us + _RECENT_US
     return tuple(
         [
-            us if us is None else us - taken_us if low < us < high else _absolute(us)
+            us if us is None else us - taken_us if lowest_us < us < highest_us else _absolute(us)
             for us in column
         ]
     )
 
 
 def _near(
-    column: tuple[int | None, ...], beside: tuple[int | None, ...], taken_us: int
+    column: tuple[int | None, ...], reference_column: tuple[int | None, ...], taken_us: int
 ) -> tuple[int | None, ...]:
     """Return times as differences to those of the other column, where these are short."""
     return tuple(
@@ -185,8 +187,9 @@ def _near(
             us
             if us is None
             else difference
-            if abs(difference := us - (taken_us if of is None else of)) < NEAR_BELOW_US
+            if abs(difference := us - (taken_us if reference_us is None else reference_us))
+            < NEAR_BELOW_US
             else _absolute(us)
-            for us, of in zip(column, beside, strict=True)
+            for us, reference_us in zip(column, reference_column, strict=True)
         ]
     )

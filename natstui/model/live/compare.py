@@ -1,4 +1,4 @@
-"""Two moments compared: what exists, what is configured, what is counted."""
+"""The differences of two moments: existence, configuration, counters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CONSUMER_LAG = {"pending_msgs": "pending", "ack_pending_msgs": "ack pending"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs between two moments; None where it did not exist."""
+    """One difference between two moments; None where it did not exist."""
 
     stream: str
     consumer: str | None
@@ -37,12 +37,12 @@ class Difference:
     before_text: str | None
     after_text: str | None
     change_count: int | None = None
-    """Of messages, bytes or sequences; None where nothing is counted."""
+    """Change of messages, bytes or sequences; None for others."""
 
 
 def differences(before: State, after: State) -> list[Difference]:
-    """Return what changed between two moments, stream by stream."""
-    found = [
+    """Return the differences between two moments, stream by stream."""
+    diffs = [
         *_assets(before.streams, after.streams),
         *_assets(before.consumers, after.consumers),
         *_configurations(before, after),
@@ -50,7 +50,7 @@ def differences(before: State, after: State) -> list[Difference]:
         *_counters(before.consumers, after.consumers, _CONSUMER_COUNTERS, "counter"),
         *_counters(before.streams, after.streams, _STREAM_COUNTERS, "counter"),
     ]
-    return sorted(found, key=lambda it: (it.stream, it.consumer or ""))
+    return sorted(diffs, key=lambda difference: (difference.stream, difference.consumer or ""))
 
 
 AnyTable = Table[StreamColumns] | Table[ConsumerColumns]
@@ -61,15 +61,18 @@ def _named(key: Key) -> tuple[str, str | None]:
 
 
 def _assets(before: AnyTable, after: AnyTable) -> Iterator[Difference]:
-    """Yield what was created, deleted, or deleted and recreated under the same name."""
+    """Yield created, deleted and recreated streams or consumers."""
     old, new = set(before.roster.keys), set(after.roster.keys)
-    gone, come = {_named(key) for key in old - new}, {_named(key) for key in new - old}
-    for name in gone | come:
-        if name in gone and name in come:
-            words = ("one", "another stream or consumer with this name")
+    removed_names, added_names = (
+        {_named(key) for key in old - new},
+        {_named(key) for key in new - old},
+    )
+    for name in removed_names | added_names:
+        if name in removed_names and name in added_names:
+            texts = ("one", "another stream or consumer with this name")
         else:
-            words = ("there", "gone") if name in gone else ("not there", "there")
-        yield Difference(*name, "asset", "exists", *words)
+            texts = ("there", "gone") if name in removed_names else ("not there", "there")
+        yield Difference(*name, "asset", "exists", *texts)
 
 
 def _counters(
@@ -87,9 +90,9 @@ def _counters(
 
 def _configurations(before: State, after: State) -> Iterator[Difference]:
     for stream, new in after.stream_configurations.items():
-        known = before.stream_configurations.get(stream)
-        if known is not None and known.config_json != new.config_json:
-            yield from _fields(stream, None, known.config_json, new.config_json)
+        configuration = before.stream_configurations.get(stream)
+        if configuration is not None and configuration.config_json != new.config_json:
+            yield from _fields(stream, None, configuration.config_json, new.config_json)
     for (stream, name), newer in after.consumer_configurations.items():
         older = before.consumer_configurations.get((stream, name))
         if older is not None and older.config_json != newer.config_json:
@@ -101,5 +104,7 @@ def _fields(stream: str, consumer: str | None, before: str, after: str) -> Itera
     old, new = json.loads(before), json.loads(after)
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            was, now = (json.dumps(one[name]) if name in one else None for one in (old, new))
+            was, now = (
+                json.dumps(values[name]) if name in values else None for values in (old, new)
+            )
             yield Difference(stream, consumer, "configuration", name, was, now)

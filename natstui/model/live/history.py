@@ -1,6 +1,6 @@
 """A bounded history of counters: every recent poll, and fewer of the older ones.
 
-A tier keeps one sample per period over a window. Samples hold whole columns as machine integers,
+A tier keeps one sample per period over a window. Samples have entire columns as machine integers,
 so taking one costs a copy per column and no work per row. With many rows a tier keeps fewer
 samples at a longer period, over the same window.
 """
@@ -27,24 +27,26 @@ CONSUMER_COLUMNS = (
     "redelivered_msgs",
 )
 WINDOWS_S = (60, 300, 900, 3600)
-"""The windows a chart can show, one tier each."""
+"""The windows of a chart, one tier each."""
 
 _SAMPLES_PER_TIER = 150
 _CELLS_PER_TIER = 1_500_000
-"""12 MB a tier: where rows × columns × samples would pass this, samples get fewer."""
+"""Limit of values in a tier, 12 MB: with more rows × columns × samples, there are fewer
+samples.
+"""
 _FEWEST_SAMPLES = 8
 
 
 def samples_kept_count(cells_count: int) -> int:
-    """Return how many samples of so many cells (rows × columns) a tier keeps."""
+    """Return how many samples of this many values (rows × columns) a tier keeps."""
     return max(_FEWEST_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // max(1, cells_count)))
 
 
 def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count: int) -> bool:
-    """Return whether a poll is the first of a tier's period after the poll taken last.
+    """Return whether a poll is the first in a tier's period after the last poll in it.
 
     Periods begin at fixed times of the engine's clock, so that a tier takes the same polls
-    whenever somebody began to watch: a replay that starts an hour back takes them too.
+    whenever a viewer starts: a replay that starts an hour back takes them too.
     """
     window_us = window_s * 1_000_000
     return mono_us * samples_count // window_us > last_mono_us * samples_count // window_us
@@ -62,7 +64,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of one row, at the moment its reply came."""
+    """One value of one row, at the time of its reply."""
 
     mono_us: int
     value: int | float | None
@@ -77,14 +79,14 @@ class Tier:
     samples: tuple[Sample, ...] = ()
 
     def after(self, sample: Sample) -> Tier:
-        """Return the tier with the sample taken, if it begins a period, and the oldest dropped."""
-        most = samples_kept_count(len(sample.roster.keys) * len(sample.columns))
+        """Return the tier with the sample added, if it begins a period, and the oldest dropped."""
+        max_samples = samples_kept_count(len(sample.roster.keys) * len(sample.columns))
         if self.window_s > WINDOWS_S[0] and self.samples:
             last_us = self.samples[-1].mono_us
-            if not begins_period(last_us, sample.mono_us, self.window_s, most):
+            if not begins_period(last_us, sample.mono_us, self.window_s, max_samples):
                 return self
         oldest_us = sample.mono_us - self.window_s * 1_000_000 - 1
-        first = max(0, len(self.samples) + 1 - most)
+        first = max(0, len(self.samples) + 1 - max_samples)
         while first < len(self.samples) and self.samples[first].mono_us <= oldest_us:
             first += 1
         return Tier(self.window_s, (*self.samples[first:], sample))
@@ -104,17 +106,17 @@ class History:
     def after(
         self, table: Table[StreamColumns] | Table[ConsumerColumns], mono_us: int, at_us: int
     ) -> History:
-        """Return the history with the table's counters of this moment."""
+        """Return the history with the table's current counters."""
         columns = {name: array("Q", getattr(table.columns, name)) for name in self.names}
         return self._with(Sample(mono_us, at_us, table.roster, columns))
 
     def with_past(
         self, columns: Mapping[str, bytes], roster: Roster, moments: Sequence[tuple[int, int]]
     ) -> History:
-        """Return the history with polls of the rows of `roster`, as `PastPolls` holds them.
+        """Return the history with older polls of the rows of `roster`, as in `PastPolls`.
 
-        `moments` are their times, on the engine's clock and UTC. ValueError when a column is
-        missing or does not hold every row of every poll.
+        `moments` are their times, on the engine's clock and UTC. Raises ValueError when a column
+        is missing or has not every row of every poll.
         """
         row_bytes = len(roster.keys) * NUMBER_BYTES
         texts = [columns.get(name, b"") for name in self.names]
@@ -122,8 +124,8 @@ class History:
             raise ValueError("polls of other rows than those known")
         history = self
         for number, (mono_us, at_us) in enumerate(moments):
-            place = slice(number * row_bytes, (number + 1) * row_bytes)
-            numbers = [to_numbers(text[place]) for text in texts]
+            byte_range = slice(number * row_bytes, (number + 1) * row_bytes)
+            numbers = [to_numbers(text[byte_range]) for text in texts]
             sample = Sample(mono_us, at_us, roster, dict(zip(self.names, numbers, strict=True)))
             history = history._with(sample)
         return history
@@ -133,7 +135,7 @@ class History:
 
     @property
     def recent(self) -> tuple[Sample, ...]:
-        """The newest polls, one by one, oldest first."""
+        """Return the newest polls, one by one, oldest first."""
         return self.tiers[0].samples
 
     def series(self, key: Key, name: str, window_s: int = WINDOWS_S[0]) -> list[Point]:

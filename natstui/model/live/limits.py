@@ -1,4 +1,4 @@
-"""When a backlog is drained and when a limit is reached: the rules, written once.
+"""Time to drain of a backlog and time to reach a limit: the rules, written once.
 
 Screens and `watch` call them; the analysis writes them as queries (`drain_s` of
 `natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.telling.forecast`), and a test
@@ -25,7 +25,7 @@ def used_percent(level: float, limit: int | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """What a stream keeps, and the most it may keep; a limit of None is unlimited."""
+    """The stored amounts of a stream, and their limits; None is unlimited."""
 
     stored_msgs: int
     stored_bytes: int
@@ -52,12 +52,12 @@ def time_to_full_s(level: int, limit: int | None, trend_per_s: float | None) -> 
 
 
 def bytes_are_full(fill: Fill, *, losing: bool) -> bool:
-    """Return whether a stream is at its limit of bytes; `losing` says that old messages leave it.
+    """Return whether a stream is at its limit of bytes; `losing`: old messages are being deleted.
 
     The limit is reached before the last byte: there is no room for the next message.
     """
     if fill.max_bytes is None or not fill.stored_msgs:
         return False
     mean_bytes = fill.stored_bytes / fill.stored_msgs
-    held_there = losing and fill.stored_bytes >= FULL_SHARE * fill.max_bytes
-    return held_there or fill.max_bytes - fill.stored_bytes < mean_bytes
+    is_at_limit = losing and fill.stored_bytes >= FULL_SHARE * fill.max_bytes
+    return is_at_limit or fill.max_bytes - fill.stored_bytes < mean_bytes

@@ -1,8 +1,8 @@
-"""How often each message was refused or given up, of the most frequent ones, in bounded memory.
+"""How often each message was nak'd or dropped, of the most frequent ones, in bounded memory.
 
-The structure is "space saving": of more messages than there is room for, one that comes takes the
-place of the least frequent, and with it its count. So a count is never too low, and too high by no
-more than its error; every message that came more often than `total / room` is there.
+The structure is "space saving": of more messages than there is room for, a new one replaces the
+least frequent, and continues its count. So a count is never too low, and too high by no more than
+its error; every message that came more often than `total / room` is included.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ ROOM = 32
 
 @dataclass(frozen=True, slots=True)
 class MessageCount:
-    """How often something was said of one message."""
+    """The number of advisories about one message."""
 
     stream_seq: int
     said_count: int
     error_count: int = 0
-    """The count is too high by no more than this."""
+    """Maximum by which the count is too high."""
     deliveries_count: int = 0
-    """Deliveries of it when it was said last."""
+    """Its deliveries in the last advisory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +31,26 @@ class MessageCounts:
     """Counts of one kind of trouble of one consumer."""
 
     total_count: int = 0
-    """Exact: all messages together."""
+    """Exact count of all messages together."""
     first_at_us: int = 0
     last_at_us: int = 0
     messages: tuple[MessageCount, ...] = ()
     """The most frequent ones."""
     recent: tuple[tuple[int, int], ...] = ()
-    """(second, count) of the newest seconds in which there were any, oldest first."""
+    """(second, count) of the newest seconds with any, oldest first."""
 
     def after(
-        self, at_us: int, told: Iterable[MessageCount], count: int | None = None
+        self, at_us: int, additions: Iterable[MessageCount], count: int | None = None
     ) -> MessageCounts:
-        """Return the counts after more was said; `count` where not every message is named."""
-        told = tuple(told)
-        named_count = sum(one.said_count for one in told)
+        """Return the counts with more added; `count` if not every message is named."""
+        additions = tuple(additions)
+        named_count = sum(addition.said_count for addition in additions)
         count = named_count if count is None else count
         return MessageCounts(
             total_count=self.total_count + count,
             first_at_us=self.first_at_us or at_us,
             last_at_us=max(self.last_at_us, at_us),
-            messages=_merged(self.messages, told, others=count > named_count),
+            messages=_merged(self.messages, additions, are_others=count > named_count),
             recent=_recent(self.recent, at_us // 1_000_000, count),
         )
 
@@ -61,14 +61,14 @@ class MessageCounts:
         )
 
     def recent_count(self, now_at_us: int, window_s: float) -> int:
-        """Return how many came within so many seconds."""
+        """Return the count within the last `window_s`."""
         from_s = now_at_us // 1_000_000 - window_s
         return sum(count for second, count in self.recent if second >= from_s)
 
     @property
     def sequences(self) -> tuple[int, ...]:
-        """The sequences of the messages, the most frequent first."""
-        return tuple(one.stream_seq for one in self.worst())
+        """Return the sequences of the messages, the most frequent first."""
+        return tuple(message.stream_seq for message in self.worst())
 
 
 NOTHING_COUNTED = MessageCounts()
@@ -77,45 +77,49 @@ _SECONDS_KEPT = 30
 
 
 def _recent(
-    known: tuple[tuple[int, int], ...], second: int, count: int
+    seconds: tuple[tuple[int, int], ...], second: int, count: int
 ) -> tuple[tuple[int, int], ...]:
-    if known and known[-1][0] >= second:
+    if seconds and seconds[-1][0] >= second:
         # What comes late counts for the newest second: the seconds stay in order.
-        newest, so_far = known[-1]
-        return (*known[:-1], (newest, so_far + count))
-    return (*known[1 - _SECONDS_KEPT :], (second, count))
+        newest, so_far = seconds[-1]
+        return (*seconds[:-1], (newest, so_far + count))
+    return (*seconds[1 - _SECONDS_KEPT :], (second, count))
 
 
 def _merged(
-    known: tuple[MessageCount, ...], told: tuple[MessageCount, ...], *, others: bool
+    messages: tuple[MessageCount, ...], additions: tuple[MessageCount, ...], *, are_others: bool
 ) -> tuple[MessageCount, ...]:
-    counted = {one.stream_seq: one for one in known}
-    if others or len(told) >= ROOM:
-        # What is told left messages out: each of them came no more often than the least told.
-        least = min((one.said_count for one in told), default=0)
-        named = {one.stream_seq for one in told}
-        for seq in counted.keys() - named:
-            one = counted[seq]
-            counted[seq] = replace(
-                one, said_count=one.said_count + least, error_count=one.error_count + least
+    by_seq = {message.stream_seq: message for message in messages}
+    if are_others or len(additions) >= ROOM:
+        # The additions left messages out: each came no more often than the rarest addition.
+        least = min((addition.said_count for addition in additions), default=0)
+        named_seqs = {addition.stream_seq for addition in additions}
+        for seq in by_seq.keys() - named_seqs:
+            message = by_seq[seq]
+            by_seq[seq] = replace(
+                message,
+                said_count=message.said_count + least,
+                error_count=message.error_count + least,
             )
-    for one in told:
-        before = counted.get(one.stream_seq)
+    for addition in additions:
+        before = by_seq.get(addition.stream_seq)
         if before is not None:
-            counted[one.stream_seq] = replace(
+            by_seq[addition.stream_seq] = replace(
                 before,
-                said_count=before.said_count + one.said_count,
-                error_count=before.error_count + one.error_count,
-                deliveries_count=max(before.deliveries_count, one.deliveries_count),
+                said_count=before.said_count + addition.said_count,
+                error_count=before.error_count + addition.error_count,
+                deliveries_count=max(before.deliveries_count, addition.deliveries_count),
             )
-        elif len(counted) < ROOM:
-            counted[one.stream_seq] = one
+        elif len(by_seq) < ROOM:
+            by_seq[addition.stream_seq] = addition
         else:
-            rarest = min(counted.values(), key=lambda each: (each.said_count, -each.stream_seq))
-            del counted[rarest.stream_seq]
-            counted[one.stream_seq] = replace(
-                one,
-                said_count=rarest.said_count + one.said_count,
-                error_count=rarest.said_count + one.error_count,
+            rarest = min(
+                by_seq.values(), key=lambda message: (message.said_count, -message.stream_seq)
             )
-    return tuple(counted.values())
+            del by_seq[rarest.stream_seq]
+            by_seq[addition.stream_seq] = replace(
+                addition,
+                said_count=rarest.said_count + addition.said_count,
+                error_count=rarest.said_count + addition.error_count,
+            )
+    return tuple(by_seq.values())

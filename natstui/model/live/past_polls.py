@@ -1,4 +1,4 @@
-"""Older polls of which only the history and the cost are needed: a seek sends hundreds of them."""
+"""Older polls, reduced to history and cost: a seek sends hundreds of them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class PastPoll:
 
 @dataclass(frozen=True, slots=True)
 class PastPolls:
-    """Polls with exactly the rows of the state; a newer, whole one follows. Never recorded."""
+    """Polls with exactly the rows of the state; a newer, complete one follows. Never recorded."""
 
     at_us: int
-    """Of the newest."""
+    """Time of the newest."""
     polls: tuple[PastPoll, ...]
     streams: dict[str, bytes]
     """Column → unsigned 64-bit numbers, the lowest byte first: every row of a poll, in the order
@@ -37,11 +37,11 @@ class PastPolls:
 
 
 def to_bytes(numbers: Iterable[int]) -> bytes:
-    """Return numbers as the bytes of `PastPolls`; OverflowError when one does not fit."""
-    unsigned = array("Q", numbers)
+    """Return numbers as the bytes of `PastPolls`; raises OverflowError when one does not fit."""
+    integers = array("Q", numbers)
     if sys.byteorder == "big":
-        unsigned.byteswap()
-    return unsigned.tobytes()
+        integers.byteswap()
+    return integers.tobytes()
 
 
 def to_numbers(text: bytes) -> array[int]:

@@ -1,4 +1,4 @@
-"""What the user may do, by the permissions that the server reported, without trying it."""
+"""Permissions of the user, as reported by the server, without trying."""
 
 from __future__ import annotations
 
@@ -16,43 +16,45 @@ READING = (
     "CONSUMER.NAMES.*",
     "CONSUMER.INFO.*.*",
 )
-"""The verbs of the JetStream API that watching needs."""
+"""The verbs of the JetStream API that are needed for watching."""
 
 
 def only_watched(account: str) -> str:
-    """Return why nothing but its rows is known of another account, and nothing done to it."""
+    """Return why only the rows of another account can be read, and nothing changed in it."""
     return (
         f"the account {account} is watched through the system account, which shows only streams "
         "and consumers: for anything else, connect as a user of that account"
     )
 
 
-def may_publish(permitted: Permitted, subject: str) -> bool:
-    """Return whether requests on all that `subject` means, wildcards included, are allowed."""
-    return _allows(permitted, subject, covers)
+def may_publish(permissions: Permitted, subject: str) -> bool:
+    """Return whether requests are allowed on all subjects that match `subject`."""
+    return _allows(permissions, subject, covers)
 
 
-def may_publish_some(permitted: Permitted | None, subject: str) -> bool:
-    """Return whether requests on something that `subject` means are; unknown counts as yes."""
-    return permitted is None or _allows(permitted, subject, overlap)
+def may_publish_some(permissions: Permitted | None, subject: str) -> bool:
+    """Return whether requests are allowed on any subject that matches `subject`; unknown counts as
+    yes.
+    """
+    return permissions is None or _allows(permissions, subject, overlap)
 
 
-def _allows(permitted: Permitted, subject: str, fits: Callable[[str, str], bool]) -> bool:
-    allow = permitted.publish_allow
-    allowed = allow is None or any(fits(pattern, subject) for pattern in allow)
-    return allowed and not any(covers(pattern, subject) for pattern in permitted.publish_deny)
+def _allows(permissions: Permitted, subject: str, fits: Callable[[str, str], bool]) -> bool:
+    allow = permissions.publish_allow
+    is_allowed = allow is None or any(fits(pattern, subject) for pattern in allow)
+    return is_allowed and not any(covers(pattern, subject) for pattern in permissions.publish_deny)
 
 
 def covers(pattern: str, subject: str) -> bool:
-    """Return whether `pattern` matches everything that `subject` means, wildcards included."""
+    """Return whether `pattern` matches every subject that `subject` matches."""
     # A permission may name a queue group after the subject.
-    wanted = pattern.split(" ")[0].split(".")
-    words = subject.split(".")
-    for index, want in enumerate(wanted):
+    pattern_tokens = pattern.split(" ")[0].split(".")
+    subject_tokens = subject.split(".")
+    for index, want in enumerate(pattern_tokens):
         if want == ">":
-            return len(words) > index
-        if index >= len(words) or words[index] == ">":
+            return len(subject_tokens) > index
+        if index >= len(subject_tokens) or subject_tokens[index] == ">":
             return False
-        if want not in ("*", words[index]):
+        if want not in ("*", subject_tokens[index]):
             return False
-    return len(words) == len(wanted)
+    return len(subject_tokens) == len(pattern_tokens)

@@ -1,8 +1,8 @@
-"""Counters of two moments → what happens per second, how far behind, how long until.
+"""Counters of two moments → rates, lag, and time left.
 
 One rule for all: a rate is the growth of a counter between two polls of the same row, divided by
-the time between the two replies. A counter that went backwards, a row seen once, a row recreated
-under the same name: no rate. Absent, never zero.
+the time between the two replies. A counter that decreased, a row seen once, a row recreated under
+the same name: no rate. Absent, never zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from natstui.model.live.state import Cost
 from natstui.model.live.table import Key
 
 TREND_S = 30
-"""How far back the trend of a backlog or a fill level looks, in seconds."""
+"""Time span of the trend of a backlog or a fill level."""
 
 
 def per_s(older: Point | None, newer: Point | None) -> float | None:
@@ -61,40 +61,40 @@ def counter_per_s(history: History, key: Key, name: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class AckRate:
-    """How many messages a second are acknowledged; None where it is not known."""
+    """The number of acks per second; None if unknown."""
 
     per_s: float | None = None
     estimated: bool = False
 
 
 _LONG_US = 4_000_000
-"""Over so long the messages that are being redelivered come and go, and those given up stay.
+"""Time span over which redelivered messages are acked, and dropped ones stay.
 
-A longer span would tell a change of the rate later: a rate over 30 s would be off by it.
+A longer span would show a change of the rate later: a rate over 30 s would be off by it.
 """
 
 
 def ack_rate(history: History, key: Key, config: ConsumerConfiguration | None) -> AckRate:
-    """Return how many messages a second are acknowledged, in whatever order.
+    """Return the number of acks per second, in any order.
 
-    A message waits for its ack from its first delivery until it is settled: so what was settled
-    are the first deliveries less the growth of what waits. Given up ones stay in the count of
-    redelivered ones, and are taken off. Terminated, deleted and purged ones count as acked.
+    A message is ack pending from its first delivery until its ack: so acks are the first
+    deliveries less the growth of ack pending. Dropped ones stay in the count of redelivered ones,
+    and are subtracted. Terminated, deleted and purged ones count as acked.
     """
     rows = _two_rows(history, key)
     if rows is None:
         return AckRate()
     limit_count = config.max_deliver_count if config else None
-    filtered = config is None or bool(config.filter_subjects)
-    redelivered = any(_at(*row, "redelivered_msgs").value for row in rows)
-    if limit_count is not None and redelivered:
+    has_filter = config is None or bool(config.filter_subjects)
+    has_redelivered = any(_at(*row, "redelivered_msgs").value for row in rows)
+    if limit_count is not None and has_redelivered:
         rows = _longer(history, key, rows)
     elapsed_us, *counts = (_growth(rows, name) for name in _ACK_COLUMNS)
     if elapsed_us <= 0:
         return AckRate()
-    settled = settled_msgs(*counts, gives_up=limit_count is not None)
-    unsure = redelivered and (filtered or counts[0] < counts[1] or limit_count is not None)
-    per_s = None if settled is None else settled * 1e6 / elapsed_us
+    acked_msgs = settled_msgs(*counts, has_delivery_limit=limit_count is not None)
+    unsure = has_redelivered and (has_filter or counts[0] < counts[1] or limit_count is not None)
+    per_s = None if acked_msgs is None else acked_msgs * 1e6 / elapsed_us
     return AckRate(per_s, unsure or limit_count == 1)
 
 
@@ -108,18 +108,18 @@ _ACK_COLUMNS = (
 
 
 def settled_msgs(
-    deliveries: int, passed: int, waiting: int, redelivered: int, *, gives_up: bool
+    deliveries: int, passed: int, waiting: int, redelivered: int, *, has_delivery_limit: bool
 ) -> int | None:
-    """Return how many messages were acknowledged while the counters of a consumer grew.
+    """Return how many messages were acked while the counters of a consumer grew.
 
-    The counters are `_ACK_COLUMNS`; `gives_up` says that there is a limit of deliveries. None
-    when a sequence went backwards.
+    The counters are `_ACK_COLUMNS`; `has_delivery_limit`: there is a max deliver. None when a
+    sequence decreased.
     """
     if deliveries < 0 or passed < 0:
         return None
     # A redelivery moves only the first of the two, a gap in the stream only the second.
-    settled = min(deliveries, passed) - waiting
-    return max(0, settled - redelivered if gives_up else settled)
+    acked_msgs = min(deliveries, passed) - waiting
+    return max(0, acked_msgs - redelivered if has_delivery_limit else acked_msgs)
 
 
 _Rows = tuple[tuple[Sample, int], tuple[Sample, int]]
@@ -164,9 +164,9 @@ def ack_rate_column(
         if elapsed_us <= 0:
             rates.append(ack_rate(history, key, config).per_s)
             continue
-        gives_up = config is not None and config.max_deliver_count is not None
-        settled = settled_msgs(*counts, gives_up=gives_up)
-        rates.append(None if settled is None else settled * 1e6 / elapsed_us)
+        has_delivery_limit = config is not None and config.max_deliver_count is not None
+        acked_msgs = settled_msgs(*counts, has_delivery_limit=has_delivery_limit)
+        rates.append(None if acked_msgs is None else acked_msgs * 1e6 / elapsed_us)
     return rates
 
 
@@ -176,30 +176,32 @@ def _grown(older: Sample, newer: Sample, name: str) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class StreamRates:
-    """What flows through one stream; None where it is not known."""
+    """The rates of one stream; None if unknown."""
 
     in_msgs_per_s: float | None = None
     """Growth of the last sequence."""
     in_bytes_per_s: float | None = None
     removed_msgs_per_s: float | None = None
-    """Stored messages that left: by limits, acknowledgements, deletes or purges."""
+    """Deleted messages: by limits, acks, deletes or purges."""
     in_bytes_estimated: bool = False
-    """Messages left meanwhile: their bytes are counted by the mean size of stored ones."""
+    """Whether messages were deleted meanwhile, so that their bytes are estimated by the
+    mean size.
+    """
 
 
 class _Stock(NamedTuple):
-    """What a stream holds at one moment."""
+    """The stored amounts of a stream at one moment."""
 
     stored_msgs: int
     stored_bytes: int
 
 
 def _left_bytes(history: History, key: Key, stock: _Stock, left_msgs: int) -> float | None:
-    """Return about how many bytes the messages had that left since the older of two polls.
+    """Return the estimated bytes of the messages deleted since the older of two polls.
 
-    What was stored leaves first, so its own size counts for it. More than that came and left
-    between the polls unseen: of these each counts as the mean of all that were seen stored in the
-    last minute, or in the last hour. None where nothing ever was.
+    Stored messages are deleted first, with their known size. Further ones came and were deleted
+    between the polls: each counts as the mean of the messages stored in the last minute, or in the
+    last hour. None without any.
     """
     if not left_msgs:
         return 0.0
@@ -213,7 +215,7 @@ def _left_bytes(history: History, key: Key, stock: _Stock, left_msgs: int) -> fl
 
 
 def _mean_size_bytes(history: History, key: Key) -> float | None:
-    """Return the mean size of the messages that polls found stored."""
+    """Return the mean size of the messages in the polls."""
     for tier in history.tiers:
         msgs = size_bytes = 0
         for sample in tier.samples:
@@ -237,20 +239,20 @@ def stream_rates(history: History, key: Key) -> StreamRates:
     in_msgs_per_s = per_s(older["last_seq"], newer["last_seq"])
     if in_msgs_per_s is None:
         return StreamRates()
-    came, grew = (
+    new_msgs, grew = (
         (newer[name].value or 0) - (older[name].value or 0) for name in ("last_seq", "stored_msgs")
     )
-    removed_msgs_per_s = max(0, came - grew) / elapsed_s
+    removed_msgs_per_s = max(0, new_msgs - grew) / elapsed_s
     in_bytes_per_s = per_s(older["stored_bytes"], newer["stored_bytes"])
-    estimated = came > grew
-    if estimated:
+    is_estimated = new_msgs > grew
+    if is_estimated:
         stock = _Stock(int(older["stored_msgs"].value or 0), int(older["stored_bytes"].value or 0))
-        left_bytes = _left_bytes(history, key, stock, int(came - grew))
+        left_bytes = _left_bytes(history, key, stock, int(new_msgs - grew))
         grew_bytes = (newer["stored_bytes"].value or 0) - stock.stored_bytes
         in_bytes_per_s = (
             None if left_bytes is None else max(0.0, grew_bytes + left_bytes) / elapsed_s
         )
-    return StreamRates(in_msgs_per_s, in_bytes_per_s, removed_msgs_per_s, estimated)
+    return StreamRates(in_msgs_per_s, in_bytes_per_s, removed_msgs_per_s, is_estimated)
 
 
 def rate_column(history: History, name: str) -> list[float | None]:
@@ -266,8 +268,8 @@ def rate_column(history: History, name: str) -> list[float | None]:
         )
         values = zip(newest.columns[name], older.columns[name], strict=True)
         rates = [
-            (new - old) * 1e6 / (now - then) if now > then and new >= old else None
-            for (now, then), (new, old) in zip(times, values, strict=True)
+            (new - old) * 1e6 / (now - earlier_us) if now > earlier_us and new >= old else None
+            for (now, earlier_us), (new, old) in zip(times, values, strict=True)
         ]
         if None not in rates or len(rates) > 20_000:
             return rates
@@ -306,11 +308,11 @@ def trend_per_s(history: History, key: Key, name: str) -> float | None:
 
 
 def backlog_trend_per_s(history: History, key: Key) -> float | None:
-    """Return the trend of a consumer's pending messages, or None where it foretells nothing.
+    """Return the trend of a consumer's pending messages, or None where it predicts nothing.
 
-    A backlog that shrinks says when it is delivered only if it also shrinks in the newest third
-    of `TREND_S`, by more than it rises from poll to poll, and because messages are delivered:
-    what was purged is not.
+    A shrinking backlog predicts its end only if it also shrinks in the newest third of `TREND_S`,
+    by more than it rises from poll to poll, and because messages are delivered: purged ones are
+    not.
     """
     per_s = trend_per_s(history, key, "pending_msgs")
     if per_s is None or per_s >= 0:
@@ -321,12 +323,12 @@ def backlog_trend_per_s(history: History, key: Key) -> float | None:
     newest_third = [p for us, p, _ in polls if us >= until_us - (until_us - from_us) / 3]
     grows = newest_third[-1] > newest_third[0]
     is_noise = first - last <= max(after[1] - before[1] for before, after in steps)
-    purged = any(before[1] - after[1] > after[2] - before[2] for before, after in steps)
-    return None if grows or is_noise or purged else per_s
+    was_purged = any(before[1] - after[1] > after[2] - before[2] for before, after in steps)
+    return None if grows or is_noise or was_purged else per_s
 
 
 def _backlog_polls(history: History, key: Key) -> list[tuple[int, int, int]]:
-    """Return when a consumer was polled within `TREND_S`, its pending messages, its deliveries."""
+    """Return polls of a consumer within `TREND_S`: time, pending messages, deliveries."""
     polls: list[tuple[int, int, int]] = []
     horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
     for sample in history.recent:
@@ -336,8 +338,8 @@ def _backlog_polls(history: History, key: Key) -> list[tuple[int, int, int]]:
         columns = sample.columns
         us = columns["sampled_mono_us"][row]
         if not polls or us > polls[-1][0]:
-            delivered = columns["delivered_consumer_seq"][row]
-            polls.append((us, columns["pending_msgs"][row], delivered))
+            deliveries = columns["delivered_consumer_seq"][row]
+            polls.append((us, columns["pending_msgs"][row], deliveries))
     return polls
 
 
@@ -360,8 +362,8 @@ def trend_column(history: History, name: str) -> list[float | None]:
     times = zip(start.columns["sampled_mono_us"], newest.columns["sampled_mono_us"], strict=True)
     values = zip(start.columns[name], newest.columns[name], strict=True)
     return [
-        (new - old) * 1e6 / (now - then) if now > then else None
-        for (then, now), (old, new) in zip(times, values, strict=True)
+        (new - old) * 1e6 / (now - earlier_us) if now > earlier_us else None
+        for (earlier_us, now), (old, new) in zip(times, values, strict=True)
     ]
 
 
@@ -384,11 +386,11 @@ def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:
 
     None when it was stored before the series begins, or is not stored yet.
     """
-    known = [point for point in last_seq if point.value is not None]
-    for older, newer in pairwise(known):
-        low, high = older.value or 0, newer.value or 0
-        if low < seq <= high:
-            share = (seq - low) / (high - low)
+    known_points = [point for point in last_seq if point.value is not None]
+    for older, newer in pairwise(known_points):
+        low_value, high_value = older.value or 0, newer.value or 0
+        if low_value < seq <= high_value:
+            share = (seq - low_value) / (high_value - low_value)
             return round(older.mono_us + share * (newer.mono_us - older.mono_us))
     return None
 
@@ -397,7 +399,8 @@ _MINUTE_US = 60_000_000
 
 
 def own_requests_per_s(costs: Sequence[Cost]) -> float | None:
-    """Return our API requests a second over the last minute of polls, or over the last two polls.
+    """Return our API requests per second over the last minute of polls, or over the last two
+    polls.
 
     None before there are two.
     """

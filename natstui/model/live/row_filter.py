@@ -1,4 +1,4 @@
-"""The filter that people type: a regular expression, the same for every table."""
+"""The text filter of every table: a regular expression."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from natstui.errors import UsageError
 
 
 def compiled(pattern: str) -> Callable[[str], bool]:
-    """Return the test of a filter; raise UsageError with a sentence when it is no expression."""
+    """Return the test of a filter; raises UsageError for an invalid expression."""
     inverse = pattern.startswith("!")
     try:
         search = re.compile(pattern[inverse:], re.IGNORECASE).search

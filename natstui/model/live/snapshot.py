@@ -1,8 +1,8 @@
-"""What one poll saw: one sequence per field, one row per stream or consumer.
+"""The rows of one poll: one sequence per field, one row per stream or consumer.
 
-Columns, because a recording line, the pipe to the viewer and the table on screen all want them:
-a consumer costs 16 bytes compressed instead of 300, and a frame formats only the rows in view.
-Times ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engine's steady clock
+Columns, because a recording line, the pipe to the viewer and the table on screen all want them: a
+consumer costs 16 bytes compressed instead of 300, and a frame formats only the rows in view. Times
+ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engine's steady clock
 (`natstui.clock`), which no step of the wall clock bends and which counts while the machine sleeps.
 """
 
@@ -14,20 +14,20 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One replica as the leader sees it (`cluster.replicas[]`)."""
+    """One replica as the leader reports it (`cluster.replicas[]`)."""
 
     name: str
     current: bool
     offline: bool
     active_ns: int | None
-    """Since the leader last heard of it; None when it never did."""
+    """Time since the leader's last contact; None without any."""
     lag_msgs: int
     """Raft entries behind the leader."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReplica:
-    """What one replica of a stream has stored, as its own server says (`state` of bulk JSZ)."""
+    """The stored messages of one replica, as reported by its own server (`state` of bulk JSZ)."""
 
     name: str
     """Of the server."""
@@ -43,25 +43,25 @@ DesiredStatus = Literal[
 
 @dataclass(frozen=True, slots=True)
 class DesiredPlacement:
-    """A move or scale that is not done yet (`cluster.desired`, servers since 2.15)."""
+    """An unfinished move or scaling (`cluster.desired`, servers since 2.15)."""
 
     created_at_us: int
     servers: tuple[str, ...]
-    """Where the replicas should be."""
+    """The future servers of the replicas."""
     status: DesiredStatus
-    """What it waits for; empty where that is not known."""
+    """Why it waits; empty if unknown."""
     reason: str
-    """The same, as the server says it to people."""
+    """The same as the server's text for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The mirror or one source of a stream, as its leader sees it."""
+    """The mirror or one source of a stream, as its leader reports it."""
 
     name: str
     lag_msgs: int
     active_ns: int | None
-    """Since the last message or heartbeat came from it; None when none ever did."""
+    """Time since the last message or heartbeat; None without any."""
     error: str | None
     mirror: bool
 
@@ -74,8 +74,9 @@ class StreamColumns:
     created_at_us: tuple[int, ...] = ()
     """`created`: with the name, the identity of a stream."""
     sampled_mono_us: tuple[int, ...] = ()
-    """When the leader wrote this row, by the engine's clock; when the reply arrived, of servers
-    that do not tell (and in recordings before it was taken from there)."""
+    """Time of this row by its leader, on the engine's clock; the time of the reply for old servers
+    (and in old recordings).
+    """
     stored_msgs: tuple[int, ...] = ()
     stored_bytes: tuple[int, ...] = ()
     first_seq: tuple[int, ...] = ()
@@ -91,14 +92,14 @@ class StreamColumns:
     subjects_count: tuple[int, ...] = ()
     consumers_count: tuple[int, ...] = ()
     leader: tuple[str | None, ...] = ()
-    """None while a stream has no leader, or the leader does not answer."""
+    """None while a stream has no leader, or the leader does not reply."""
     peers: tuple[tuple[Peer, ...], ...] = ()
     """Replicas without the leader; empty for one replica."""
     upstreams: tuple[tuple[Upstream, ...], ...] = ()
     replicas: tuple[tuple[StoredReplica, ...], ...] = ()
-    """What the replicas without the leader have stored; empty where only the leader was read."""
+    """Stored messages of the replicas without the leader; empty if only the leader was read."""
     desired: tuple[DesiredPlacement | None, ...] = ()
-    """A move or scale that is going on."""
+    """The unfinished move or scaling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class ConsumerColumns:
     """Highest stream sequence ever delivered."""
     ack_floor_consumer_seq: tuple[int, ...] = ()
     ack_floor_stream_seq: tuple[int, ...] = ()
-    """Every message up to here is settled: acked, terminated or given up."""
+    """Every message up to here is acked, terminated or dropped."""
     delivered_at_us: tuple[int | None, ...] = ()
     """`delivered.last_active`."""
     acked_at_us: tuple[int | None, ...] = ()
@@ -126,16 +127,18 @@ class ConsumerColumns:
     ack_pending_msgs: tuple[int, ...] = ()
     """Delivered and waiting for their acknowledgement (`num_ack_pending`)."""
     redelivered_msgs: tuple[int, ...] = ()
-    """Distinct messages delivered more than once and not settled (`num_redelivered`)."""
+    """Distinct messages delivered more than once and not acked (`num_redelivered`)."""
     waiting_pulls_count: tuple[int, ...] = ()
     """Open pull requests (`num_waiting`)."""
     push_bound: tuple[bool, ...] = ()
-    """A subscriber listens on the deliver subject; False for pull consumers."""
+    """Whether there is a subscriber on the deliver subject; False for pull consumers."""
     paused: tuple[bool, ...] = ()
     pinned_client: tuple[str | None, ...] = ()
     """The pinned client's id, for a priority policy that pins."""
     next_at_us: tuple[int | None, ...] = ()
-    """When the next message to deliver was stored; None when not asked or nothing is pending."""
+    """When the next message to deliver was stored; None if it was not requested or nothing is
+    pending.
+    """
     leader: tuple[str | None, ...] = ()
     peers: tuple[tuple[Peer, ...], ...] = ()
     pinned_at_us: tuple[int | None, ...] = ()
@@ -165,7 +168,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class PollCost:
-    """What one poll asked of the server."""
+    """The requests of one poll."""
 
     requests_count: int
     received_bytes: int
@@ -175,11 +178,11 @@ class PollCost:
     interval_us: int
     """From the start of this poll to the start of the next; a poll may take longer than wanted."""
     backoff_reason: str | None
-    """Why it is longer than asked for, if it is."""
+    """Why it is longer than requested, if it is."""
     round_us: int | None = None
-    """How long a row waits for its next turn at most, where not every poll has every row."""
+    """How long a row waits for its next turn at most, if not every poll has every row."""
     errors_count: int = 0
-    """Requests of polls to which the API replied with an error since the poll before."""
+    """Error replies of the API to polls since the previous poll."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,9 @@ class Offline:
     consumer: str
     """Empty for the stream itself."""
     reason: str
-    """As the server says it: mostly what it does not know, being older than the one before."""
+    """The server's reason: mostly a feature that it does not know, being older than the previous
+    one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,20 +208,20 @@ class Unlisted:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One poll. Rows it did not ask for are absent, not unchanged."""
+    """One poll. Rows that were not requested are absent, not unchanged."""
 
     taken_mono_us: int
     taken_at_us: int
     streams: StreamColumns
     consumers: ConsumerColumns
     streams_complete: bool
-    """Every stream was listed: one that is absent, and not unreachable, was deleted."""
+    """Whether every stream was listed: one that is absent, and not unreachable, was deleted."""
     consumers_complete: bool
     """The consumers of every stream were listed."""
     swept_streams: tuple[str, ...]
     """Streams whose consumers were all listed; empty when `consumers_complete`."""
     unreachable_streams: tuple[str, ...]
-    """Streams whose leader did not answer the server (`missing` in the list)."""
+    """Streams whose leader did not reply to the server (`missing` in the list)."""
     unreachable_consumers: tuple[tuple[str, str], ...]
     """The same for consumers: (stream, consumer)."""
     account: Account | None
@@ -229,7 +234,7 @@ class Snapshot:
 def later_columns(table: type) -> tuple[str, ...]:
     """Return the columns of a table that an older recording may not have.
 
-    Counters and names were always there, and no value stands for an unknown one.
+    Counters and names are in every recording: they have no value for unknown.
     """
     always = ("tuple[int,", "tuple[str,")
     return tuple(field.name for field in fields(table) if not str(field.type).startswith(always))

@@ -87,33 +87,33 @@ Happening = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one poll cost, and when."""
+    """The cost and time of one poll."""
 
     mono_us: int
     at_us: int
     cost: PollCost
     api_requests_count: int | None
-    """The account's own counter then, all clients together."""
+    """The account's own counter at that time, all clients together."""
     api_errors_count: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that is known at one moment."""
+    """The complete state at one moment."""
 
     now_mono_us: int = 0
-    """Of the newest poll, on the engine's clock."""
+    """Time of the newest poll, on the engine's clock."""
     now_at_us: int = 0
-    """The moment of the newest record that is recorded, UTC; as on the timeline of a recording.
+    """Time of the newest recorded record, UTC; as on the timeline of a recording.
 
-    Readings of servers and connections aside: what is known of rows is not newer with them.
+    Except readings of servers and connections, which do not make rows newer.
     """
     started: EngineStarted | None = None
     link: LinkChanged | None = None
     permitted: Permitted | None = None
     account: Account | None = None
     account_mono_us: int = 0
-    """When the account was last seen; older than `now_mono_us` when it could not be read."""
+    """Time of the newest account; older than `now_mono_us` when it could not be read."""
     costs: tuple[Cost, ...] = ()
     streams: Table[StreamColumns] = field(default_factory=lambda: Table(StreamColumns()))
     consumers: Table[ConsumerColumns] = field(default_factory=lambda: Table(ConsumerColumns()))
@@ -130,28 +130,28 @@ class State:
     unlisted_count: Mapping[str, int] = field(default_factory=dict)
     """Stream → consumers that it counts and that its list neither has nor names."""
     servers: ServerWatch = NO_SERVERS
-    """The servers over time, as far as they may be known."""
+    """The servers over time, as far as they may be read."""
     clients: ClientsRead | None = None
-    """Facts about the account's connections; None while they are not known."""
+    """Facts about the account's connections; None while unknown."""
     connections: ConnectionWatch | None = None
-    """The account's connections; None where `[session] connections` does not ask for them."""
+    """The account's connections; None unless `[session] connections` requests them."""
     unavailable: Mapping[str, Unavailable] = field(default_factory=dict)
-    """What cannot be read now, by what it is."""
+    """Request or source → why it cannot be read now."""
     happenings: tuple[Happening, ...] = ()
     """The newest events, oldest first."""
     ack_samples: tuple[AckSample, ...] = ()
     evidence: Evidence = field(default_factory=Evidence)
-    """What was announced of consumers, streams and their messages, counted."""
+    """Counts of advisories about consumers, streams and their messages."""
     subject_counts: Mapping[tuple[str, str], SubjectsCounted] = field(default_factory=dict)
-    """(stream, filter) → the newest count, of streams that still exist."""
+    """(stream, filter) → the newest count, of existing streams."""
     findings: Findings = field(default_factory=Findings)
-    """What is wrong: as `natstui.model.findings.evaluate` finds it, or as a recording has it."""
+    """The findings: computed by `natstui.model.findings.evaluate`, or recorded."""
     silences: tuple[Silence, ...] = ()
-    """Findings that somebody does not want to hear of, each until a moment."""
+    """Silenced findings, each with its end."""
     recording: RecordingChanged | None = None
     """The newest report of the recorder; None before it ever ran."""
     replay: ReplayPosition | None = None
-    """Where the replay is; None while it is being built, and live."""
+    """The position of a replay; None while a moment is being built, and live."""
     replay_marks: ReplayMarks | None = None
     benchmark: BenchmarkView | None = None
     """The running or last benchmark; None before there was one."""
@@ -159,11 +159,11 @@ class State:
     """The running or last analysis of a recording; None before there was one."""
 
     def rowless_streams(self) -> frozenset[str]:
-        """Return the streams that are away and of which nothing is known but the name."""
+        """Return the unreachable streams of which only the name is known."""
         return self.unreachable_streams - self.streams.roster.rows_of_stream.keys()
 
     def rowless_consumers(self) -> frozenset[tuple[str, str]]:
-        """Return the consumers, with their stream, of which nothing is known but the name."""
+        """Return the consumers, with their stream, of which only the name is known."""
         if not self.unreachable_consumers:
             return frozenset()
         return self.unreachable_consumers - {key[:2] for key in self.consumers.roster.keys}
@@ -200,7 +200,7 @@ class State:
 
 
 def shown_at_us(state: State) -> int:
-    """Return the moment a state shows: where a replay is, else when its newest record came."""
+    """Return the shown moment: the position of a replay, else the time of the newest record."""
     return state.now_at_us if state.replay is None else state.replay.at_us
 
 
@@ -226,8 +226,10 @@ def _after_reading(
         case ClientsRead():
             return replace(state, clients=record)
         case ConnectionsRead():
-            newer, known = ConnectionWatch(record.connections, record.at_us), state.connections
-            return replace(state, connections=newer if known is None else known.after(record))
+            newer, previous = ConnectionWatch(record.connections, record.at_us), state.connections
+            return replace(
+                state, connections=newer if previous is None else previous.after(record)
+            )
 
 
 def _after_answer(state: State, record: ManagingRecord | AnalysisRecord | Silenced) -> State:
@@ -251,7 +253,7 @@ def _after_benchmark(state: State, record: BenchmarkRecord | BenchmarkSoFar) -> 
 
 
 def _after_past_polls(state: State, record: PastPolls) -> State:
-    """Take only histories and costs; polls with other rows than the state are left out."""
+    """Add only histories and costs; polls with other rows than the state are left out."""
     moments = [(poll.taken_mono_us, poll.taken_at_us) for poll in record.polls]
     try:
         streams = state.stream_history.with_past(record.streams, state.streams.roster, moments)
@@ -264,8 +266,8 @@ def _after_past_polls(state: State, record: PastPolls) -> State:
         Cost(p.taken_mono_us, p.taken_at_us, p.cost, p.api_requests_count, p.api_errors_count)
         for p in record.polls[-COSTS_KEPT:]
     )
-    costs_kept = (*state.costs, *costs)[-COSTS_KEPT:]
-    return replace(state, costs=costs_kept, stream_history=streams, consumer_history=consumers)
+    recent_costs = (*state.costs, *costs)[-COSTS_KEPT:]
+    return replace(state, costs=recent_costs, stream_history=streams, consumer_history=consumers)
 
 
 def _after_recorder(
@@ -318,13 +320,13 @@ def _after_count(state: State, record: SubjectsCounted) -> State:
 def _still_there(
     counts: Mapping[tuple[str, str], SubjectsCounted], streams: Table[StreamColumns]
 ) -> Mapping[tuple[str, str], SubjectsCounted]:
-    """Drop counts of streams that were deleted or recreated; the same object when none is."""
-    gone = [
+    """Drop counts of deleted or recreated streams; the same object without any."""
+    outdated = [
         name
-        for name, one in counts.items()
-        if (one.stream, one.created_at_us) not in streams.roster.row_of
+        for name, count in counts.items()
+        if (count.stream, count.created_at_us) not in streams.roster.row_of
     ]
-    return {n: one for n, one in counts.items() if n not in gone} if gone else counts
+    return {n: count for n, count in counts.items() if n not in outdated} if outdated else counts
 
 
 def _after_findings(state: State, record: FindingsChanged | FindingsSoFar) -> State:
@@ -336,12 +338,14 @@ def _after_findings(state: State, record: FindingsChanged | FindingsSoFar) -> St
 
 
 def _after_availability(state: State, record: Unavailable | Restored) -> State:
-    unavailable = {what: it for what, it in state.unavailable.items() if what != record.what}
+    unavailable = {
+        source: failure for source, failure in state.unavailable.items() if source != record.what
+    }
     if isinstance(record, Unavailable):
-        known = state.unavailable.get(record.what)
+        previous = state.unavailable.get(record.what)
         unavailable[record.what] = record
         # The same reason again is not another event.
-        if known is not None and known.reason == record.reason:
+        if previous is not None and previous.reason == record.reason:
             at_us = now_us(state.now_at_us, record)
             return replace(state, unavailable=MappingProxyType(unavailable), now_at_us=at_us)
     return replace(_noticed(state, record), unavailable=MappingProxyType(unavailable))
@@ -353,7 +357,7 @@ def _after_configured(state: State, record: Configured) -> State:
         **state.consumer_configurations,
         **{(c.stream, c.name): c for c in record.consumers},
     }
-    changed = any(
+    has_changed = any(
         known is not None and known.created_at_us == c.created_at_us and known != c
         for c in record.streams
         for known in (state.stream_configurations.get(c.name),)
@@ -362,9 +366,9 @@ def _after_configured(state: State, record: Configured) -> State:
         for c in record.consumers
         for known in (state.consumer_configurations.get((c.stream, c.name)),)
     )
-    noticed = _noticed(state, record) if changed else state
+    with_event = _noticed(state, record) if has_changed else state
     return replace(
-        noticed,
+        with_event,
         stream_configurations=MappingProxyType(streams),
         consumer_configurations=MappingProxyType(consumers),
         now_at_us=now_us(state.now_at_us, record),
@@ -401,32 +405,41 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
         subject_counts=_still_there(state.subject_counts, streams),
         unreachable_streams=lost_streams,
         unreachable_consumers=lost_consumers,
-        offline={(one.stream, one.consumer): one.reason for one in snapshot.offline},
-        unlisted_count={one.stream: one.consumers_count for one in snapshot.unlisted},
+        offline={
+            (offline.stream, offline.consumer): offline.reason for offline in snapshot.offline
+        },
+        unlisted_count={
+            unlisted.stream: unlisted.consumers_count for unlisted in snapshot.unlisted
+        },
     )
 
 
 def _of_the_living(
-    known: Mapping[str, StreamConfiguration], streams: Table[StreamColumns]
+    configurations: Mapping[str, StreamConfiguration], streams: Table[StreamColumns]
 ) -> Mapping[str, StreamConfiguration]:
-    """Drop configurations of streams that are gone; the same object when none is."""
-    if len(known) <= len(streams):
-        return known
+    """Drop configurations of deleted streams; the same object without any."""
+    if len(configurations) <= len(streams):
+        return configurations
     alive = streams.roster.rows_of_stream
-    return MappingProxyType({name: it for name, it in known.items() if name in alive})
+    return MappingProxyType(
+        {name: configuration for name, configuration in configurations.items() if name in alive}
+    )
 
 
 def _of_living_consumers(
-    known: Mapping[tuple[str, str], ConsumerConfiguration], consumers: Table[ConsumerColumns]
+    configurations: Mapping[tuple[str, str], ConsumerConfiguration],
+    consumers: Table[ConsumerColumns],
 ) -> Mapping[tuple[str, str], ConsumerConfiguration]:
-    if len(known) <= len(consumers):
-        return known
+    if len(configurations) <= len(consumers):
+        return configurations
     alive = {(key[0], key[1]) for key in consumers.roster.keys}
-    return MappingProxyType({name: it for name, it in known.items() if name in alive})
+    return MappingProxyType(
+        {name: configuration for name, configuration in configurations.items() if name in alive}
+    )
 
 
 def folded(state: State, records: Iterable[Record]) -> State:
-    """Return the state after records: the same as after one by one, in a tenth of the time."""
+    """Return the state after records: the same as one by one, in a tenth of the time."""
     row, now_at_us = list[Happening | AckSample](), state.now_at_us
     for record in records:
         match record:
@@ -440,16 +453,18 @@ def folded(state: State, records: Iterable[Record]) -> State:
 
 
 def _after_row(state: State, row: Sequence[Happening | AckSample], now_at_us: int) -> State:
-    """Take events that depend only on their order; the same state when there are none."""
+    """Add events whose effect depends only on their order; the same state without any."""
     if not row:
         return state
-    happenings = [one for one in row if not isinstance(one, AckSample)]
-    samples = [one for one in row if isinstance(one, AckSample)]
-    told: list[Told] = [one for one in row if isinstance(one, AckSample | Advisory)]
+    happenings = [event for event in row if not isinstance(event, AckSample)]
+    samples = [event for event in row if isinstance(event, AckSample)]
+    evidence_records: list[Told] = [
+        event for event in row if isinstance(event, AckSample | Advisory)
+    ]
     return replace(
         state,
         happenings=(*state.happenings, *happenings)[-EVENTS_KEPT:],
         ack_samples=(*state.ack_samples, *samples)[-SAMPLES_KEPT:],
-        evidence=state.evidence.after(told),
+        evidence=state.evidence.after(evidence_records),
         now_at_us=now_at_us,
     )

@@ -1,4 +1,4 @@
-"""The newest known row of every stream and consumer, kept as columns across partial polls."""
+"""The newest known row of every stream and consumer, as columns across partial polls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Generic, TypeVar
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
 Key = tuple[str | int, ...]
-"""An identity: (stream, created) or (stream, consumer, created); recreated is another one."""
+"""An identity: (stream, created) or (stream, consumer, created); a recreated asset has another
+one.
+"""
 
 C = TypeVar("C", StreamColumns, ConsumerColumns)
 
@@ -26,34 +28,34 @@ def consumer_keys(columns: ConsumerColumns) -> tuple[Key, ...]:
 
 
 class Roster:
-    """Which identity is in which row; one object is shared while no row is added or removed."""
+    """The identities of rows; one object is shared while no row is added or removed."""
 
     def __init__(self, keys: tuple[Key, ...] = ()) -> None:
         self.keys = keys
 
     def with_more(self, keys: tuple[Key, ...]) -> Roster:
-        """Return the roster with more rows behind these: what is known of these is kept."""
-        more = Roster(self.keys + keys)
+        """Return the roster with rows appended, reusing the existing indexes."""
+        extended = Roster(self.keys + keys)
         first = len(self.keys)
         row_of = self.row_of.copy()
-        row_of.update(zip(keys, range(first, len(more.keys)), strict=True))
-        added: dict[str, list[int]] = {}
+        row_of.update(zip(keys, range(first, len(extended.keys)), strict=True))
+        added_rows: dict[str, list[int]] = {}
         for row, key in enumerate(keys, first):
-            added.setdefault(str(key[0]), []).append(row)
+            added_rows.setdefault(str(key[0]), []).append(row)
         rows_of_stream = self.rows_of_stream.copy()
-        for stream, rows in added.items():
+        for stream, rows in added_rows.items():
             rows_of_stream[stream] = [*rows_of_stream.get(stream, ()), *rows]
-        more.row_of, more.rows_of_stream = row_of, rows_of_stream
-        return more
+        extended.row_of, extended.rows_of_stream = row_of, rows_of_stream
+        return extended
 
     @cached_property
     def row_of(self) -> dict[Key, int]:
-        """Row by identity."""
+        """Return the row of each identity."""
         return {key: row for row, key in enumerate(self.keys)}
 
     @cached_property
     def rows_of_stream(self) -> dict[str, list[int]]:
-        """Rows by name of the stream, ascending."""
+        """Return the ascending rows of each stream, by its name."""
         rows: dict[str, list[int]] = {}
         for row, key in enumerate(self.keys):
             rows.setdefault(str(key[0]), []).append(row)
@@ -83,9 +85,9 @@ def _rebuilt(old: Table[C], keep: Iterable[int], new: C, keys: tuple[Key, ...]) 
 
 
 def _appended(old: Table[C], new: C, keys: tuple[Key, ...]) -> Table[C]:
-    """Return the old rows, then the new rows: so a first view of a big server grows."""
-    columns = {one.name: getattr(old.columns, one.name) + getattr(new, one.name)
-               for one in fields(new)}  # fmt: skip
+    """Return the table with the new rows appended, as in the first polls of a big server."""
+    columns = {column.name: getattr(old.columns, column.name) + getattr(new, column.name)
+               for column in fields(new)}  # fmt: skip
     return Table(type(new)(**columns), old.roster.with_more(keys))
 
 
@@ -103,19 +105,21 @@ def _overwritten(old: Table[C], new: C, rows: Sequence[int]) -> Table[C]:
 def _merged(
     old: Table[C], new: C, keys: tuple[Key, ...], suspects: Iterable[int] | None
 ) -> Table[C]:
-    """Merge new rows; old rows at `suspects` (None: all) that are not among them are gone."""
+    """Merge new rows; old rows at `suspects` (None: all) that are not among them are deleted."""
     present = set(keys)
     candidates = range(len(old)) if suspects is None else suspects
-    gone = {row for row in candidates if old.roster.keys[row] not in present}
+    deleted_rows = {row for row in candidates if old.roster.keys[row] not in present}
     rows = [old.roster.row_of.get(key) for key in keys]
-    if not gone and not any(row is not None for row in rows):
+    if not deleted_rows and not any(row is not None for row in rows):
         return _appended(old, new, keys)
-    if not gone and None not in rows:
+    if not deleted_rows and None not in rows:
         return _overwritten(old, new, [row for row in rows if row is not None])
-    kept = (
-        row for row, key in enumerate(old.roster.keys) if row not in gone and key not in present
+    remaining_rows = (
+        row
+        for row, key in enumerate(old.roster.keys)
+        if row not in deleted_rows and key not in present
     )
-    return _rebuilt(old, kept, new, keys)
+    return _rebuilt(old, remaining_rows, new, keys)
 
 
 def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[StreamColumns]:
@@ -128,8 +132,8 @@ def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[Stream
         return _merged(old, new, keys, _recreated(old.roster, keys))
     if not snapshot.unreachable_streams:
         return _merged(old, new, keys, None)
-    away = set(snapshot.unreachable_streams)
-    suspects = (row for row, key in enumerate(old.roster.keys) if key[0] not in away)
+    unreachable = set(snapshot.unreachable_streams)
+    suspects = (row for row, key in enumerate(old.roster.keys) if key[0] not in unreachable)
     return _merged(old, new, keys, suspects)
 
 
@@ -138,13 +142,18 @@ def _recreated(roster: Roster, keys: Iterable[Key]) -> list[int]:
     return [row for key in keys for row in roster.rows_of_stream.get(str(key[0]), ())]
 
 
-def without_leader(table: Table[C], gone: Container[object], width_count: int) -> Table[C]:
-    """Return the table without the leaders that do not answer any more.
+def without_leader(
+    table: Table[C], names_without_leader: Container[object], width_count: int
+) -> Table[C]:
+    """Return the table without the leaders that do not reply any more.
 
-    `gone` holds the first `width_count` parts of keys: names of streams, or pairs of names.
+    `names_without_leader` has the first `width_count` parts of keys: names of streams, or pairs of
+    names.
     """
     leaders = tuple(
-        None if (key[0] if width_count == 1 else key[:width_count]) in gone else leader
+        None
+        if (key[0] if width_count == 1 else key[:width_count]) in names_without_leader
+        else leader
         for key, leader in zip(table.roster.keys, table.columns.leader, strict=True)
     )
     return Table(replace(table.columns, leader=leaders), table.roster)
@@ -153,7 +162,7 @@ def without_leader(table: Table[C], gone: Container[object], width_count: int) -
 def merge_consumers(
     old: Table[ConsumerColumns], snapshot: Snapshot, streams: Table[StreamColumns]
 ) -> Table[ConsumerColumns]:
-    """Return the table after a poll; consumers of streams that are gone go with them."""
+    """Return the table after a poll; consumers of deleted streams are deleted with them."""
     new, known = snapshot.consumers, old.columns
     # Comparing columns is ten times cheaper than building 100,000 keys to compare.
     if (new.created_at_us, new.name, new.stream) == (
@@ -163,8 +172,8 @@ def merge_consumers(
     ):
         return Table(new, old.roster)
     keys = consumer_keys(new)
-    away = set(snapshot.unreachable_consumers)
-    if snapshot.consumers_complete and not away:
+    unreachable = set(snapshot.unreachable_consumers)
+    if snapshot.consumers_complete and not unreachable:
         return _merged(old, new, keys, None)
     by_stream = old.roster.rows_of_stream
     swept: Iterable[str] = snapshot.swept_streams
@@ -177,7 +186,7 @@ def merge_consumers(
         row
         for name in swept
         for row in by_stream.get(name, ())
-        if old.roster.keys[row][:2] not in away
+        if old.roster.keys[row][:2] not in unreachable
     ]
     if not suspects and not keys:
         return old

@@ -1,4 +1,4 @@
-"""What an ack tap has read, in words: the same on the screen and headless."""
+"""The results of an ack tap as text: the same on the screen and on the command line."""
 
 from __future__ import annotations
 
@@ -11,64 +11,66 @@ from natstui.units import bytes_text, counted, duration_text, rate_text
 
 
 class Words(NamedTuple):
-    """A label and what it says."""
+    """A label and its text."""
 
     label: str
     text: str
 
 
-def tap_counts(tapped: Tapped) -> Iterator[Words]:
-    """Yield what was answered, each kind with its number and rate."""
-    counts, elapsed_s = tapped.counts, tapped.elapsed_s
+def tap_counts(tap: Tapped) -> Iterator[Words]:
+    """Yield the acks by kind, with number and rate."""
+    counts, elapsed_s = tap.counts, tap.elapsed_s
     rows = (
-        ("acks", counts.acks_count, _of_acks(tapped)),
+        ("acks", counts.acks_count, _of_acks(tap)),
         ("naks", counts.naks_count, ""),
         ("terms", counts.terms_count, ""),
         ("in progress", counts.in_progress_count, ""),
     )
-    for label, count, more in rows:
+    for label, count, details in rows:
         per_s = rate_text(count / elapsed_s if elapsed_s else None)
-        yield Words(label, f"{count:,}, {per_s}/s{more}")
+        yield Words(label, f"{count:,}, {per_s}/s{details}")
     if counts.others_count:
         yield Words("others", f"{counts.others_count:,}: neither of these")
-    times = times_text(tapped.stored_to_acked)
+    times = times_text(tap.stored_to_acked)
     yield Words("stored to acked", times or "no ack yet")
 
 
-def _of_acks(tapped: Tapped) -> str:
-    counts = tapped.counts
+def _of_acks(tap: Tapped) -> str:
+    counts = tap.counts
     parts = (
         (counts.repeated_acks_count, "after a redelivery"),
         (counts.again_acks_count, "of messages that were already acked"),
     )
-    told = ", ".join(f"{count:,} {what}" for count, what in parts if count)
-    return f" ({told})" if told else ""
+    details_text = ", ".join(f"{count:,} {label}" for count, label in parts if count)
+    return f" ({details_text})" if details_text else ""
 
 
-def tap_unsettled(tapped: Tapped) -> Iterator[Words]:
-    """Yield the messages that were answered and are not acknowledged, oldest first."""
-    for one in tapped.unsettled:
-        yield Words(str(one.stream_seq), _unsettled_text(one, tapped.at_us))
-    more = tapped.unsettled_msgs - len(tapped.unsettled)
-    if more:
-        yield Words("", f"and {more:,} more")
+def tap_unsettled(tap: Tapped) -> Iterator[Words]:
+    """Yield the messages with a reply that is no ack, oldest first."""
+    for message in tap.unsettled:
+        yield Words(str(message.stream_seq), _unsettled_text(message, tap.at_us))
+    more_msgs = tap.unsettled_msgs - len(tap.unsettled)
+    if more_msgs:
+        yield Words("", f"and {more_msgs:,} more")
 
 
-def _unsettled_text(one: UnsettledMessage, now_us: int) -> str:
-    stored_s, said_s = ((now_us - at) / 1e6 for at in (one.stored_at_us, one.answered_at_us))
+def _unsettled_text(message: UnsettledMessage, now_us: int) -> str:
+    stored_s, said_s = (
+        (now_us - time_us) / 1e6 for time_us in (message.stored_at_us, message.answered_at_us)
+    )
     return (
-        f"{one.answer} {duration_text(max(0.0, said_s))} ago, at delivery "
-        f"{one.deliveries_count}; stored {duration_text(max(0.0, stored_s))} ago"
+        f"{message.answer} {duration_text(max(0.0, said_s))} ago, at delivery "
+        f"{message.deliveries_count}; stored {duration_text(max(0.0, stored_s))} ago"
     )
 
 
-def tap_state(tapped: Tapped) -> str:
-    """Return how far the tap is, and what it costs."""
-    cost = f"{counted(f'{tapped.read_msgs:,}', 'message')}, {bytes_text(tapped.read_bytes)}"
-    if tapped.ended is None:
-        spans = duration_text(tapped.elapsed_s), duration_text(tapped.for_s)
+def tap_state(tap: Tapped) -> str:
+    """Return the progress and the cost of the tap."""
+    cost = f"{counted(f'{tap.read_msgs:,}', 'message')}, {bytes_text(tap.read_bytes)}"
+    if tap.ended is None:
+        spans = duration_text(tap.elapsed_s), duration_text(tap.for_s)
         return f"reading, {spans[0]} of {spans[1]}; read {cost}"
-    return f"{tapped.ended}; read {cost}"
+    return f"{tap.ended}; read {cost}"
 
 
 HONEST = (

@@ -1,4 +1,4 @@
-"""A system as a whole: what flows in and out, what waits, how full it is, which rows stand out."""
+"""Totals of a system: rates in and out, pending messages, storage, and the largest rows."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Total(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """How much is stored, and of how much; `max_bytes` is None where nothing limits it."""
+    """The stored bytes, and their limit; `max_bytes` is None if unlimited."""
 
     used_bytes: int
     max_bytes: int | None
 
     @property
     def share(self) -> float | None:
-        """Return the used part, 1 for all of it; None without a limit."""
+        """Return the used share, 1 for all of it; None without a limit."""
         return self.used_bytes / self.max_bytes if self.max_bytes else None
 
 
 def stored_per_s(state: State) -> Total:
-    """Return how many messages clients store a second.
+    """Return how many messages clients store per second.
 
-    Streams without subjects of their own, as mirrors, only copy what another stream stored.
+    Streams without subjects of their own, as mirrors, only copy messages of another stream.
     """
     configurations = state.stream_configurations
 
@@ -51,42 +51,42 @@ def stored_per_s(state: State) -> Total:
 
 
 def delivered_per_s(state: State) -> Total:
-    """Return how many messages consumers are delivered a second, redeliveries included."""
+    """Return the deliveries of all consumers per second, with redeliveries."""
     return _flow(state.consumer_history, "delivered_consumer_seq", lambda _key: True)
 
 
 def pending_msgs(state: State) -> Total:
-    """Return how many messages wait to be delivered, over all consumers."""
+    """Return the pending messages of all consumers."""
     samples = state.consumer_history.recent
     points = [Point(sample.mono_us, sum(sample.columns["pending_msgs"])) for sample in samples]
-    known = bool(state.costs) and can_read_consumers(state)
+    is_known = bool(state.costs) and can_read_consumers(state)
     return Total(
-        float(sum(state.consumers.columns.pending_msgs)) if known else None, tuple(points)
+        float(sum(state.consumers.columns.pending_msgs)) if is_known else None, tuple(points)
     )
 
 
 def can_read_streams(state: State) -> bool:
-    """Return whether the streams are known; False: nobody knows whether there are any."""
+    """Return whether the streams are known; False: they cannot be listed."""
     return bool(len(state.streams)) or not _unread(state, "STREAM.LIST")
 
 
 def can_read_consumers(state: State) -> bool:
-    """Return whether consumers of every stream are known, as far as there are any."""
+    """Return whether the consumers of every stream are known."""
     unread = _unread(state, "CONSUMER.LIST")
     if not unread:
         return can_read_streams(state)
-    known = set(state.consumers.columns.stream)
-    return all(verb.removeprefix("CONSUMER.LIST.") in known for verb in unread)
+    known_streams = set(state.consumers.columns.stream)
+    return all(verb.removeprefix("CONSUMER.LIST.") in known_streams for verb in unread)
 
 
 def _unread(state: State, verb: str) -> list[str]:
-    return [what for what in state.unavailable if what.startswith(verb)]
+    return [source for source in state.unavailable if source.startswith(verb)]
 
 
 def storage_use(state: State) -> StorageUse | None:
-    """Return the files that the account stores; of all servers where no limit of its own is set.
+    """Return the file storage of the account; of all servers if the account has no limit.
 
-    None where neither is known.
+    None if neither is known.
     """
     account = state.account
     if account is not None and account.max_storage_bytes:
@@ -127,7 +127,7 @@ def _largest(rows: Iterable[int], values: Sequence[float | None], most_count: in
 
 
 def _flow(history: History, name: str, counts: Callable[[Key], bool]) -> Total:
-    """Return the growth a second of a counter over the rows that count."""
+    """Return the growth per second of a counter over the counted rows."""
     samples = list(history.recent[:1])
     for one in history.recent[1:]:
         # A poll that came before the rows were read again says nothing of what flowed.
@@ -146,22 +146,22 @@ def _flow(history: History, name: str, counts: Callable[[Key], bool]) -> Total:
         return masks[id(roster)]
 
     rates = compress(rate_column(history, name), mask(samples[-1].roster))
-    known = [rate for rate in rates if rate is not None]
+    known_rates = [rate for rate in rates if rate is not None]
     sums = [sum(compress(sample.columns[name], mask(sample.roster))) for sample in samples]
     points: list[Point] = []
-    for at, (older, newer) in enumerate(pairwise(samples)):
+    for index, (older, newer) in enumerate(pairwise(samples)):
         if older.roster is newer.roster:
-            grown = sums[at + 1] - sums[at]
+            grown = sums[index + 1] - sums[index]
         else:
             grown = _growth(older, newer, name, mask(newer.roster))
         elapsed_us = newer.mono_us - older.mono_us
         is_rate = elapsed_us > 0 and grown >= 0
         points.append(Point(newer.mono_us, grown * 1e6 / elapsed_us if is_rate else None))
-    return Total(sum(known) if known else None, tuple(points))
+    return Total(sum(known_rates) if known_rates else None, tuple(points))
 
 
 def _growth(older: Sample, newer: Sample, name: str, mask: Sequence[bool]) -> int:
-    """Return the growth of the rows that both samples have."""
+    """Return the growth of the rows in both samples."""
     grown = 0
     for row, key in enumerate(newer.roster.keys):
         before = older.roster.row_of.get(key)

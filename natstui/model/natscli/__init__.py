@@ -1,1 +1,1 @@
-"""The NATS CLI: its words for our options, and our changes as its commands."""
+"""The NATS CLI: the meaning of its flags, and configurations and changes as its commands."""

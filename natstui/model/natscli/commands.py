@@ -1,7 +1,7 @@
-"""A configuration as the `nats` command that makes it, ready to paste into a shell.
+"""A configuration as the `nats` command that creates it, ready to paste into a shell.
 
-It uses flags of the NATS CLI where they say everything, and its `--config` where they do not. What
-it cannot do at all becomes a comment that says so.
+The command has flags if they can express everything, else `--config`. An action that the NATS CLI
+cannot do becomes a comment that says so.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from natstui.model.assets.fields import (
     read,
     strings_at,
     text_at,
+    with_value_at,
     without_server_metadata,
-    written,
 )
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.natscli.values import NotAsFlags, duration, moment, pairs, size
@@ -32,12 +32,12 @@ from natstui.model.natscli.values import NotAsFlags, duration, moment, pairs, si
 _ONLY_ON = {"allow_msg_ttl", "allow_msg_counter"}
 """Switches without a `--no-` form."""
 _PAIRS = {"republish": "republish", "subject_transform": "transform"}
-"""Objects whose two ends are always said together, and how their flags begin."""
+"""Objects whose source and destination are set together → the prefix of their flags."""
 _WINDOW_NS = 120_000_000_000
 
 
 def stream_add_flags(config: Mapping[str, object]) -> list[str]:
-    """Return the flags that make a stream; raises NotAsFlags."""
+    """Return the flags that create a stream; raises NotAsFlags."""
     after = normal_stream(config)
     before = normal_stream({"name": text_at(config, "name")})
     return [flag for _, flag in _changes(before, after, adding=True)]
@@ -46,7 +46,7 @@ def stream_add_flags(config: Mapping[str, object]) -> list[str]:
 def stream_edit_flags(config: Mapping[str, object], base: Mapping[str, object]) -> list[str]:
     """Return the flags that change a stream; raises NotAsFlags.
 
-    An edit without `--no-ack` switches the acknowledgements of a stream on.
+    An edit without `--no-ack` switches publish acks on.
     """
     before, after = normal_stream(base), normal_stream(config)
     said = [flag for path, flag in _changes(before, after, adding=False) if path != "no_ack"]
@@ -55,16 +55,16 @@ def stream_edit_flags(config: Mapping[str, object], base: Mapping[str, object]) 
 
 
 def _window(after: Config) -> list[str]:
-    """Return the dedup window where the NATS CLI would take another one."""
-    asked_ns, age_ns = number_at(after, "duplicate_window"), number_at(after, "max_age")
-    theirs_ns = min(age_ns, _WINDOW_NS) if age_ns > 0 else _WINDOW_NS
-    theirs_ns = theirs_ns if read(after, "mirror") is None else 0
-    plain = asked_ns == theirs_ns and theirs_ns in (0, _WINDOW_NS)
-    return [] if plain else [f"--dupe-window={duration(asked_ns)}"]
+    """Return the flag of the dedup window if the NATS CLI would set another one, else nothing."""
+    window_ns, age_ns = number_at(after, "duplicate_window"), number_at(after, "max_age")
+    default_ns = min(age_ns, _WINDOW_NS) if age_ns > 0 else _WINDOW_NS
+    default_ns = default_ns if read(after, "mirror") is None else 0
+    is_default = window_ns == default_ns and default_ns in (0, _WINDOW_NS)
+    return [] if is_default else [f"--dupe-window={duration(window_ns)}"]
 
 
 def _changes(before: Config, after: Config, *, adding: bool) -> Iterator[tuple[str, str]]:
-    """Return path and flag of all that differs, and of what the NATS CLI would ask for."""
+    """Yield path and flag of all differences, and of values that the NATS CLI prompts for."""
     for field in STREAM_FIELDS:
         path, head = field.path, field.path.partition(".")[0]
         differs = read(before, path) != read(after, path)
@@ -112,7 +112,7 @@ def _stream_flag(field: Field, after: Config, adding: bool) -> list[str]:
 
 
 def _upstreams(field: Field, after: Config, adding: bool) -> list[str]:
-    """Return origins in JSON, because the NATS CLI asks questions about a mere name."""
+    """Return the flag with origins in JSON, because the NATS CLI prompts after a bare name."""
     if not adding and (field.path != "mirror" or read(after, "mirror") is not None):
         raise NotAsFlags
     if not adding:
@@ -155,10 +155,10 @@ def _stream_text(field: Field, value: object, adding: bool) -> str:
 
 
 _GROUP_FLAG = {"pinned_client": "pinned-groups", "prioritized": "prioritized-groups"}
-"""Overflow is not here: the NATS CLI forgets the names of its groups."""
+"""Priority policy → flag of its groups; without overflow, whose groups the NATS CLI drops."""
 _PIN_NS = 120_000_000_000
 _BEGINNING = ("name", "durable_name", "ack_policy", "deliver_subject")
-"""What decides other defaults; a new one is compared with one that has no more than these."""
+"""Fields on which defaults depend: a new consumer is compared with one that has only these."""
 _NAMES = ("name", "durable_name")
 _START = {"all": "all", "new": "new", "last": "last", "last_per_subject": "subject"}
 _FOR_PUSH = ("deliver_group", "flow_control", "idle_heartbeat", "rate_limit_bps")
@@ -166,11 +166,11 @@ _MORE_THAN_ZERO = (
     "max_batch", "max_expires", "max_bytes", "inactive_threshold", "num_replicas",
     "max_ack_pending", "max_waiting",
 )  # fmt: skip
-"""Counts of which the NATS CLI takes another one for not given."""
+"""Counts that the NATS CLI ignores unless they are above zero."""
 
 
 def consumer_add_flags(config: Mapping[str, object]) -> list[str]:
-    """Return the flags that make a consumer; raises NotAsFlags."""
+    """Return the flags that create a consumer; raises NotAsFlags."""
     after = normal_consumer(config)
     before = normal_consumer({key: config[key] for key in _BEGINNING if config.get(key)})
     push = bool(text_at(after, "deliver_subject"))
@@ -270,7 +270,7 @@ def _consumer_text(field: Field, value: object) -> str:
 
 
 _OTHER_KEYS = {"filter_subject", "direct", "sourcing"}
-"""Keys that the NATS CLI knows and that are no fields."""
+"""Keys known to the NATS CLI that are not fields."""
 _SOURCE_KEYS = {
     "name", "opt_start_seq", "opt_start_time", "filter_subject", "external",
     "subject_transforms", "consumer",
@@ -283,12 +283,12 @@ _ALWAYS: dict[str, Config] = {
     },
     "consumer": {"ack_policy": "none", "deliver_policy": "all", "replay_policy": "instant"},
 }  # fmt: skip
-"""What a file for the NATS CLI says, because it takes 0 for what is absent."""
+"""Keys that are always in a file for the NATS CLI, which reads missing ones as 0."""
 
 
 def stream_command(config: Mapping[str, object], base: Mapping[str, object] | None = None) -> str:
-    """Return `nats stream add …`, or with the stream as it is (`base`) `nats stream edit …`."""
-    if why := _beyond("stream", config, base):
+    """Return `nats stream add …`, or with the current configuration `nats stream edit …`."""
+    if why := _unknown_keys_text("stream", config, base):
         return cannot(why)
     make = (lambda: stream_edit_flags(config, base)) if base else lambda: stream_add_flags(config)
     return _command("stream", [text_at(config, "name")], config, base, make)
@@ -297,10 +297,10 @@ def stream_command(config: Mapping[str, object], base: Mapping[str, object] | No
 def consumer_command(
     stream: str, config: Mapping[str, object], base: Mapping[str, object] | None = None
 ) -> str:
-    """Return `nats consumer add …`, or with the consumer as it is `nats consumer edit …`."""
+    """Return `nats consumer add …`, or with the current configuration `nats consumer edit …`."""
     if base and not text_at(base, "durable_name"):
         return cannot("it can edit only durable consumers")
-    if why := _beyond("consumer", config, base):
+    if why := _unknown_keys_text("consumer", config, base):
         return cannot(why)
     if base and text_at(config, "durable_name") != text_at(base, "durable_name"):
         return cannot("the name and durability of a consumer cannot change")
@@ -316,15 +316,16 @@ def cannot(why: str) -> str:
     return f"# the NATS CLI cannot do this: {why}"
 
 
-def _beyond(
+def _unknown_keys_text(
     kind: AssetKind, config: Mapping[str, object], base: Mapping[str, object] | None
 ) -> str:
-    """Return why the NATS CLI cannot: it leaves out every key that it does not know."""
-    known = {field.path.partition(".")[0] for field in fields_of(kind)} | _OTHER_KEYS
-    for one in (config, base or {}):
-        keys = {key for key, value in normal(kind, one).items() if value and key not in known}
-        for source in objects_at({"all": [read(one, "mirror")]}, "all") + objects_at(
-            one, "sources"
+    """Return why the NATS CLI cannot do it: it drops unknown keys; empty if it can."""
+    known_keys = {field.path.partition(".")[0] for field in fields_of(kind)} | _OTHER_KEYS
+    for configuration in (config, base or {}):
+        values = normal(kind, configuration)
+        keys = {key for key, value in values.items() if value and key not in known_keys}
+        for source in objects_at({"all": [read(configuration, "mirror")]}, "all") + objects_at(
+            configuration, "sources"
         ):
             keys |= {key for key, value in source.items() if value and key not in _SOURCE_KEYS}
         if keys:
@@ -344,21 +345,21 @@ def _command(
         (["nats", kind, "edit"], "--force") if base else (["nats", kind, "add"], "--defaults")
     )
     try:
-        return shlex.join(_placed(verb, names, [*make(), last]))
+        return shlex.join(_arguments(verb, names, [*make(), last]))
     except NotAsFlags:
         body, force = _body(kind, config, base), ["--force"] if base else []
     text = shlex.quote(json.dumps(body, ensure_ascii=False))
     if base and kind == "stream" and names[0].startswith("KV_"):
         # It asks about such a stream in any case, and could not with the file on its stdin.
         file = f"{names[0]}.json"
-        command = shlex.join(_placed(verb, names, ["--config", file, *force]))
+        command = shlex.join(_arguments(verb, names, ["--config", file, *force]))
         return f"printf %s {text} > {shlex.quote(file)} && {command}"
-    command = shlex.join(_placed(verb, names, ["--config", "/dev/stdin", *force]))
+    command = shlex.join(_arguments(verb, names, ["--config", "/dev/stdin", *force]))
     return f"printf %s {text} | {command}"
 
 
-def _placed(verb: list[str], names: list[str], flags: list[str]) -> list[str]:
-    """Return all words; a name that begins like a flag stands behind every flag."""
+def _arguments(verb: list[str], names: list[str], flags: list[str]) -> list[str]:
+    """Return all arguments; names that begin like a flag are after all flags."""
     if any(name[:1] in ("-", "@") for name in names):
         return [*verb, *flags, "--", *names]
     return [*verb, *names, *flags]
@@ -370,5 +371,5 @@ def _body(
     body = {**_ALWAYS[kind], **without_server_metadata(config)}
     if base and kind == "consumer" and read(config, "backoff"):
         # The first pause takes its place, and the NATS CLI refuses any other one.
-        body = written(body, "ack_wait", read(base, "ack_wait"))
+        body = with_value_at(body, "ack_wait", read(base, "ack_wait"))
     return body

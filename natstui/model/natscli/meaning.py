@@ -1,4 +1,4 @@
-"""What all flags of one command mean together, in words of ours."""
+"""The combined meaning of all flags of a command, as texts of fields."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, Said
 from natstui.units import parse_duration_ns
 
 _WINDOW_NS = 120_000_000_000
-"""The dedup window the NATS CLI gives a stream with sources; the server gives it none."""
+"""Default dedup window of the NATS CLI for a stream with sources; the server has none."""
 
 
 def in_our_words(said: Said) -> dict[str, Sequence[str]]:
-    """Return what all flags mean, by path of a field; raises ValueError with a sentence."""
+    """Return path of a field → texts of all flags; raises ValueError with a sentence."""
     texts, by = dict(said.texts), dict.fromkeys(said.texts, "")
     refuse_beside_whole(said)
     for spelling in SPELLINGS[said.kind]:
@@ -51,7 +51,7 @@ def _consumer(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence
 
 
 def _with_backoff(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the pauses of `--backoff linear|none` in place of these words."""
+    """Return the texts with `--backoff linear|none` replaced by its pauses."""
     asked = tuple(text.strip() for text in texts.get("backoff", ()))
     given = {flag: said.spelled[flag][-1] for flag in BACKOFF_FLAGS if flag in said.spelled}
     if given and asked != ("linear",):
@@ -80,7 +80,7 @@ _ENDLESS = ("-1", "0", "unlimited")
 
 
 def linear_pauses_ns(steps: int, shortest_ns: int, longest_ns: int) -> list[int]:
-    """Return pauses that grow evenly, as the NATS CLI computes them; the longest is not reached.
+    """Return linearly growing pauses as in the NATS CLI; the longest is not reached.
 
     Raises ValueError with a sentence.
     """

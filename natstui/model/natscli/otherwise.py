@@ -1,6 +1,6 @@
-"""What flags do otherwise in the NATS CLI: refused in a sentence that names how to say it here.
+"""Flags with another effect in the NATS CLI: refused with a sentence that names the alternative.
 
-Only an empty text that takes something away is not refused: a sentence tells it.
+Only an empty text that removes a value is accepted, with a sentence about it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _ZERO_IS_NOTHING = {
     "stream": ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "num_replicas"),
     "consumer": ("max_deliver", "max_batch", "max_expires", "max_bytes", "inactive_threshold"),
 }
-"""Limits of which an edit with 0 changes nothing in the NATS CLI."""
+"""Limits that an edit with 0 does not change in the NATS CLI."""
 _MINUS_ONE_IS_NOTHING = {
     "stream": ("max_consumers",),
     "consumer": ("max_batch", "max_bytes", "sample"),
 }
-"""Fields, or a flag, of which an edit with -1 changes nothing there."""
+"""Fields, or a flag, that an edit with -1 does not change in the NATS CLI."""
 _EMPTY_IS_NOTHING = {
     "stream": (
         "description", "max_age", "max_bytes", "max_msg_size", "duplicate_window", "mirror",
@@ -29,28 +29,28 @@ _EMPTY_IS_NOTHING = {
     ),
     "consumer": ("description", "deliver_subject"),
 }  # fmt: skip
-"""Fields of which an edit with an empty text changes nothing there.
+"""Fields that an edit with an empty text does not change in the NATS CLI.
 
-Of most others it is refused; of filters, tags and the cluster it takes away, as here.
+For most other fields it refuses an empty text; filters, tags and the cluster are removed, as here.
 """
 _ONE_EACH = {
     "filter_subjects": ("filter", r"[,\s]+"), "placement.tags": ("tag", r"[,\s]+"),
     "sources": ("source", r"\s*;\s*"),
 }  # fmt: skip
-"""Lists of which a flag is one item there, however many it would be in a form."""
+"""Lists of which a flag is a single item in the NATS CLI → the flag and the separator."""
 _ON_TOP = ("subjects", "placement.tags", "placement.cluster", "description", "num_replicas")
-"""What `stream add` takes from its flags also beside `--config`."""
+"""Fields that `stream add` reads from flags even with `--config`."""
 
 
 def _flag_of(kind: AssetKind, path: str) -> str:
-    """Return the flag of a field as the NATS CLI calls it, if it has one."""
-    field = next(one for one in fields_of(kind) if one.path == path)
-    elsewhere = {one.flag for one in SPELLINGS[kind]}
+    """Return the NATS CLI's flag of a field, else natstui's own."""
+    field = next(field for field in fields_of(kind) if field.path == path)
+    elsewhere = {field.flag for field in SPELLINGS[kind]}
     return field.flag if field.flag and field.flag not in elsewhere else own_flag(field)
 
 
 def emptied_only_here(said: Said) -> list[str]:
-    """Return a sentence for each flag that does something here and nothing in the NATS CLI."""
+    """Return a sentence for each flag that has an effect here, but none in the NATS CLI."""
     if said.adding:
         return []
     empty = [path for path in _EMPTY_IS_NOTHING[said.kind] if path in said.texts]
@@ -62,15 +62,15 @@ def emptied_only_here(said: Said) -> list[str]:
 
 
 def refuse_idle_edit(said: Said, texts: Texts) -> None:
-    """Refuse values with which an edit of the NATS CLI changes nothing."""
+    """Refuse values with which an edit of the NATS CLI has no effect."""
     if said.adding:
         return
     for path in _ZERO_IS_NOTHING[said.kind]:
         if re.fullmatch(r"0+[A-Za-z]*", texts.get(path, ("",))[-1].strip()):
             raise ValueError(_nothing(path.replace("_", "-")))
     for path in _MINUS_ONE_IS_NOTHING[said.kind]:
-        given = said.spelled.get(path) or texts.get(path) or ("",)
-        if given[-1].strip() == "-1":
+        values = said.spelled.get(path) or texts.get(path) or ("",)
+        if values[-1].strip() == "-1":
             raise ValueError(_nothing(path.replace("_", "-"), "-1"))
 
 
@@ -82,38 +82,38 @@ def _nothing(flag: str, value: str = "0") -> str:
 
 
 def refuse_beside_whole(said: Said) -> None:
-    """Refuse flags that the NATS CLI leaves aside beside a whole configuration."""
+    """Refuse flags that the NATS CLI ignores beside a complete configuration."""
     if not said.whole:
         return
     on_top = [*_ON_TOP, "tags"] if said.kind == "stream" and said.adding else []
     for name, values in (*said.texts.items(), *said.spelled.items()):
-        nothing = name == "num_replicas" and values[-1].strip() == "0"
-        if name in on_top and all(map(str.strip, values)) and not nothing:
+        is_zero_replicas = name == "num_replicas" and values[-1].strip() == "0"
+        if name in on_top and all(map(str.strip, values)) and not is_zero_replicas:
             continue
         flag = name if name in said.spelled else _flag_of(said.kind, name)
-        kept = "" if said.adding else ", which keeps settings that the file does not mention"
+        kept_text = "" if said.adding else ", which keeps settings that the file does not mention"
         raise ValueError(
             f"the NATS CLI ignores --{flag} when --config is given: write it into the file, or "
-            f"use --file FILE --{flag}{kept}"
+            f"use --file FILE --{flag}{kept_text}"
         )
 
 
 def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
-    """Refuse several items in one flag where the NATS CLI takes them for one."""
+    """Refuse several items in a flag that the NATS CLI reads as one item."""
     for path, flag, separator in _flags_of_one(said, by):
         for text in texts.get(path, ()):
-            items = [one for one in re.split(separator, text.strip()) if one]
+            items = [item for item in re.split(separator, text.strip()) if item]
             if [text.strip()] == items or not items or text.lstrip()[:1] in ("{", "["):
                 continue
-            again = " ".join(f"--{flag} {shlex.quote(item)}" for item in items)
+            repeated_flags = " ".join(f"--{flag} {shlex.quote(item)}" for item in items)
             raise ValueError(
                 f"the NATS CLI reads --{flag} {text!r} as one value: for several, repeat the "
-                f"option: {again}; a value with such a character belongs in --file FILE"
+                f"option: {repeated_flags}; a value with such a character belongs in --file FILE"
             )
 
 
 def _flags_of_one(said: Said, by: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Return path, flag and what would separate items."""
+    """Yield path, flag and separator of items, for flags with a single item."""
     for path, (flag, separator) in _ONE_EACH.items():
         yield path, by.get(path) or flag, separator
     if by.get("priority_groups"):

@@ -1,6 +1,6 @@
-"""Flags of the NATS CLI that are no field here → what they mean for fields, or why they are not.
+"""Flags of the NATS CLI without a field here: their meaning for fields, or the refusal.
 
-Where a flag only has another name than its field, the field says so itself (`Field.flag`).
+If only the name of a flag differs from its field, the field has it (`Field.flag`).
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from natstui.model.assets.fields import Field
 from natstui.units import parse_duration_ns
 
 Texts = Mapping[str, Sequence[str]]
-"""Path of a field → what was given for it, as people type it."""
+"""Path of a field → its values, as people type them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """One flag: what it is called, and what its values mean in words of ours."""
+    """A flag with the meaning of its values."""
 
     flag: str
-    """Without its dashes."""
+    """Name of the flag, without dashes."""
     help: str
     means: Callable[[Sequence[str]], Texts]
-    """Raises ValueError with a sentence for what is said otherwise here."""
+    """Returns the texts of values; raises ValueError with a sentence about the alternative."""
     metavar: str = ""
-    """Empty when it takes no value."""
+    """Name of its value in the help; empty for a switch."""
     only: Literal["", "add", "edit"] = ""
     short: str = ""
     hidden: bool = False
-    """Not in the help: refused, or an old name."""
+    """Whether it is not in the help: refused, or an old name."""
 
 
 def _always(**texts: str) -> Callable[[Sequence[str]], Texts]:
@@ -48,7 +48,7 @@ def _refused(sentence: str) -> Callable[[Sequence[str]], Texts]:
 
 
 def _deliver(values: Sequence[str]) -> Texts:
-    """Return where a consumer starts: a word, a sequence, a time, or so long ago."""
+    """Return the start of a consumer: a policy, a sequence, a time, or a time ago."""
     text = values[-1].strip()
     if text in _STARTS:
         return {"deliver_policy": (_STARTS[text],)}
@@ -74,7 +74,7 @@ _STARTS = {
 
 
 def _pause(values: Sequence[str]) -> Texts:
-    """Return until when: a time with its zone, or so long from now."""
+    """Return the end of a pause: a time with its zone, or a duration from now."""
     text = values[-1].strip()
     try:
         written = is_time(text)
@@ -85,7 +85,7 @@ def _pause(values: Sequence[str]) -> Texts:
 
 
 def is_time(text: str) -> bool:
-    """Return whether this is a written time; raises ValueError for one without its zone."""
+    """Return whether a text is a time; raises ValueError for a time without a zone."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -100,7 +100,7 @@ def is_time(text: str) -> bool:
 
 
 def _one(path: str, *, instead: Mapping[str, str]) -> Callable[[Sequence[str]], Texts]:
-    """Return the last value for a field; some values mean another text."""
+    """Return the last value of a field, with values in `instead` replaced."""
     return lambda values: {path: (instead.get(values[-1].strip(), values[-1]),)}
 
 
@@ -195,32 +195,32 @@ SPELLINGS: dict[AssetKind, tuple[Spelling, ...]] = {
         *_COMMON,
     ),
 }  # fmt: skip
-"""Every flag that needs more than another name for a field."""
+"""All flags that need more than another name of a field."""
 
 BACKOFF_FLAGS = {"backoff-steps": "10", "backoff-min": "1m", "backoff-max": "20m"}
-"""Flags beside `--backoff linear`, and what the NATS CLI takes without them."""
+"""Flags for `--backoff linear` → their defaults in the NATS CLI."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the flags of one command say, before anything is understood."""
+    """The flags of a command, before they are interpreted."""
 
     kind: AssetKind
     adding: bool
     texts: Texts
-    """Of flags that are fields, by path."""
+    """Texts of flags that are fields, by path."""
     spelled: Texts
-    """Of flags that are spellings, by flag."""
+    """Texts of flags in `SPELLINGS`, by flag."""
     defaults: bool = False
-    """`--defaults`: what is not given is as the NATS CLI has it."""
+    """Whether missing values are the defaults of the NATS CLI (`--defaults`)."""
     from_file: bool = False
-    """A file says what no flag does."""
+    """Whether a file has the values without a flag."""
     whole: bool = False
-    """This file is the `--config` of the NATS CLI."""
+    """Whether this file is the `--config` of the NATS CLI."""
 
 
 def own_flag(field: Field) -> str:
-    """Return what a field is called on the command line, without its dashes."""
+    """Return the flag of a field on natstui's command line, without dashes."""
     if field.kind == "threshold":
         return f"monitor-{field.path.rpartition('.')[2]}"
     return field.path.replace("_", "-").replace(".", "-")

@@ -1,4 +1,4 @@
-"""Values as the NATS CLI reads them, and what none of its flags can say."""
+"""Values in the format of the NATS CLI, and those that its flags cannot express."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from natstui.model.assets.text import exact_duration
 
 
 class NotAsFlags(Exception):
-    """No flags say this: it needs a configuration in a file."""
+    """Error of a configuration that flags cannot express: it needs a file."""
 
 
 _UNITS = (("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10), ("", 0))
 _MOST = 2**31
-"""The NATS CLI reads the digits of a size as a number of 32 bits."""
+"""Limit of the digits of a size, which the NATS CLI reads as a 32-bit number."""
 
 
 def size(size_bytes: int) -> str:
-    """Return a size; raises NotAsFlags for one whose digits the NATS CLI does not read."""
+    """Return a size as text; raises NotAsFlags for one that the NATS CLI cannot read."""
     if size_bytes < 0:
         return "-1"
     for unit, bits in _UNITS:
@@ -29,12 +29,12 @@ def size(size_bytes: int) -> str:
 
 
 def duration(duration_ns: int) -> str:
-    """Return a duration; none is `0s`, because `-1` is not read everywhere."""
+    """Return a duration as text; `0s` for none, because `-1` is not valid everywhere."""
     return exact_duration(duration_ns) if duration_ns > 0 else "0s"
 
 
 def pairs(metadata: Mapping[object, object]) -> list[str]:
-    """Return metadata as `key=value`; raises NotAsFlags where a key would be cut."""
+    """Return metadata as `key=value`; raises NotAsFlags for a key that would be cut."""
     found = [(str(key), str(value)) for key, value in metadata.items()]
     if not found or any(not key or re.search("[:=]", key) for key, _ in found):
         raise NotAsFlags
@@ -42,7 +42,7 @@ def pairs(metadata: Mapping[object, object]) -> list[str]:
 
 
 def moment(text: str) -> str:
-    """Return a time as the NATS CLI takes it: in UTC, without saying so; durations as they are."""
+    """Return a time in the format of the NATS CLI: UTC without a zone; durations unchanged."""
     if found := re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d+)?)Z", text):
         return f"{found[1]} {found[2]}"
     if "-" not in text:

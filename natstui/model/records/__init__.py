@@ -1,4 +1,4 @@
-"""What happens (`Record`) and what is asked (`Command`), with their parts by subject.
+"""Records of events (`Record`) and commands (`Command`), with their parts by subject.
 
 May be imported by every room. A new kind of record begins in `record.py`.
 """

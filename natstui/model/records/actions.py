@@ -1,4 +1,4 @@
-"""The catalogue of what can be done to a server: words, arguments, what it sends and removes."""
+"""The catalogue of actions on a server: texts, arguments, requests and losses."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Removes = Literal["always", "sometimes", "never"]
 
 @dataclass(frozen=True, slots=True)
 class ActionTraits:
-    """One thing that can be done to a server."""
+    """The properties of an action on a server."""
 
     word: str
     help: str
     verb: str
-    """What it sends in the end, below the prefix of the API; empty for a subject of the user."""
+    """API verb of its request, below the prefix; empty for a subject of the user."""
     removes: Removes
-    """Whether it removes or overwrites what cannot be had back; `sometimes` is counted first."""
+    """Whether it deletes or overwrites something for good; `sometimes` is counted first."""
     headless: str = ""
-    """The command that does it without the viewer; empty when none does."""
+    """The equivalent command line; empty without one."""
     beside: tuple[str, ...] = ()
-    """Other commands that do it, of a part of what there is or of more."""
+    """Other commands that do a part of it, or more."""
     arguments: tuple[Field, ...] = ()
-    """What can be said about it; `flag` is the option of the `nats` command."""
+    """Its arguments; `flag` is the option of the `nats` command."""
 
 
 _PURGE = (
@@ -233,30 +233,30 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "benchmark", "publish to existing streams, or consume from them", "", "sometimes"
     ),
 }
-"""Whoever asks, confirms, greys a key or tests what is lost reads this table."""
+"""Action → its properties, for permissions, confirmations, keys and loss tests."""
 
 OF_CONSUMER = frozenset(name for name in CATALOGUE if name.endswith("_consumer")) - {
     "create_consumer"
 }
-"""What is done to a consumer that is there: a stream alone does not say to which."""
-IRREVERSIBLE = frozenset(name for name, it in CATALOGUE.items() if it.removes == "always")
-"""Asked for by typing the name of what is lost, and only of the one it was decided on."""
+"""Actions on an existing consumer, for which a stream is not enough."""
+IRREVERSIBLE = frozenset(name for name, traits in CATALOGUE.items() if traits.removes == "always")
+"""Actions that are confirmed by typing the name, and refused for a recreated target."""
 
 
 def change_text(action: JournalAction, stream: str, consumer: str | None) -> str:
-    """Return what an action does to what, as `delete stream S` or `pause consumer C on S`."""
-    verb, _, what = action.partition("_")
-    if what in ("key", "object"):
-        bucket = stream.removeprefix(KV if what == "key" else OBJECTS)
-        return f"{verb} {what} {consumer} of {bucket}"
+    """Return the action with its target, as `delete stream S` or `pause consumer C on S`."""
+    verb, _, object_kind = action.partition("_")
+    if object_kind in ("key", "object"):
+        bucket = stream.removeprefix(KV if object_kind == "key" else OBJECTS)
+        return f"{verb} {object_kind} {consumer} of {bucket}"
     if action == "remove_peer_stream":
         return f"remove a peer of stream {stream}"
     if action.startswith("step_down"):
-        verb, what = "step down", action.removeprefix("step_down_")
-    return f"{verb} {what} {f'{consumer} on {stream}' if consumer else stream}"
+        verb, object_kind = "step down", action.removeprefix("step_down_")
+    return f"{verb} {object_kind} {f'{consumer} on {stream}' if consumer else stream}"
 
 
 def question_text(change: Change, loss_text: str) -> str:
-    """Return what is asked before a change is done: what goes, with its name and numbers."""
+    """Return the question before a change: target and losses, with names and numbers."""
     text = f"this will {change_text(change.action, change.stream, change.consumer)}"
     return f"{text}: {loss_text}" if loss_text else text

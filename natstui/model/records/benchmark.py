@@ -8,7 +8,7 @@ from typing import Literal
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, PreviousRun
-from natstui.model.records.managing import Confirmation
+from natstui.model.records.confirmation import Confirmation
 
 RunChange = Literal["phase", "added", "killed", "rate"]
 PhaseName = Literal["starting", "ramp", "warmup", "steady", "drain", "finished"]
@@ -16,7 +16,7 @@ PhaseName = Literal["starting", "ramp", "warmup", "steady", "drain", "finished"]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPlanned:
-    """A benchmark begins; everything it is going to do."""
+    """A benchmark starts, with its entire plan."""
 
     at_us: int
     run_id: str
@@ -34,7 +34,7 @@ class BenchmarkPhase:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReport:
-    """What one worker did since its last report: a delta."""
+    """The counts of one worker since its last report: a delta."""
 
     at_us: int
     run_id: str
@@ -42,37 +42,37 @@ class BenchmarkReport:
     worker_id: int
     """Its number in the role, from 0."""
     interval_s: float
-    """Since its last report."""
+    """Time since its last report."""
     counts: Counts
     latencies: Latencies
     cpu_ratio: float
-    """Of one core, in this interval."""
+    """Share of one core, in this interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkProgress:
-    """How far the benchmark is: a total."""
+    """The progress of the benchmark: totals."""
 
     at_us: int
     run_id: str
     phase: PhaseName
     elapsed_s: float
     left_s: float | None
-    """Estimated; None while there is no estimate."""
+    """Estimated time left; None without an estimate."""
     done_ratio: float | None
-    """0 … 1."""
+    """Progress, 0 … 1."""
     counts: Counts
     pending_msgs: int | None = None
-    """Of the consumers made for it: not delivered yet."""
+    """Of the run's own consumers: not delivered yet."""
     ack_pending_msgs: int | None = None
-    """Of the consumers made for it: delivered and not acknowledged."""
+    """Of the run's own consumers: delivered and not acknowledged."""
     stored_msgs: int | None = None
     """In the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkLog:
-    """Something happened: a fault, a worker up or down, a reconnect."""
+    """An event of the benchmark: a fault, a worker started or ended, a reconnect."""
 
     at_us: int
     run_id: str
@@ -80,9 +80,9 @@ class BenchmarkLog:
     worker: str | None = None
     """`role/number` of the worker it is about."""
     change: str | None = None
-    """How it changed the run, a `RunChange`; None where it did not."""
+    """How it changed the run, a `RunChange`; None if it did not."""
     mark: str | None = None
-    """What a mark on the time axis of a chart says of it."""
+    """The label of its mark on the time axis of charts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class BenchmarkSummed:
     """Several lines."""
     failed: bool
     previous: PreviousRun | None = None
-    """The last saved run of the same plan before it; None where there is none."""
+    """The last saved run of the same plan before it; None without one."""
 
 
 BenchmarkRecord = (
@@ -121,15 +121,15 @@ BenchmarkRecord = (
 
 @dataclass(frozen=True, slots=True)
 class StartBenchmark:
-    """Run a scenario: the name of a ready one, or the text of a file."""
+    """Run a scenario: the name of a built-in one, or the text of a file."""
 
     command_id: int
     scenario: str
     overrides: dict[str, str] = field(default_factory=dict)
     confirmed: str | None = None
-    """The name as it was typed; None: it was not."""
+    """The typed name; None: none was typed."""
     decided_on: Confirmation | None = None
-    """What was shown when it was typed: of another stream or consumer nothing is taken."""
+    """The confirmation when it was typed: nothing is consumed from another stream or consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +152,11 @@ class ChangeRate:
 
 @dataclass(frozen=True, slots=True)
 class ChangePayload:
-    """Let the senders send something else from now on."""
+    """Change the payload of the senders."""
 
     command_id: int
     payload: str
-    """As `model.bench.payload_words` reads it."""
+    """In the format of `model.bench.payload_words`."""
     role: str | None = None
     """None: every role that sends."""
 
@@ -181,23 +181,23 @@ class AddWorker:
 
 @dataclass(frozen=True, slots=True)
 class HoldWorkers:
-    """Let workers do nothing, or go on when all of them do nothing: the last one or everybody."""
+    """Pause workers, or resume them when all are paused: the last one or all."""
 
     command_id: int
     role: str | None = None
-    """Of its workers the last one; None: every worker of the run."""
+    """Its last worker is meant; None: every worker of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListBenchmarks:
-    """Answer with the ready scenarios and the names of saved runs, newest first."""
+    """Reply with the built-in scenarios and the names of saved runs, newest first."""
 
     command_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class CompareRuns:
-    """Answer with what changed from the first saved run to each other; one alone is shown."""
+    """Reply with the changes from the first saved run to each other; a single one is shown."""
 
     command_id: int
     names: tuple[str, ...]
@@ -205,12 +205,12 @@ class CompareRuns:
 
 @dataclass(frozen=True, slots=True)
 class ReadyScenario:
-    """A scenario that comes with natstui."""
+    """A built-in scenario."""
 
     name: str
     title: str
     text: str
-    """The text of its file, to be edited."""
+    """The text of its file, to edit."""
 
 
 BenchmarkCommand = (

@@ -1,4 +1,4 @@
-"""Messages that a consumer gave up, and sending them again: what is asked, and the answers."""
+"""Messages dropped after max deliver, and sending them again: commands and replies."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ MOST_LISTED_MSGS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class FindGivenUp:
-    """Answer with the messages that a consumer gave up, as `GivenUpFound`."""
+    """Reply with the messages that a consumer dropped after max deliver, as `GivenUpFound`."""
 
     command_id: int
     stream: str
     consumer: str
     heard: tuple[tuple[int, int], ...] = ()
-    """When this viewer heard that which sequence was given up."""
+    """Time and sequence of the drops in advisories that this viewer received."""
     sessions: tuple[str, ...] = ()
-    """Recordings that may have heard it."""
+    """Recordings to search for advisories."""
     preview_bytes: int = 512
-    """Of each payload."""
+    """Size of each payload's preview."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenUpFound:
-    """Messages that a consumer gave up, or those among which they are."""
+    """Messages that a consumer dropped after max deliver, or a set that contains them."""
 
     messages: tuple[StoredMessage, ...]
     """In order of sequence: those that are still stored, the first 5,000 of them."""
     sequences: tuple[int, ...]
-    """All that were found, also those not listed."""
+    """All sequences found, also those not listed."""
     gone_count: int
-    """Of those looked at, how many the stream does not have any more."""
+    """Number of these sequences that the stream no longer has."""
     is_known: bool
-    """Whether these were given up; False: among them are some that were acknowledged."""
+    """Whether all of these were dropped; False: some of them were acked."""
     remark: str
-    """Where they were found, or why it cannot be told which they are."""
+    """The sources of the sequences, or why they are uncertain."""
     created_at_us: int
-    """When the stream was made."""
+    """Creation time of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountAgain:
-    """Answer with what sending messages of a stream again would do, as `AgainCounted`."""
+    """Reply with the effect of sending messages of a stream again, as `AgainCounted`."""
 
     command_id: int
     stream: str
     sequences: tuple[int, ...]
     created_at_us: int
-    """When the stream was made whose messages they are; one recreated is another one."""
+    """Creation time of the stream of the messages; a recreated one is another one."""
     to_subject: str | None = None
-    """All get this subject; None: each keeps its own."""
+    """New subject of all messages; None: each keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgainCounted:
-    """What sending messages again would do now."""
+    """The effect of sending messages again now."""
 
     messages_count: int
     payload_bytes: int
@@ -65,9 +65,9 @@ class AgainCounted:
     subjects: tuple[tuple[str, int, str], ...]
     """Subject, messages, and the stream that would store them (empty: none), most first."""
     other_subjects_count: int
-    """Of how many more subjects there are some."""
+    """Number of further subjects."""
     loses: str | None = None
-    """What it removes for good, a clause; None when nothing."""
+    """What it deletes for good, a clause; None if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class SendAgain:
     created_at_us: int
     to_subject: str | None = None
     confirmed: str | None = None
-    """The stream's name as typed, in production or where messages are removed."""
+    """The stream's name as typed, in production or if messages are deleted."""
 
 
 CopyReading = FindGivenUp | CountAgain

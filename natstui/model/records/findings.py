@@ -1,4 +1,4 @@
-"""Findings as a recording holds them: those that changed, and all that are open at a moment."""
+"""Findings in a recording: changes, and all open ones at a moment."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FindingTold:
-    """One finding as it was told; the same code of the same entity is open once at a time."""
+    """One finding as reported; the same code of the same entity is open once at a time."""
 
     code: str
-    """Of the catalogue, as `NT-C07`."""
+    """Code in the catalogue, as `NT-C07`."""
     stream: str
     """Empty for the account and for monitoring itself."""
     consumer: str
@@ -18,9 +18,9 @@ class FindingTold:
     created_at_us: int
     """When the stream or consumer was created; 0 for the others."""
     part: str
-    """What of it, where it has several: a source, what cannot be read."""
+    """The part of the entity, if it has several: a source, an unavailable API verb."""
     since_at_us: int
-    """Since when it holds."""
+    """Start of the finding."""
     text: str
     """The evidence, as a sentence for people."""
     sequences: tuple[int, ...] = ()
@@ -28,12 +28,12 @@ class FindingTold:
     numbers: dict[str, float] | None = None
     """The evidence as numbers, by name."""
     until_at_us: int | None = None
-    """When it was over; null while it is open."""
+    """End of the finding; null while it is open."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsChanged:
-    """Findings that were raised or are over, and now and then what others tell by now."""
+    """Raised and ended findings, and now and then new texts of open ones."""
 
     at_us: int
     findings: tuple[FindingTold, ...]

@@ -1,4 +1,4 @@
-"""Entries of the journal: how to undo one, and the `nats` command that does the same."""
+"""Entries of the journal: how to undo one, and the equivalent `nats` command."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from natstui.model.assets.fields import Config, number_at, read, text_at
 from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.natscli.values import moment
 from natstui.model.records.actions import CATALOGUE, change_text
+from natstui.model.records.confirmation import Place
 from natstui.model.records.managing import (
     Action,
     Change,
     JournalAction,
     JournalEntry,
-    Place,
     SilenceAction,
 )
 from natstui.model.records.stores import KeyAction, ObjectAction
@@ -31,7 +31,7 @@ def is_sent(entry: JournalEntry) -> bool:
 
 
 def is_silence(entry: JournalEntry) -> bool:
-    """Return whether an entry is about a finding that nobody wanted to hear of."""
+    """Return whether an entry is about silencing a finding."""
     return entry.action in get_args(SilenceAction)
 
 
@@ -41,11 +41,13 @@ def is_key(entry: JournalEntry) -> bool:
 
 
 def benchmark_text(entry: JournalEntry) -> str:
-    """Return what a benchmark did, as `end benchmark 19a on S: 5 published, 0 acknowledged`."""
-    asked: Config = json.loads(entry.request_json)
-    name = f"benchmark {text_at(asked, 'run')} on {text_at(asked, 'what')}"
-    if text_at(asked, "phase") == "begin":
-        return f"begin {name}: {text_at(asked, 'roles')}"
+    """Return the result of a benchmark, as `end benchmark 19a on S: 5 published, 0
+    acknowledged`.
+    """
+    request: Config = json.loads(entry.request_json)
+    name = f"benchmark {text_at(request, 'run')} on {text_at(request, 'what')}"
+    if text_at(request, "phase") == "begin":
+        return f"begin {name}: {text_at(request, 'roles')}"
     if entry.after_json is None:
         return f"end {name}"
     after: Config = json.loads(entry.after_json)
@@ -57,95 +59,104 @@ def benchmark_text(entry: JournalEntry) -> str:
 
 
 def final_text(entry: JournalEntry) -> str:
-    """Return that an entry cannot be undone, and what stays of a benchmark."""
+    """Return that an entry cannot be undone: for lack of a reply, or what a benchmark has left."""
     text = f"{entry_text(entry)} cannot be undone"
+    if entry.outcome == "unknown" and (entry.action in _REVERSED or is_key(entry)):
+        return f"{text}: no reply came, so what is there now may be of somebody else"
     if entry.action != "benchmark":
         return text
     return f"{text}: published messages stay, and acknowledged ones are not delivered again"
 
 
 def silence_text(entry: JournalEntry) -> str:
-    """Return what was silenced or is heard of again, as `silence NT-C07 of C on S: mended`."""
-    asked: Config = json.loads(entry.request_json)
-    place = f"{entry.consumer} on {entry.stream}" if entry.consumer else entry.stream
-    what = " of ".join(filter(None, (text_at(asked, "code"), place)))
+    """Return the silenced or unsilenced finding, as `silence NT-C07 of C on S: mended`."""
+    request: Config = json.loads(entry.request_json)
+    target_text = f"{entry.consumer} on {entry.stream}" if entry.consumer else entry.stream
+    finding_text = " of ".join(filter(None, (text_at(request, "code"), target_text)))
     if entry.action == "lift_silence":
-        return f"hear of {what} again"
-    until_us = number_at(asked, "until_us")
-    when = local_text(until_us, "%Y-%m-%d %H:%M:%S")
-    return f"silence {what} until {when}: {text_at(asked, 'reason')}"
+        return f"hear of {finding_text} again"
+    until_us = number_at(request, "until_us")
+    time_text = local_text(until_us, "%Y-%m-%d %H:%M:%S")
+    return f"silence {finding_text} until {time_text}: {text_at(request, 'reason')}"
 
 
 def sent_text(entry: JournalEntry) -> str:
-    """Return what was sent or taken, as `publish 5 bytes to w.a, stored as 3 in W`."""
-    asked: Config = json.loads(entry.request_json)
+    """Return the sent or consumed message, as `publish 5 bytes to w.a, stored as 3 in W`."""
+    request: Config = json.loads(entry.request_json)
     after: Config = json.loads(entry.after_json or "{}")
-    place = f"{entry.consumer} on {entry.stream}" if entry.stream else f"{entry.consumer}"
+    target_text = f"{entry.consumer} on {entry.stream}" if entry.stream else f"{entry.consumer}"
     match entry.action:
-        case "pull" if asked.get("received"):
-            done = number_at(after, "acknowledged_msgs")
+        case "pull" if request.get("received"):
+            acked_count = number_at(after, "acknowledged_msgs")
             return (
-                f"receive {number_at(after, 'received_msgs'):,}, acknowledge {done:,} of {place}"
+                f"receive {number_at(after, 'received_msgs'):,}, acknowledge {acked_count:,} "
+                f"of {target_text}"
             )
         case "pull":
-            return f"pull message {after.get('stream_seq') or '?'} from {place}"
+            return f"pull message {after.get('stream_seq') or '?'} from {target_text}"
         case "reply":
             count = number_at(after, "replies_count")
-            return f"reply {count:,} times to requests on {text_at(asked, 'subject')}"
+            return f"reply {count:,} times to requests on {text_at(request, 'subject')}"
         case "answer":
-            said = text_at(asked, "answer").replace("_", " ")
-            return f"{said} message {asked.get('stream_seq') or '?'} of {place}"
-        case "publish" if asked.get("copied_from"):
-            some = f"{after['sent_count']:,} messages" if "sent_count" in after else "messages"
-            return f"copy {some} of {asked['copied_from']} to {text_at(asked, 'subject')}"
+            answer_text = text_at(request, "answer").replace("_", " ")
+            return f"{answer_text} message {request.get('stream_seq') or '?'} of {target_text}"
+        case "publish" if request.get("copied_from"):
+            count_text = (
+                f"{after['sent_count']:,} messages" if "sent_count" in after else "messages"
+            )
+            return (
+                f"copy {count_text} of {request['copied_from']} to {text_at(request, 'subject')}"
+            )
         case action:
-            size = f"{number_at(asked, 'payload_bytes'):,} bytes"
-            if number_at(asked, "count") > 1:
+            size = f"{number_at(request, 'payload_bytes'):,} bytes"
+            if number_at(request, "count") > 1:
                 # A run that failed does not say how many were sent before.
-                sent = f"{after['sent_count']:,} of " if "sent_count" in after else ""
-                size = f"{sent}{asked['count']:,} messages"
-            sent = f"{action} {size} to"
-            return f"{sent} {text_at(asked, 'subject')}{_stored(after)}"
+                sent_text_start = f"{after['sent_count']:,} of " if "sent_count" in after else ""
+                size = f"{sent_text_start}{request['count']:,} messages"
+            sent_text_start = f"{action} {size} to"
+            return f"{sent_text_start} {text_at(request, 'subject')}{_stored(after)}"
 
 
 def _stored(after: Config) -> str:
     if not after.get("stored_seq"):
         return ""
-    said = "a duplicate of" if after.get("duplicate") else "stored as"
-    return f", {said} {after['stored_seq']} in {after.get('stream')}"
+    ack_text = "a duplicate of" if after.get("duplicate") else "stored as"
+    return f", {ack_text} {after['stored_seq']} in {after.get('stream')}"
 
 
-def headers_of(asked: Config) -> dict[str, str]:
-    """Return the headers the journal kept: most with their names only."""
-    headers = asked.get("headers")
+def headers_of(request: Config) -> dict[str, str]:
+    """Return the headers in the journal: most of them with their names only."""
+    headers = request.get("headers")
     return {str(k): str(v) for k, v in headers.items()} if isinstance(headers, dict) else {}
 
 
 def sent_command(entry: JournalEntry) -> str:
-    """Return the `nats` command that does the same; it reads a payload from its stdin."""
-    asked: Config = json.loads(entry.request_json)
-    subject = text_at(asked, "subject")
-    if asked.get("copied_from"):
+    """Return the equivalent `nats` command; it reads a payload from its stdin."""
+    request: Config = json.loads(entry.request_json)
+    subject = text_at(request, "subject")
+    if request.get("copied_from"):
         return f"# {sent_text(entry)}: the NATS CLI cannot copy messages"
     match entry.action:
-        case "pull" if asked.get("received"):
-            ack = "--ack" if asked.get("acknowledges") else "--no-ack"
-            words = ["consumer", "sub", entry.stream, entry.consumer or "", ack]
+        case "pull" if request.get("received"):
+            ack = "--ack" if request.get("acknowledges") else "--no-ack"
+            arguments = ["consumer", "sub", entry.stream, entry.consumer or "", ack]
         case "pull":
-            words = ["consumer", "next", entry.stream, entry.consumer or "", "--no-ack"]
+            arguments = ["consumer", "next", entry.stream, entry.consumer or "", "--no-ack"]
         case "reply":
-            queue = text_at(asked, "queue")
-            words = ["reply", subject, *([f"--queue={queue}"] if queue else []), "--echo"]
+            queue = text_at(request, "queue")
+            arguments = ["reply", subject, *([f"--queue={queue}"] if queue else []), "--echo"]
         case "answer":
             # Only a request waits until the server confirms it.
-            verb = "request" if asked.get("answer") == "double_ack" else "publish"
-            words = [verb, subject, "--", text_at(asked, "payload")]
+            verb = "request" if request.get("answer") == "double_ack" else "publish"
+            arguments = [verb, subject, "--", text_at(request, "payload")]
         case action:
-            flags = [f"--header={name}:{text}" for name, text in headers_of(asked).items()]
-            flags += [f"--count={asked['count']}"] if number_at(asked, "count") > 1 else []
-            words = [action, *flags, subject, *([] if asked.get("payload_bytes") else [""])]
-            words += ["--force-stdin"] if action == "publish" and asked["payload_bytes"] else []
-    return shlex.join(["nats", *words])
+            flags = [f"--header={name}:{text}" for name, text in headers_of(request).items()]
+            flags += [f"--count={request['count']}"] if number_at(request, "count") > 1 else []
+            arguments = [action, *flags, subject, *([] if request.get("payload_bytes") else [""])]
+            arguments += (
+                ["--force-stdin"] if action == "publish" and request["payload_bytes"] else []
+            )
+    return shlex.join(["nats", *arguments])
 
 
 _REVERSED: dict[JournalAction, Action] = {
@@ -163,20 +174,31 @@ _REVERSED: dict[JournalAction, Action] = {
 Where = Literal["here", "elsewhere", "unproven"]
 
 
-def where_done(entry: JournalEntry, here: Place) -> Where:
+def where_done(entry: JournalEntry, current_place: Place) -> Where:
     """Return whether an entry was written in this JetStream and this account.
 
     A server without a lasting name, or an entry of an older natstui, does not prove it.
     """
-    if None not in (entry.account, here.account) and entry.account != here.account:
+    if (
+        None not in (entry.account, current_place.account)
+        and entry.account != current_place.account
+    ):
         return "elsewhere"
-    if None not in (entry.place, here.place) and entry.place != here.place:
+    if None not in (entry.place, current_place.place) and entry.place != current_place.place:
         return "elsewhere"
-    named = entry.place is not None and entry.place == here.place
-    same_start = entry.server_id is not None and entry.server_id == here.server_id
-    if entry.account is not None and entry.account == here.account and (named or same_start):
+    is_same_name = entry.place is not None and entry.place == current_place.place
+    same_start = entry.server_id is not None and entry.server_id == current_place.server_id
+    if (
+        entry.account is not None
+        and entry.account == current_place.account
+        and (is_same_name or same_start)
+    ):
         return "here"
-    return "unproven" if entry.server == here.target or named or same_start else "elsewhere"
+    return (
+        "unproven"
+        if entry.server == current_place.target or is_same_name or same_start
+        else "elsewhere"
+    )
 
 
 def is_same_place(first: Place, second: Place) -> bool:
@@ -188,9 +210,9 @@ def is_same_place(first: Place, second: Place) -> bool:
     return is_same_server and len(accounts) < 2
 
 
-def done_here(entries: Sequence[JournalEntry], here: Place) -> list[JournalEntry]:
-    """Return the entries that were, or may have been, written here; oldest first."""
-    return [entry for entry in entries if where_done(entry, here) != "elsewhere"]
+def done_here(entries: Sequence[JournalEntry], current_place: Place) -> list[JournalEntry]:
+    """Return the entries that were, or may have been, written at this place; oldest first."""
+    return [entry for entry in entries if where_done(entry, current_place) != "elsewhere"]
 
 
 def place_text(entry: JournalEntry) -> str:
@@ -204,7 +226,7 @@ def place_text(entry: JournalEntry) -> str:
 
 
 def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
-    """Return the newest entry that can be taken back and was not; `entries` oldest first."""
+    """Return the newest entry that can be undone and was not; `entries` oldest first."""
     undone = {entry.undoes for entry in entries}
     for entry in reversed(entries):
         if entry.undoes is None and entry.entry not in undone and is_undoable(entry):
@@ -213,61 +235,75 @@ def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
 
 
 def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
-    """Return the newest change, or message sent, when nothing takes it back, else None."""
+    """Return the newest change or sent message if it cannot be undone, else None."""
     undone = {entry.undoes for entry in entries}
     for entry in reversed(entries):
-        gone = entry.undoes is not None or entry.entry in undone
+        is_undone_or_undo = entry.undoes is not None or entry.entry in undone
         if is_silence(entry):
             continue
         # A message that was sent is a change as well: what is before it may be its stream.
-        if not gone and entry.outcome != "failed":
+        if not is_undone_or_undo and entry.outcome != "failed":
             return None if is_undoable(entry) else entry
     return None
 
 
 def is_undoable(entry: JournalEntry) -> bool:
-    """Tell whether something takes an entry back: another change, or the value before of a key."""
+    """Return whether an entry can be undone: by another change, or the previous value of a key."""
     if is_key(entry):
         return entry.outcome == "done" and entry.action != "purge_key"
     return undo_of(entry, 0) is not None
 
 
 def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
-    """Return the change that takes an entry back; None when nothing can."""
+    """Return the change that undoes an entry; None without one."""
     action = _REVERSED.get(entry.action)
-    if action is None or entry.outcome != "done":
+    is_recreation = entry.action in ("delete_stream", "delete_consumer")
+    is_proven = entry.outcome == "done" or is_recreation or entry.created_at_us is not None
+    if action is None or entry.outcome == "failed" or not is_proven:
         return None
-    made_again = entry.action in ("delete_stream", "delete_consumer")
-    wanted = entry.before_json if made_again or entry.action.startswith("edit") else "{}"
-    if wanted is None:
+    wanted_json = entry.before_json if is_recreation or entry.action.startswith("edit") else "{}"
+    if wanted_json is None:
         return None
-    seen = entry.after_json if action.startswith("edit") else None
-    made = None if made_again else entry.created_at_us
-    change = Change(command_id, action, entry.stream, entry.consumer, wanted, seen)
-    return replace(change, created_at_us=made)
+    # Without a reply, it is undone only if it is as it was requested.
+    after_json = entry.after_json if entry.outcome == "done" else entry.request_json
+    seen_json = after_json if action.startswith("edit") else None
+    created_at_us = None if is_recreation else entry.created_at_us
+    change = Change(command_id, action, entry.stream, entry.consumer, wanted_json, seen_json)
+    return replace(change, created_at_us=created_at_us)
+
+
+_LOST: dict[JournalAction, str] = {
+    "delete_stream": "without its messages and consumers",
+    "delete_consumer": "without its delivery state",
+}
+
+
+def lost_text(entry: JournalEntry) -> str:
+    """Return what a deleted stream or consumer is recreated without; empty for other entries."""
+    if entry.action not in _LOST:
+        return ""
+    return ": ".join(filter(None, (_LOST[entry.action], entry.loses)))
 
 
 def undo_text(entry: JournalEntry) -> str:
-    """Return what taking an entry back does, for people."""
-    what = (
+    """Return the effect of undoing an entry, for people."""
+    target_text = (
         f"consumer {entry.consumer} on {entry.stream}"
         if entry.consumer
         else (f"stream {entry.stream}")
     )
-    if entry.action == "delete_stream":
-        return f"recreate {what}, without its messages"
-    if entry.action == "delete_consumer":
-        return f"recreate {what}: it starts again, its delivery state is lost"
+    if loss_text := lost_text(entry):
+        return f"recreate {target_text}, {loss_text}"
     if entry.action in ("create_stream", "restore_stream", "create_consumer"):
-        return f"delete {what}"
+        return f"delete {target_text}"
     if entry.action == "pause_consumer":
-        return f"resume {what}"
-    back = f"restore the previous configuration of {what}"
-    return f"{back}, but not what the change removed ({entry.loses})" if entry.loses else back
+        return f"resume {target_text}"
+    text = f"restore the previous configuration of {target_text}"
+    return f"{text}, but not what the change removed ({entry.loses})" if entry.loses else text
 
 
 def entry_text(entry: JournalEntry) -> str:
-    """Return what an entry did, as `edit stream ORDERS` or `pause consumer C on ORDERS`."""
+    """Return the action of an entry, as `edit stream ORDERS` or `pause consumer C on ORDERS`."""
     if is_silence(entry):
         return silence_text(entry)
     if is_sent(entry):
@@ -278,7 +314,7 @@ def entry_text(entry: JournalEntry) -> str:
 
 
 def entry_command(entry: JournalEntry) -> str:
-    """Return the `nats` command that does what an entry did; of a silence a comment."""
+    """Return the equivalent `nats` command of an entry; of a silence a comment."""
     if is_silence(entry):
         return f"# {silence_text(entry)}"
     if is_sent(entry):
@@ -304,15 +340,15 @@ def entry_command(entry: JournalEntry) -> str:
 def _key_command(entry: JournalEntry) -> str:
     """Return the command for a key; it reads the value from its stdin."""
     verb = {"put_key": "put", "delete_key": "del"}.get(entry.action, "purge")
-    words = ["nats", "kv", verb, entry.stream.removeprefix(KV), entry.consumer or ""]
-    return shlex.join([*words, *(["--force"] if verb != "put" else [])])
+    arguments = ["nats", "kv", verb, entry.stream.removeprefix(KV), entry.consumer or ""]
+    return shlex.join([*arguments, *(["--force"] if verb != "put" else [])])
 
 
 def _object_command(entry: JournalEntry) -> str:
-    """Return the command for an object; it reads what is put from its stdin."""
+    """Return the command for an object; it reads its content from stdin."""
     bucket, name = entry.stream.removeprefix(OBJECTS), entry.consumer or ""
-    words = ["put", bucket, f"--name={name}"] if entry.action == "put_object" else None
-    return shlex.join(["nats", "object", *(words or ["rm", bucket, name]), "--force"])
+    arguments = ["put", bucket, f"--name={name}"] if entry.action == "put_object" else None
+    return shlex.join(["nats", "object", *(arguments or ["rm", bucket, name]), "--force"])
 
 
 def _restore_command(entry: JournalEntry, request: Config) -> str:
@@ -325,15 +361,15 @@ def _restore_command(entry: JournalEntry, request: Config) -> str:
 
 def _step_down(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
     kind = entry.action.removeprefix("step_down_")
-    words = [entry.stream, entry.consumer or ""]
-    names = [word for word in words if word] if kind != "meta" else []
+    arguments = [entry.stream, entry.consumer or ""]
+    names = [argument for argument in arguments if argument] if kind != "meta" else []
     name = text_at(request, "preferred")
     flags = [f"--preferred={name}"] if name else []
     return ["server" if kind == "meta" else kind, "cluster", "step-down", *names, *flags]
 
 
 def _system_words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
-    """Return the words of what is done to servers and their connections."""
+    """Return the arguments of a command for servers and their connections."""
     if entry.action == "kick_connection":
         number = str(number_at(request, "connection_id"))
         return ["server", "request", "kick", number, text_at(request, "server_id")]

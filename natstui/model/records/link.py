@@ -1,4 +1,4 @@
-"""The connection to a server: its state, and what its user may do."""
+"""The connection to a server: its state, and the permissions of its user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LinkChanged:
     cluster: str | None = None
     user: str | None = None
     account: str | None = None
-    """The one that is watched: that of the user, unless another was asked for."""
+    """The watched account: the user's, unless another was requested."""
     tls: bool = False
     jetstream: bool | None = None
     api_level: int | None = None
@@ -32,7 +32,7 @@ class LinkChanged:
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """What the connected user may do (`$SYS.REQ.USER.INFO`); None is everything."""
+    """The permissions of the connected user (`$SYS.REQ.USER.INFO`); None is everything."""
 
     at_us: int
     publish_allow: tuple[str, ...] | None

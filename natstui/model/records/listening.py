@@ -1,4 +1,4 @@
-"""Listening to subjects: what is asked, and the picture of what came."""
+"""Listening to subjects: commands, and the received counts and messages."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ SubjectOrder = Literal["msgs_per_s", "bytes_per_s", "msgs", "bytes", "subject"]
 RowKind = Literal["branch", "subject", "rest", "others"]
 
 RATE_OVER_S = 3.0
-"""Rates are those of the last so many seconds."""
+"""Time span of the rates."""
 HEARD_KEPT_MSGS = 200
-"""So many of the newest messages can be looked at."""
+"""Number of the newest messages that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectsLook:
-    """Which rows of subjects are wanted, and in what order."""
+    """Order and filter of the subject rows."""
 
     by: SubjectOrder = "msgs_per_s"
     reverse: bool = True
-    """The largest first."""
+    """Whether the largest is first."""
     as_tree: bool = True
-    """A row for each token, with what is below it; else one for each subject."""
+    """Whether there is a row for each token, with its subtree; else one for each subject."""
     pattern: str = ""
-    """Only subjects that match; of the others neither rows nor messages."""
+    """A regular expression: other subjects have neither rows nor messages."""
     internal: bool = False
-    """Also subjects that only servers and clients use among themselves."""
+    """Whether internal subjects of servers and clients are included."""
     open_level: int = 2
-    """Tokens are opened so far down."""
+    """Levels of expanded tokens."""
     toggled: tuple[str, ...] = ()
-    """Except these, which are closed where others are open, and open where they are closed."""
+    """Exceptions: tokens collapsed where others are expanded, and the reverse."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartListening:
-    """Count and list what is published to subjects from now on; ends what was listened to."""
+    """Start to count and list messages on subjects; ends an earlier listening."""
 
     command_id: int
     subjects: tuple[str, ...]
@@ -46,7 +46,7 @@ class StartListening:
 
 @dataclass(frozen=True, slots=True)
 class LookAtSubjects:
-    """Show what is listened to in another way; nothing is counted anew."""
+    """Change the look of the current listening; counts are kept."""
 
     command_id: int
     look: SubjectsLook
@@ -54,7 +54,7 @@ class LookAtSubjects:
 
 @dataclass(frozen=True, slots=True)
 class ReadHeard:
-    """Answer with a message that came, as `Heard`, its whole payload included."""
+    """Reply with a received message, as `Heard`, with its entire payload."""
 
     command_id: int
     heard_id: int
@@ -62,72 +62,73 @@ class ReadHeard:
 
 @dataclass(frozen=True, slots=True)
 class StopListening:
-    """Listen no longer, unless something else is listened to meanwhile."""
+    """Stop listening, unless another listening has started meanwhile."""
 
     command_id: int
     listening_id: int
-    """The command that began it."""
+    """The command that started it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectRow:
-    """A subject, or a token with everything below it."""
+    """A subject, or a token with its subtree."""
 
     path: str
-    """The subject, or the tokens down to this one; of what is left out, those above."""
+    """The subject, or the tokens down to this one; of a rest, the tokens above it."""
     kind: RowKind
-    """A token with others below it, a subject, those left out of a list, or those that were not
-    told apart any more."""
+    """A token with a subtree, a subject, the rest of a list, or the subjects that were not counted
+    separately.
+    """
     deep_level: int
-    """How many tokens are above it in the tree."""
+    """Number of tokens above it in the tree."""
     is_open: bool
     subjects_count: int
-    """Different subjects that it stands for."""
+    """Number of different subjects that it represents."""
     came_msgs: int
     came_bytes: int
-    """Headers and payloads."""
+    """Size of headers and payloads."""
     msgs_per_s: float | None
     bytes_per_s: float | None
-    """None as long as nothing is known of a rate."""
+    """None before two counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One message that came."""
+    """One received message."""
 
     heard_id: int
-    """The how manieth it was."""
+    """Number of the message since the start of listening."""
     reply: str
     message: StoredMessage
 
 
 @dataclass(frozen=True, slots=True)
 class Listened:
-    """All that a screen shows of what is listened to: a picture, never recorded."""
+    """All data of a listening screen: an update, never recorded."""
 
     at_us: int
     command_id: int
     elapsed_s: float
     look: SubjectsLook
-    """How it was wanted when this was made."""
+    """The look of this update."""
     came_msgs: int
     came_bytes: int
     msgs_per_s: float | None
     bytes_per_s: float | None
     subjects_count: int
-    """Different subjects that were told apart."""
+    """Number of separately counted subjects."""
     other_subjects_count: int
-    """About how many more came when there was no room for them; 0: none."""
+    """Estimated number of further subjects, for which there was no room; 0: none."""
     unwanted_msgs: int
-    """Of subjects that are not wanted."""
+    """Messages of subjects that do not match the filter."""
     wanted_subjects_count: int
     rows: tuple[SubjectRow, ...]
     heard: tuple[Heard, ...]
-    """The newest messages that match, oldest first; of each payload the beginning."""
+    """The newest matching messages, oldest first; with previews of the payloads."""
     interruptions_count: int
-    """How often the connection was lost: what was published then never came."""
+    """How often the connection was lost: messages published then were not received."""
     interrupted_by: str | None
-    """Why it was lost the last time."""
+    """Reason of the last loss."""
 
 
 ListeningCommand = StartListening | LookAtSubjects | ReadHeard | StopListening

@@ -1,9 +1,11 @@
-"""Messages as records and commands: stored pages, a live tail, sending, pulling, answering."""
+"""Messages as records and commands: stored pages, a live tail, publishing, pulling, acks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+from natstui.model.records.confirmation import Confirmation
 
 Jump = Literal["ack_floor", "next_to_deliver", "first_unacked"]
 
@@ -12,14 +14,14 @@ PAGE_MSGS = 100
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One message of a stream, or one that arrived alive (its sequence is None)."""
+    """One message of a stream, or a live one (its sequence is None)."""
 
     stream_seq: int | None
     subject: str
     stored_at_us: int
     headers: tuple[tuple[str, str], ...]
     payload_base64: str
-    """The payload, or its beginning when `payload_bytes` is more."""
+    """The payload, or its beginning if `payload_bytes` is larger."""
     payload_bytes: int
 
 
@@ -43,12 +45,12 @@ class BrowseMessages:
     last_per_subject: bool = False
     page_msgs: int = PAGE_MSGS
     preview_bytes: int = 512
-    """Of each payload; the rest is read with ReadMessage."""
+    """Size of each payload's preview; the rest is read with ReadMessage."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMessage:
-    """Read one message with its whole payload."""
+    """Read one message with its entire payload."""
 
     command_id: int
     stream: str
@@ -66,7 +68,9 @@ class CountSubjects:
 
 @dataclass(frozen=True, slots=True)
 class PreviewDelivery:
-    """Find what a planned consumer would deliver first, and how many from there."""
+    """Find the first message that a planned consumer would deliver, and the number of pending
+    ones.
+    """
 
     command_id: int
     stream: str
@@ -75,12 +79,12 @@ class PreviewDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPreview:
-    """What a planned consumer would deliver."""
+    """The deliveries of a planned consumer."""
 
     first: StoredMessage | None
-    """None when nothing is stored yet that it would deliver."""
+    """None if no stored message would be delivered."""
     pending_msgs: int | None
-    """From the first on; None when only direct gets could count, and the stream has none."""
+    """From the first on; None if only direct gets could count, and the stream has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +95,20 @@ class MessagePage:
     messages: tuple[StoredMessage, ...]
     first_seq: int
     last_seq: int
-    """Of the stream when it was read."""
+    """Last sequence of the stream when it was read."""
     older_seq: int | None
-    """Ask with this `from_seq` for the page before; None when there is none."""
+    """`from_seq` of the previous page; None without one."""
     newer_seq: int | None
-    """Ask with this `from_seq` and `newer` for the page after; None when there is none."""
+    """`from_seq` of the next page, with `newer`; None without one."""
     sought_seq: int | None = None
-    """The sequence a time or a jump led to."""
+    """The sequence of a requested time or jump."""
     created_at_us: int | None = None
-    """When the stream was made whose messages these are."""
+    """Creation time of the stream of these messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a command asked for, for the viewer only: it is never recorded."""
+    """The reply to a command, for the viewer only: it is never recorded."""
 
     at_us: int
     command_id: int
@@ -116,7 +120,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class StartTail:
-    """Show messages of these subjects as they arrive; one tail at a time."""
+    """Show new messages on these subjects; one tail at a time."""
 
     command_id: int
     subjects: tuple[str, ...]
@@ -132,17 +136,17 @@ class StopTail:
 
 @dataclass(frozen=True, slots=True)
 class Tailed:
-    """Messages that arrived alive since the last record of the tail; never recorded."""
+    """Messages since the last record of the tail; never recorded."""
 
     at_us: int
     command_id: int
     messages: tuple[StoredMessage, ...]
     arrived_msgs: int
-    """All that arrived since the tail began, shown or not."""
+    """All messages since the tail started, shown or not."""
     dropped_msgs: int
-    """Of those, how many are in no record because they came too fast."""
+    """Number of these that came too fast, so that they are in no record."""
     interruptions_count: int = 0
-    """How often the connection was lost meanwhile: what was published then never came."""
+    """How often the connection was lost: messages published then were not received."""
 
 
 Answer = Literal["ack", "double_ack", "nak", "in_progress", "term"]
@@ -157,13 +161,15 @@ class PublishMessage:
     payload_base64: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     message_id: str | None = None
-    """`Nats-Msg-Id`: the stream drops a second one within its duplicate window."""
+    """`Nats-Msg-Id`: the stream drops a repeated one within its duplicate window."""
     ttl: str | None = None
     """`Nats-TTL`, as 10s or never; the stream must allow message TTL."""
     expected_last_seq: int | None = None
     expected_last_subject_seq: int | None = None
     confirmed: str | None = None
     """The subject as typed again, in production."""
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: another asset than this is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +182,13 @@ class RequestReply:
     headers: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 5.0
     confirmed: str | None = None
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: another asset than this is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullNext:
-    """Take the next message of a pull consumer; it has to be answered."""
+    """Pull the next message of a pull consumer; it must be acked or nak'd."""
 
     command_id: int
     stream: str
@@ -188,20 +196,22 @@ class PullNext:
     wait_s: float = 2.0
     group: str | None = None
     confirmed: str | None = None
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: another asset than this is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerMessage:
-    """Answer a message that was pulled."""
+    """Ack, nak or terminate a pulled message."""
 
     command_id: int
     consumer: str
     reply: str
     answer: Answer
     delay_s: float | None = None
-    """With nak: deliver it again only after this."""
+    """With nak: delay of the redelivery."""
     reason: str | None = None
-    """With term: why, for the advisory."""
+    """With term: the reason, for the advisory."""
     confirmed: str | None = None
 
 
@@ -213,7 +223,7 @@ class PubAck:
     stored_seq: int
     duplicate: bool
     counter: str | None = None
-    """The counter's new value, of a stream of counters."""
+    """The counter's new value, in a stream of counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,4 +235,4 @@ class PulledMessage:
     consumer_seq: int
     deliveries_count: int
     pending_msgs: int
-    """Left for the consumer after this one."""
+    """Pending messages of the consumer after this one."""

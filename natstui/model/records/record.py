@@ -1,6 +1,7 @@
-"""Everything that can happen is a `Record`; everything that can be asked is a `Command`.
+"""Every event is a `Record`; every request to the engine is a `Command`.
 
-`moment_of` says where a record stands on a timeline, live and replayed by the same rule."""
+`moment_of` returns the position of a record on a timeline, live and replayed by the same rule.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
     AnalysisRecord,
+    StartAnalysis,
+    StopAnalysis,
 )
-from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord
+from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord, StartBenchmark
 from natstui.model.records.evidence import (
     AcksCounted,
     AdvisoriesCounted,
@@ -29,7 +32,12 @@ from natstui.model.records.evidence import (
 )
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.link import LinkChanged, Permitted
-from natstui.model.records.managing import ManagingCommand, ManagingRecord
+from natstui.model.records.managing import (
+    ManagingCommand,
+    ManagingRecord,
+    SaveTemplate,
+    SilenceFinding,
+)
 from natstui.model.records.recording import (
     ChangeSession,
     ChangeSpeed,
@@ -50,18 +58,19 @@ from natstui.model.records.recording import (
     StopRecording,
 )
 from natstui.model.records.silences import Silenced
+from natstui.model.records.stores import BackupCommand, GetFile, LookAtFile, PutFile
 from natstui.model.servers.watch import ServersRead, ServersSoFar
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStarted:
-    """The first record of an engine: who it is and how the viewer shall look and behave."""
+    """The first record of an engine: its identity, and the settings of the viewer."""
 
     at_us: int
     natstui_version: str
     schema_version: int
     target: str
-    """What it connects to, for people: a context, a profile or an address without secrets."""
+    """The connection target, for people: a context, a profile or an address without secrets."""
     read_only: bool
     production: bool
     interval_s: float
@@ -71,9 +80,9 @@ class EngineStarted:
     keys: dict[str, str]
     """Action id → keys, for actions the user has moved."""
     colour: str | None = None
-    """What marks this system on the screen: a name as `red`, or `#rrggbb`."""
+    """Colour that marks this system: a name as `red`, or `#rrggbb`."""
     account: str | None = None
-    """Another account that is watched, as the system account tells of it: it is only read."""
+    """Another account that is watched read-only through the system account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Something could not be read; what was known of it grows stale."""
+    """Something could not be read; its last values become stale."""
 
     at_us: int
     what: str
@@ -107,9 +116,9 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Advisory:
-    """The server announced something (`$JS.EVENT.ADVISORY.>`), or should have.
+    """An event that the server published (`$JS.EVENT.ADVISORY.>`), or should have.
 
-    Of type `stream_rolled_back` is what no server announces: a last sequence that went back.
+    Servers publish no event of type `stream_rolled_back`: a last sequence that decreased.
     """
 
     at_us: int
@@ -120,7 +129,7 @@ class Advisory:
     text: str
     """One sentence for people."""
     body_json: str
-    """The advisory as the server wrote it, or the numbers behind what it did not announce."""
+    """The advisory as the server sent it, or the numbers of an unpublished one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a command."""
+    """The outcome of a command."""
 
     at_us: int
     command_id: int
@@ -155,7 +164,7 @@ class Outcome:
     text: str
     """One sentence for people."""
     body_json: str | None = None
-    """What was asked for, when the command asks for something."""
+    """The requested data, if the command requests data."""
 
 
 Record = (
@@ -221,7 +230,7 @@ def kind_of(cls: type) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """These are in view: poll them first, and find out when their next message was stored."""
+    """Poll these first, and find out when their next message was stored: they are in view."""
 
     command_id: int
     streams: tuple[str, ...]
@@ -230,7 +239,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Prefer:
-    """Something is wrong with these: poll them in every poll, after what is in view."""
+    """Poll these in every poll, after those in view: they have findings."""
 
     command_id: int
     consumers: tuple[tuple[str, str], ...]
@@ -261,7 +270,7 @@ class PollNow:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Answer with the whole INFO of a stream, or of a consumer, as the server writes it."""
+    """Reply with the entire INFO of a stream, or of a consumer, as the server sent it."""
 
     command_id: int
     stream: str
@@ -270,7 +279,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class ReadApiAudit:
-    """Poll nothing for `for_s`, and answer with what clients requested of the JetStream API."""
+    """Poll nothing for `for_s`, and reply with the clients' requests to the JetStream API."""
 
     command_id: int
     for_s: float = API_AUDIT_S
@@ -309,10 +318,32 @@ EngineCommand = (
 
 Command = EngineCommand | ManagingCommand | AnalysisCommand
 
+HostCommand = (
+    StartRecording
+    | StopRecording
+    | WriteNote
+    | ExportSelection
+    | ChangeSession
+    | SilenceFinding
+    | SaveTemplate
+    | LookAtFile
+    | PutFile
+    | GetFile
+    | BackupCommand
+    | StartAnalysis
+    | StopAnalysis
+    | StartBenchmark
+)
+"""Commands that write files of the engine's machine, open a file of it that the user names, or
+start or stop programs there.
+
+Changes of the server are none of them, though they are journalled: read-only mode refuses them.
+"""
+
 
 _BY_THE_SERVERS_CLOCK = (Advisory, AdvisoriesCounted, AckSample, AcksCounted)
 _SET_BACK_US = 2_000_000
-"""What an engine made so much earlier than the record before it, it made on another clock."""
+"""Threshold of a clock change: a record that is earlier by this was created on another clock."""
 
 
 def moment_us(latest_us: int, at_us: int) -> int:
@@ -325,7 +356,7 @@ def moment_us(latest_us: int, at_us: int) -> int:
 
 
 def now_us(before_us: int, record: Record) -> int:
-    """Return the moment it is after a record. Time goes back when the engine's clock was set."""
+    """Return the current time after a record. It decreases when the engine's clock was set."""
     at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
     # Announcements bear the server's clock, which may be another one.
     of_engine = not isinstance(record, _BY_THE_SERVERS_CLOCK)

@@ -1,4 +1,4 @@
-"""What a recorder reports about itself, where a replay is, and one recording in a list of them."""
+"""State of the recorder, position of a replay, and a recording in a list."""
 
 from __future__ import annotations
 
@@ -18,43 +18,45 @@ SessionAction = Literal["rename", "note", "pack", "pack redacted", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class RecordingChanged:
-    """The recorder started, stopped, grew, or is in trouble; never recorded itself."""
+    """The recorder started, stopped, grew, or failed; never recorded itself."""
 
     at_us: int
     on: bool
-    """Recording, even while it is in trouble: it goes on as soon as it can."""
+    """Whether it records, even while it fails: it continues as soon as it can."""
     folder: str | None
     size_bytes: int | None
-    """On disk, sealed and open segments together."""
+    """Size on disk, sealed and open segments together."""
     reason: str | None = None
-    """One sentence: the trouble now; None while all is well."""
+    """One sentence: the current failure; None without one."""
+    notice: str | None = None
+    """One sentence about what is no failure, as segments that a limit deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The recorder could not write; what happened meanwhile may be missing."""
+    """The recorder could not write; records of the meantime may be missing."""
 
     at_us: int
     from_at_us: int
-    """The last moment recorded before."""
+    """The last recorded moment before."""
     lost_records_count: int
-    """Records that were given up; 0 when all of them waited in memory."""
+    """Records that were dropped; 0 when all of them waited in memory."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClockStepped:
-    """The wall clock was set; records from here on count from the new time."""
+    """The wall clock was set; records from here on have the new time."""
 
     at_us: int
-    """On the new clock."""
+    """Time on the new clock."""
     step_us: int
     """How far it was set forward; negative when it was set back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment on the timeline that is worth a jump."""
+    """A moment on the timeline that can be jumped to."""
 
     at_us: int
     kind: MarkKind
@@ -64,7 +66,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReset:
-    """Forget everything: the records that follow build another moment, until the next position.
+    """Discard the state: the records that follow build another moment, until the next position.
 
     Nothing should be drawn between this and the next `ReplayPosition`.
     """
@@ -75,22 +77,22 @@ class ReplayReset:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPosition:
-    """Where the replay is. Sent after every seek and step, and while it plays."""
+    """The position of the replay. Sent after every seek and step, and while it plays."""
 
     at_us: int
     """The moment shown: everything recorded until then was sent."""
     start_at_us: int
     end_at_us: int
-    """The newest moment recorded; it grows while the session is still being recorded."""
+    """The newest moment recorded; it grows while the session is still recorded."""
     speed_ratio: float
     """Times real time."""
     playing: bool
     recording: bool
-    """Somebody is still recording the session."""
+    """Whether the session is still being recorded."""
     newest_at_us: int | None = None
-    """The moment of the newest record shown; its own time is another when the clock was set."""
+    """The moment of the newest record shown; its own time differs when the clock was set."""
     left_out_lines_count: int = 0
-    """Lines of the recording that cannot be read, as far as it was looked at."""
+    """Lines of the recording that cannot be read, as far as it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class StartRecording:
     name: str
     """For people, part of the folder's name; may be empty."""
     findings: FindingsSoFar | None = None
-    """What is wrong already, and since when: the recording knows only what comes from now on."""
+    """Open findings with their start: the recording knows only later events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +125,14 @@ class StopRecording:
 
 @dataclass(frozen=True, slots=True)
 class ListSessions:
-    """Tell which recordings there are: a list of `SessionSummary`, the newest first."""
+    """Reply with the recordings: a list of `SessionSummary`, the newest first."""
 
     command_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSession:
-    """Do something to one recording of the library, as `natstui sessions` does."""
+    """Change one recording of the library, as `natstui sessions` does."""
 
     command_id: int
     action: SessionAction
@@ -142,21 +144,21 @@ class ChangeSession:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """Let the replay run."""
+    """Start playing the replay."""
 
     command_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class PauseReplay:
-    """Hold the replay at this moment."""
+    """Pause the replay at the current moment."""
 
     command_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Go to another poll and pause there."""
+    """Move to another poll and pause there."""
 
     command_id: int
     polls_count: int
@@ -165,7 +167,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SeekTo:
-    """Go to a moment; the nearest end when it is outside the recording."""
+    """Seek to a moment; the nearest end when it is outside the recording."""
 
     command_id: int
     at_us: int
@@ -173,7 +175,7 @@ class SeekTo:
 
 @dataclass(frozen=True, slots=True)
 class SeekMark:
-    """Go to the next or the previous mark and pause there."""
+    """Seek to the next or the previous mark and pause there."""
 
     command_id: int
     forward: bool
@@ -185,7 +187,7 @@ SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 @dataclass(frozen=True, slots=True)
 class ChangeSpeed:
-    """Replay this many of `SPEEDS_RATIO` faster, or slower if it is negative, up to its ends."""
+    """Move this many steps in `SPEEDS_RATIO`, slower if negative, up to its ends."""
 
     command_id: int
     speeds_count: int
@@ -221,7 +223,7 @@ class SessionSummary:
     polls_count: int
     benchmarks_count: int
     gaps_count: int
-    """Times something could not be recorded, and what was deleted to keep within a limit."""
+    """Times something could not be recorded, or was deleted to keep within a limit."""
     status: str
     """`recording`, `complete`, or `cut off`."""
     notes: tuple[str, ...]
@@ -229,6 +231,6 @@ class SessionSummary:
     """Why it cannot be read."""
 
 
-def what_goes(it: SessionSummary) -> str:
-    """Return what is lost with a session: which it is, and how much of it there is."""
-    return f"{clean_line(it.id)} ({bytes_text(it.size_bytes)})"
+def what_goes(session: SessionSummary) -> str:
+    """Return the text of a session to delete: its id and its size."""
+    return f"{clean_line(session.id)} ({bytes_text(session.size_bytes)})"

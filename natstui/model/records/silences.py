@@ -1,4 +1,4 @@
-"""Findings that somebody does not want to hear of for a while: why, and until when."""
+"""Silenced findings: why, and until when."""
 
 from __future__ import annotations
 
@@ -27,40 +27,42 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Silenced:
-    """All that is silenced on this server, for this account; for who looks on only."""
+    """All silences on this server, for this account; for the viewer only."""
 
     at_us: int
     silences: tuple[Silence, ...]
 
 
-def silence_json(asked: SilenceFinding, now_us: int) -> dict[str, object]:
-    """Return what the journal keeps of a silence."""
-    until_us = None if asked.for_s is None else now_us + round(asked.for_s * 1e6)
+def silence_json(command: SilenceFinding, now_us: int) -> dict[str, object]:
+    """Return the journal's fields of a silence."""
+    until_us = None if command.for_s is None else now_us + round(command.for_s * 1e6)
     return {
-        "code": asked.code,
-        "part": asked.part,
-        "created_at_us": asked.created_at_us,
-        "reason": asked.reason,
+        "code": command.code,
+        "part": command.part,
+        "created_at_us": command.created_at_us,
+        "reason": command.reason,
         "until_us": until_us,
     }
 
 
 def silences_of(entries: Sequence[JournalEntry], now_us: int) -> tuple[Silence, ...]:
-    """Return what is silenced at a moment by entries of one place, oldest first."""
-    found: dict[tuple[object, ...], Silence | None] = {}
+    """Return the silences at a moment, from entries of one place, oldest first."""
+    by_finding: dict[tuple[object, ...], Silence | None] = {}
     for entry in entries:
         if not is_silence(entry):
             continue
-        asked = json.loads(entry.request_json)
-        until_us = asked.get("until_us")
-        what = (
-            str(asked.get("code", "")),
+        request = json.loads(entry.request_json)
+        until_us = request.get("until_us")
+        finding_key = (
+            str(request.get("code", "")),
             entry.stream,
             entry.consumer or "",
-            int(asked.get("created_at_us", 0)),
-            str(asked.get("part", "")),
+            int(request.get("created_at_us", 0)),
+            str(request.get("part", "")),
         )
         still = isinstance(until_us, int) and until_us > now_us
-        reason = str(asked.get("reason", ""))
-        found[what] = Silence(*what, reason, entry.who, until_us) if still else None
-    return tuple(one for one in found.values() if one is not None)
+        reason = str(request.get("reason", ""))
+        by_finding[finding_key] = (
+            Silence(*finding_key, reason, entry.who, until_us) if still else None
+        )
+    return tuple(silence for silence in by_finding.values() if silence is not None)

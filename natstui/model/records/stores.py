@@ -1,34 +1,36 @@
-"""Buckets and object stores as a viewer asks for them: keys, revisions, files, and changes."""
+"""Buckets and object stores: commands and replies for keys, revisions, objects and changes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.records.confirmation import Confirmation
+
 KeyAction = Literal["put_key", "delete_key", "purge_key"]
-"""What is done to a key of a bucket."""
+"""Changes of a key in a bucket."""
 ObjectAction = Literal["put_object", "link_object", "delete_object"]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadKeys:
-    """Answer with the newest revision of each key, as `KeysPage`."""
+    """Reply with the newest revision of each key, as `KeysPage`."""
 
     command_id: int
     bucket: str
     wanted: str = ">"
     """A key, or one with wildcards."""
     after_revision_seq: int = 0
-    """Only what was changed after it; 0: every key, deleted ones too."""
+    """Only later changes; 0: every key, including deleted ones."""
     most_keys_count: int = 5_000
-    """At most so many."""
+    """Limit of keys."""
     preview_bytes: int = 256
-    """Of each value."""
+    """Size of each value's preview."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadKeyNames:
-    """Answer with the names of the keys that match, deleted ones too, as `KeyNames`."""
+    """Reply with the names of the matching keys, including deleted ones, as `KeyNames`."""
 
     command_id: int
     bucket: str
@@ -38,7 +40,7 @@ class ReadKeyNames:
 
 @dataclass(frozen=True, slots=True)
 class ReadTheseKeys:
-    """Answer with the newest revision of each of these keys, as `KeysPage`."""
+    """Reply with the newest revision of each of these keys, as `KeysPage`."""
 
     command_id: int
     bucket: str
@@ -49,7 +51,7 @@ class ReadTheseKeys:
 
 @dataclass(frozen=True, slots=True)
 class ReadRevisions:
-    """Answer with the revisions of a key that are kept, the oldest first, as `KeysPage`."""
+    """Reply with the stored revisions of a key, the oldest first, as `KeysPage`."""
 
     command_id: int
     bucket: str
@@ -59,30 +61,32 @@ class ReadRevisions:
 
 @dataclass(frozen=True, slots=True)
 class ReadObjects:
-    """Answer with the files of an object store, as `ObjectsPage`."""
+    """Reply with the objects of an object store, as `ObjectsPage`."""
 
     command_id: int
     bucket: str
     with_unfinished: bool = False
-    """Whether uploads that were left unfinished are looked for: many requests."""
+    """Whether to search unfinished uploads, which takes many requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeKey:
-    """Put, delete or purge a key of a bucket, or delete a file of an object store."""
+    """Put, delete or purge a key of a bucket, or delete an object."""
 
     command_id: int
     action: KeyAction | Literal["delete_object"]
     bucket: str
     key: str
-    """Of a file, its name."""
+    """The key, or the name of an object."""
     value_base64: str = ""
     of_revision_seq: int | None = None
-    """Put the value of this revision again; where it was deleted then, delete it."""
+    """Put the value of this revision again; if it was a deletion, delete the key."""
     if_revision_seq: int | None = None
-    """Only while this is the newest one; 0: only while there is no value."""
+    """Required newest revision; 0: the key must have no value."""
     confirmed: str | None = None
-    """The key as the user typed it, where that is asked for."""
+    """The key as typed by the user, if required."""
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: another asset than this is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +105,31 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True)
 class KeysPage:
-    """Revisions as they are in a bucket at one moment."""
+    """Revisions in a bucket at one moment."""
 
     rows: tuple[KeyRow, ...]
     keys_count: int | None
-    """How many keys match, deleted ones too; None where only changes were asked for."""
+    """Number of matching keys, including deleted ones; None if only changes were requested."""
     last_revision_seq: int
-    """Of the bucket."""
+    """Last revision of the bucket."""
     stored_keys_count: int
-    """In the whole bucket, deleted ones too."""
+    """In the entire bucket, including deleted ones."""
     created_at_us: int
-    """When the bucket was made."""
+    """Creation time of the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyNames:
-    """The names of the keys of a bucket at one moment, in no order."""
+    """The names of the keys of a bucket at one moment, unordered."""
 
     names: tuple[str, ...]
     created_at_us: int
-    """When the bucket was made."""
+    """Creation time of the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """What a store knows of a file."""
+    """The info of an object in a store."""
 
     name: str
     size_bytes: int
@@ -134,23 +138,23 @@ class ObjectRow:
     stored_at_us: int
     description: str
     link: str
-    """What it points to, as `store/name`; empty for what is no link."""
+    """The target of a link, as `store/name`; empty for other objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectsPage:
-    """The files of an object store at one moment."""
+    """The objects of an object store at one moment."""
 
     rows: tuple[ObjectRow, ...]
     unfinished_text: str | None = None
-    """What uploads left that were never finished, empty when nothing; None: not looked for."""
+    """Remains of unfinished uploads, empty without any; None: not searched."""
     damaged_names: tuple[str, ...] = ()
-    """Files whose info cannot be read."""
+    """Objects whose info cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookAtFile:
-    """Answer with what there is under a name where the engine runs, as `LocalFile`."""
+    """Reply with the file at a path on the engine's machine, as `LocalFile`."""
 
     command_id: int
     file: str
@@ -160,10 +164,10 @@ class LookAtFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file where the engine runs, or that there is none."""
+    """A file on the engine's machine, or that there is none."""
 
     path: str
-    """The whole path."""
+    """The absolute path."""
     is_there: bool
     size_bytes: int
     changed_at_us: int
@@ -171,31 +175,33 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True)
 class PutFile:
-    """Store a file, which lies where the engine runs, in an object store."""
+    """Store a file of the engine's machine in an object store."""
 
     command_id: int
     bucket: str
     name: str
     file: str
     confirmed: str | None = None
-    """The name as typed, where a file is overwritten by it, or in production."""
+    """The typed name, if an object is overwritten by it, or in production."""
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: another asset than this is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GetFile:
-    """Write a file of an object store to where the engine runs, its digest checked."""
+    """Write an object to a file on the engine's machine, with its digest checked."""
 
     command_id: int
     bucket: str
     name: str
     file: str
     overwrites: bool = False
-    """Whether a file that is there may be replaced."""
+    """Whether an existing file may be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkObject:
-    """Let a name of an object store stand for a file of this or another store."""
+    """Create a link to an object of this or another store."""
 
     command_id: int
     bucket: str
@@ -203,11 +209,13 @@ class LinkObject:
     to_bucket: str
     to_name: str
     confirmed: str | None = None
+    decided_on: Confirmation | None = None
+    """The confirmation that was shown: another asset than this is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackUp:
-    """Write a stream into a folder where the engine runs, which must not exist."""
+    """Write a stream into a new folder on the engine's machine."""
 
     command_id: int
     stream: str
@@ -217,7 +225,7 @@ class BackUp:
 
 @dataclass(frozen=True, slots=True)
 class LookAtBackup:
-    """Answer with what a folder where the engine runs would restore, as `BackupSeen`."""
+    """Reply with the content of a backup folder on the engine's machine, as `BackupContent`."""
 
     command_id: int
     folder: str
@@ -233,23 +241,25 @@ class BackupRow:
 
 
 @dataclass(frozen=True, slots=True)
-class BackupSeen:
-    """A folder with backups, found to be whole."""
+class BackupContent:
+    """A folder with complete backups."""
 
     path: str
-    """The whole path."""
+    """The absolute path."""
     name: str
-    """The word that confirms a restore."""
+    """The name that confirms a restore."""
     rows: tuple[BackupRow, ...]
     present: tuple[str, ...]
-    """Streams of these names are on the server already."""
+    """Names of these streams that exist on the server already."""
     left_out: tuple[str, ...] = ()
-    """Why which streams of the account are not in it, a clause each."""
+    """Streams of the account that are not in it, with the reason, a clause each."""
+    loses: tuple[str, ...] = ()
+    """What the server removes of them once they are restored, a clause each."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreBackup:
-    """Make streams of the backups in a folder; never over one that exists."""
+    """Restore the streams of a backup folder; never over an existing one."""
 
     command_id: int
     folder: str
@@ -261,7 +271,7 @@ class RestoreBackup:
 
 @dataclass(frozen=True, slots=True)
 class StopMoving:
-    """Stop what is put, got, backed up or restored; nothing of it stays."""
+    """Stop a put, get, backup or restore; nothing of it is kept."""
 
     command_id: int
     moving_id: int
@@ -269,11 +279,11 @@ class StopMoving:
 
 @dataclass(frozen=True, slots=True)
 class FileMoved:
-    """How far a file or a stream is; never recorded."""
+    """The progress of an object or a stream; never recorded."""
 
     at_us: int
     command_id: int
-    """Of what puts or gets it."""
+    """The command of the transfer."""
     moved_bytes: int
     whole_bytes: int
     what: str = ""

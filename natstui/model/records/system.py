@@ -1,4 +1,4 @@
-"""Questions about the system around the account: connections and servers."""
+"""Commands about the system around the account: connections and servers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReadConnections:
-    """Answer with the connections of the account on every server, as `Connections`."""
+    """Reply with the connections of the account on every server, as `Connections`."""
 
     command_id: int
     closed: bool
-    """Those that ended instead."""
+    """Whether closed connections are read instead."""
     rows_count: int
-    """At most so many, the busiest."""
+    """Limit of rows, the busiest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadConnection:
-    """Answer with one connection and its subscriptions, as `Connections` of one row or none."""
+    """Reply with one connection and its subscriptions, as `Connections` of one row or none."""
 
     command_id: int
     server_id: str
@@ -27,28 +27,29 @@ class ReadConnection:
 
 @dataclass(frozen=True, slots=True)
 class ReadClients:
-    """Answer with who holds a consumer, or publishes to a stream, as `ClientsFound`.
+    """Reply with the clients of a consumer, or the publishers of a stream, as `ClientsFound`.
 
-    Pulls and what is published are read for it, once at a time; who subscribes is known at once.
+    Pulls and published messages are tapped for it, one tap at a time; subscribers are read at
+    once.
     """
 
     command_id: int
     stream: str
     consumer: str | None
-    """None: who publishes to the stream."""
+    """None: search the publishers of the stream."""
     for_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class StopReadingClients:
-    """Answer `ReadClients` now, with what was found until now."""
+    """Reply to `ReadClients` now, with the clients found so far."""
 
     command_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadServers:
-    """Answer with the servers, as far as we may know them, as `Servers`."""
+    """Reply with the servers, as far as they may be read, as `Servers`."""
 
     command_id: int
 
@@ -61,14 +62,14 @@ class KickConnection:
     server_id: str
     connection_id: int
     started_at_us: int
-    """When the one that was seen began: the number alone may be another one's by then."""
+    """Start of the connection that was shown: its number may be another one's by now."""
     confirmed: str | None
-    """What it is called, as the user typed it."""
+    """Its name, as typed by the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveServer:
-    """Take a server out of the meta group for good; only the system account may."""
+    """Remove a server from the meta group for good; only the system account may."""
 
     command_id: int
     server: str

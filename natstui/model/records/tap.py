@@ -1,4 +1,4 @@
-"""The ack tap: reads every answer to the messages of one consumer for a few seconds."""
+"""The ack tap: reads every ack of one consumer's messages for a few seconds."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Literal
 from natstui.model.bench.latency import EMPTY, LatencyCounts
 
 TAP_S = 10.0
-"""How long a tap lasts unless it is told otherwise."""
+"""Default duration of a tap."""
 LONGEST_TAP_S = 300.0
 MOST_TAPPED_MSGS = 100_000
-"""A tap ends after so many answers,"""
+"""Limit of acks at which a tap ends."""
 MOST_TAPPED_PER_S = 10_000
-"""or when more than this come in a second: reading them would cost a tenth of a core."""
+"""Limit of acks per second at which a tap ends: reading more would cost a tenth of a core."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartTap:
-    """Read the answers of one consumer's clients; one tap at a time."""
+    """Read the acks of one consumer's clients; one tap at a time."""
 
     command_id: int
     stream: str
@@ -35,11 +35,11 @@ class StopTap:
 
 @dataclass(frozen=True, slots=True)
 class UnsettledMessage:
-    """A message that was answered, and is not acknowledged."""
+    """A message with a nak or in-progress reply that is not acked."""
 
     stream_seq: int
     deliveries_count: int
-    """Deliveries of it when it was answered last."""
+    """Its deliveries at the last reply."""
     stored_at_us: int
     """By the server's clock."""
     answer: Literal["nak", "in progress"]
@@ -49,23 +49,23 @@ class UnsettledMessage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """How many answers of each kind were read."""
+    """Number of replies of each kind."""
 
     acks_count: int = 0
     again_acks_count: int = 0
-    """Acks among them of a delivery that was acknowledged before, as by a double ack."""
+    """Repeated acks of a delivery, as by a double ack."""
     repeated_acks_count: int = 0
-    """Acks among them of messages that had been delivered before."""
+    """Acks of redelivered messages."""
     naks_count: int = 0
     terms_count: int = 0
     in_progress_count: int = 0
     others_count: int = 0
-    """Answers that are none of these."""
+    """Other replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tapped:
-    """What a tap has read so far; never recorded."""
+    """The results of a tap so far; never recorded."""
 
     at_us: int
     command_id: int
@@ -78,10 +78,10 @@ class Tapped:
     counts: AnswerCounts
     read_msgs: int
     read_bytes: int
-    """What it cost: messages and bytes that the server sent for it."""
+    """Its cost: messages and bytes that the server sent for it."""
     stored_to_acked: LatencyCounts = EMPTY
-    """From when a message was stored, not from its delivery, which an answer does not tell."""
+    """From storing a message to its ack; the delivery time is not in an ack."""
     unsettled: tuple[UnsettledMessage, ...] = ()
-    """Refused or in progress, and not acknowledged until now: the oldest ones."""
+    """Nak'd or in progress, and not acked until now: the oldest ones."""
     unsettled_msgs: int = 0
-    """How many there are of these."""
+    """The total number of these."""

@@ -1,4 +1,4 @@
-"""The servers of a system: what each does and holds, its leaders, and how to balance them.
+"""The servers of a system: their state, leaders and replicas, and balancing of leaders.
 
 May be imported by every room. Knows only `live` of the model.
 """

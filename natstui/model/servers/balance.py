@@ -1,4 +1,4 @@
-"""Which leaders to move so that every server leads as many as the others."""
+"""A plan of leader moves after which all servers lead about equally many groups."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ class Group:
     created_at_us: int
     leader: str | None
     ready: tuple[str, ...]
-    """Replicas that could lead at once: current, and heard of a moment ago."""
+    """Replicas that can become leader: current, and recently in contact with the leader."""
     members: tuple[str, ...]
-    """All servers that have it, the leader too."""
+    """All servers with a replica, including the leader."""
 
     @property
     def text(self) -> str:
-        """Return what it is called."""
+        """Return the display name: `STREAM`, or `CONSUMER on STREAM`."""
         return self.stream if self.consumer is None else f"{self.consumer} on {self.stream}"
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One leader, and who shall lead instead."""
+    """The move of a leader to another server."""
 
     group: Group
     to: str
     from_count: int
-    """How many its server led before this move,"""
+    """Groups led by its current server before this move."""
     to_count: int
-    """and how many the other one."""
+    """Groups led by the other server before this move."""
 
     @property
     def text(self) -> str:
-        """Return what is moved, and why."""
+        """Return the move with its reason, as text."""
         kind = "streams" if self.group.consumer is None else "consumers"
         return (
             f"{self.group.text}: {self.group.leader} → {self.to}, because {self.group.leader} "
@@ -49,60 +49,60 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The moves in their order, and what comes of them."""
+    """The moves in their order, with the counts of leaders before."""
 
     moves: tuple[Move, ...]
     before_count: dict[str, int]
-    """Server → how many it leads, of those with replicas."""
+    """Server → number of groups with replicas that it leads."""
     after_count: dict[str, int]
     leaderless_count: int
-    """Groups without a leader, which nothing can move."""
+    """Groups without a leader, which cannot be moved."""
 
 
-def planned(groups: Sequence[Group]) -> Plan:
-    """Return the fewest moves after which no move makes it more even.
+def plan_moves(groups: Sequence[Group]) -> Plan:
+    """Return the fewest moves after which no further move improves the balance.
 
-    Each goes from the server that leads most to a ready replica that leads at least two less:
-    of servers that have everything, none then leads more than one above another.
+    Each moves a leader from the server with the most to a ready replica with at least two fewer.
+    If all servers have all groups, their counts then differ by at most one.
     """
     counts = Counter({name: 0 for group in groups for name in group.members})
     counts.update(group.leader for group in groups if group.leader is not None)
-    before, leads = dict(counts), dict[int, str]()
-    for at, one in enumerate(groups):
-        if one.leader is not None:
-            leads[at] = one.leader
-    moved: dict[int, Move] = {}
-    while (best := _best(groups, leads, counts)) is not None:
-        at, to = best
-        source = leads[at]
-        moved[at] = Move(groups[at], to, counts[source], counts[to])
+    before, leader_of_group = dict(counts), dict[int, str]()
+    for index, group in enumerate(groups):
+        if group.leader is not None:
+            leader_of_group[index] = group.leader
+    move_of_group: dict[int, Move] = {}
+    while (best_move := _best_move(groups, leader_of_group, counts)) is not None:
+        index, target = best_move
+        source = leader_of_group[index]
+        move_of_group[index] = Move(groups[index], target, counts[source], counts[target])
         counts[source] -= 1
-        counts[to] += 1
-        leads[at] = to
-    moves = tuple(it for it in moved.values() if it.to != it.group.leader)
-    return Plan(moves, before, dict(counts), len(groups) - len(leads))
+        counts[target] += 1
+        leader_of_group[index] = target
+    moves = tuple(move for move in move_of_group.values() if move.to != move.group.leader)
+    return Plan(moves, before, dict(counts), len(groups) - len(leader_of_group))
 
 
-def _best(
-    groups: Sequence[Group], leads: dict[int, str], counts: Counter[str]
+def _best_move(
+    groups: Sequence[Group], leader_of_group: dict[int, str], counts: Counter[str]
 ) -> tuple[int, str] | None:
-    """Return the move that evens out most: which group, and to whom."""
-    found: tuple[int, int, str] | None = None
-    for at, source in leads.items():
-        one = groups[at]
-        able = one.ready if source == one.leader else (*one.ready, one.leader or "")
-        for to in able:
-            gain = counts[source] - counts[to]
-            if to != source and gain >= 2 and (found is None or gain > found[0]):
-                found = gain, at, to
-    return None if found is None else found[1:]
+    """Return the group and the server of the best move; None if no move improves the balance."""
+    best: tuple[int, int, str] | None = None
+    for index, source in leader_of_group.items():
+        group = groups[index]
+        candidates = group.ready if source == group.leader else (*group.ready, group.leader or "")
+        for server in candidates:
+            gain = counts[source] - counts[server]
+            if server != source and gain >= 2 and (best is None or gain > best[0]):
+                best = gain, index, server
+    return None if best is None else best[1:]
 
 
-def uneven_text(counts: dict[str, int]) -> str:
-    """Return how many each server leads, as `n1 12, n2 9`."""
+def leader_counts_text(counts: dict[str, int]) -> str:
+    """Return the number of leaders per server as text, as `n1 12, n2 9`."""
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
 
 
-def named(groups: Iterable[Group], kind: str) -> list[Group]:
-    """Return those that are streams, or consumers."""
+def groups_of_kind(groups: Iterable[Group], kind: str) -> list[Group]:
+    """Return the groups of streams (`stream`) or of consumers (`consumer`)."""
     return [group for group in groups if (group.consumer is None) is (kind == "stream")]

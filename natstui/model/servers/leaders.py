@@ -1,4 +1,4 @@
-"""Who leads how many streams and consumers, and which replicas are behind, by server."""
+"""Counts per server: led streams and consumers, and replicas that are behind."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from natstui.model.servers.replicas import state_of
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """Leaders and replicas of the account, by the names of servers."""
+    """Counts of leaders and replicas of the account, by server name."""
 
     streams_count: Mapping[str, int] = field(default_factory=dict)
     consumers_count: Mapping[str, int] = field(default_factory=dict)
     behind_count: Mapping[str, int] = field(default_factory=dict)
-    """Replicas that are offline, behind, or not heard of for 5 s."""
+    """Replicas that are offline, behind, or without contact for 5 s."""
     leaderless_count: int = 0
     """Streams and consumers without a leader."""
 
 
 def leaders_of(streams: StreamColumns, consumers: ConsumerColumns) -> Leaders:
-    """Return the leaders and replicas of all rows."""
-    of_streams, of_consumers = Counter(streams.leader), Counter(consumers.leader)
-    leaderless = of_streams.pop(None, 0) + of_consumers.pop(None, 0)
+    """Return by server how many streams and consumers it leads, and its lagging replicas."""
+    led_streams, led_consumers = Counter(streams.leader), Counter(consumers.leader)
+    leaderless_count = led_streams.pop(None, 0) + led_consumers.pop(None, 0)
     behind: Counter[str] = Counter()
     _count_behind(streams.peers, behind)
     _count_behind(consumers.peers, behind)
     return Leaders(
-        {name: count for name, count in of_streams.items() if name},
-        {name: count for name, count in of_consumers.items() if name},
+        {name: count for name, count in led_streams.items() if name},
+        {name: count for name, count in led_consumers.items() if name},
         behind,
-        leaderless,
+        leaderless_count,
     )
 
 

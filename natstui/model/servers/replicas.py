@@ -1,4 +1,4 @@
-"""What a leader says of a replica: of a stream, a consumer or the meta group."""
+"""The state of a replica of a stream, consumer or the meta group, as its leader reports it."""
 
 from __future__ import annotations
 
@@ -8,49 +8,51 @@ from natstui.model.findings.thresholds import PEER_ACTIVE_S
 from natstui.units import duration_text
 
 ReplicaState = Literal["offline", "away", "silent", "behind", "current"]
-"""`away`: its leader never heard of it; `silent`: not for some seconds."""
+"""`away`: its leader had no contact yet; `silent`: no contact for some seconds."""
 
 
 class Replica(Protocol):
-    """One replica, as its leader sees it."""
+    """A replica, as its leader reports it."""
 
     @property
     def current(self) -> bool:
-        """It has what the leader has, as far as the leader knows; told late."""
+        """Return whether it has all entries of the leader; reported with a delay."""
 
     @property
     def offline(self) -> bool:
-        """It was stopped; of one that crashed it is told minutes later."""
+        """Return whether it was stopped; a crash is reported minutes later."""
 
     @property
     def active_ns(self) -> int | None:
-        """Since the leader heard of it last; None, in old recordings 0, when it never did."""
+        """Return the time since the leader's last contact; None (or 0 in old ones) without any."""
 
 
-def state_of(one: Replica) -> ReplicaState:
-    """Return what a replica is.
+def state_of(replica: Replica) -> ReplicaState:
+    """Return the state of a replica.
 
-    `offline` and `current` tell it late or never, so what counts is how long ago it was heard of.
+    `offline` and `current` are reported late or never, so the time since the last contact counts.
     """
-    if one.offline:
+    if replica.offline:
         return "offline"
-    if not one.active_ns:
-        return "current" if one.current else "away"
-    if one.active_ns > PEER_ACTIVE_S * 1e9:
+    if not replica.active_ns:
+        return "current" if replica.current else "away"
+    if replica.active_ns > PEER_ACTIVE_S * 1e9:
         return "silent"
-    return "current" if one.current else "behind"
+    return "current" if replica.current else "behind"
 
 
-def is_away(one: Replica) -> bool:
-    """Return whether the leader does not hear of it."""
-    return state_of(one) in ("offline", "away", "silent")
+def is_away(replica: Replica) -> bool:
+    """Return whether the leader has no contact to it."""
+    return state_of(replica) in ("offline", "away", "silent")
 
 
-def replica_text(one: Replica, lag_count: int) -> str:
-    """Return what a replica is, and since when its leader has heard nothing of it."""
-    heard = "never in contact with the leader"
-    if one.active_ns:
-        heard = f"heard of {duration_text(one.active_ns / 1e9)} ago"
-    elif one.current:
-        heard = "no contact yet"
-    return f"{state_of(one)}, lag {lag_count}, {heard}"
+def replica_text(replica: Replica, lag_count: int) -> str:
+    """Return the state of a replica, its lag (`lag_count` messages or entries), and the last
+    contact.
+    """
+    contact_text = "never in contact with the leader"
+    if replica.active_ns:
+        contact_text = f"heard of {duration_text(replica.active_ns / 1e9)} ago"
+    elif replica.current:
+        contact_text = "no contact yet"
+    return f"{state_of(replica)}, lag {lag_count}, {contact_text}"

@@ -1,4 +1,4 @@
-"""The servers at one moment; what is not told is None, and `Missing` says why."""
+"""The servers at one moment; unknown values are None, with the reason in `Missing`."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Literal
 from natstui.model.traffic import Traffic, traffic_of
 
 Source = Literal["system", "monitoring", "account"]
-"""Who told: the system account, the monitoring ports, or what any user of an account may ask."""
+"""Source of the data: the system account, the monitoring ports, or requests of any user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What JetStream holds on one kind of store of one server."""
+    """The use of a kind of JetStream storage on a server."""
 
     used_bytes: int
     reserved_bytes: int
-    """What streams with a size of their own may still take, used bytes included."""
+    """Bytes reserved by streams with max bytes, including the used ones."""
     max_bytes: int
 
     @property
     def free_bytes(self) -> int:
-        """Return what is neither used nor promised."""
+        """Return the bytes that are neither used nor reserved."""
         return max(0, self.max_bytes - max(self.used_bytes, self.reserved_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class JetStreamHere:
-    """JetStream on one server (`JSZ`)."""
+    """JetStream on a server (`JSZ`)."""
 
     memory: Storage
     file: Storage
@@ -36,30 +36,30 @@ class JetStreamHere:
     streams_count: int
     consumers_count: int
     streams_led_count: int | None
-    """None before 2.11 of the server."""
+    """Streams that it leads; None before server 2.11."""
     consumers_led_count: int | None
     api_requests_count: int
     api_errors_count: int
     api_inflight_count: int
     api_level: int = 0
-    """Which options it knows (`api.level`); 0 before 2.11 of the server."""
+    """API level of its options (`api.level`); 0 before server 2.11."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSeen:
-    """One server; its counters begin with its start."""
+    """A server, with its counters since its start."""
 
     server_id: str
     name: str
     cluster: str | None
     version: str | None
     at_us: int
-    """When it answered, by its own clock."""
+    """Time of its reply, by its own clock."""
     connections_count: int | None
-    """Of the account alone, where the source is `account`; as all counters of traffic."""
+    """Connections; only those of the account if the source is `account`, as all traffic."""
     subscriptions_count: int | None
     in_msgs: int | None
-    """What it was sent, by clients and by other servers; of the account by clients alone."""
+    """Messages received from clients and other servers; of an account, only from clients."""
     in_bytes: int | None
     out_msgs: int | None
     out_bytes: int | None
@@ -67,7 +67,7 @@ class ServerSeen:
     domain: str | None = None
     started_at_us: int | None = None
     cpu_percent: float | None = None
-    """Of one core."""
+    """Percent of one core."""
     cores_count: int | None = None
     memory_bytes: int | None = None
     routes_count: int | None = None
@@ -77,7 +77,7 @@ class ServerSeen:
     leafnodes_count: int | None = None
     gateways_count: int | None = None
     jetstream: JetStreamHere | None = None
-    """None without JetStream, and where it is not told."""
+    """None without JetStream, or if unknown."""
     max_connections_count: int | None = None
     certificate_ends_at_us: int | None = None
     """When its certificate for clients expires; None without TLS, and before server 2.12."""
@@ -86,71 +86,73 @@ class ServerSeen:
 
     @property
     def uptime_s(self) -> float | None:
-        """Return for how long it runs."""
+        """Return the time since its start in s; None if that is unknown."""
         return None if self.started_at_us is None else (self.at_us - self.started_at_us) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class MetaPeer:
-    """A member of the meta group, as its leader sees it."""
+    """A member of the meta group, as its leader reports it."""
 
     name: str
     current: bool
     offline: bool
     active_ns: int | None
-    """Since the leader heard of it last; None when it never did."""
+    """Time since the leader's last contact; None without any."""
     lag_entries_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """The group that decides which streams and consumers there are (`meta_cluster`)."""
+    """The Raft group that stores which streams and consumers exist (`meta_cluster`)."""
 
     cluster: str
     leader: str | None
-    """None: there is none now."""
+    """Name of its leader; None without one."""
     size_count: int
     quorum_count: int | None
     pending_count: int
     """Entries that wait to be applied."""
     peers: tuple[MetaPeer, ...]
-    """All but the leader, as it sees them; empty when it did not answer, or there is none."""
+    """All members except the leader, as it reports them; empty without its reply."""
     snapshot_entries_count: int | None = None
-    """Entries since the last snapshot,"""
+    """Entries since the last snapshot."""
     snapshot_bytes: int | None = None
     snapshot_at_us: int | None = None
-    """which was made then,"""
+    """Time of the last snapshot."""
     snapshot_took_ns: int | None = None
-    """and took so long."""
+    """Duration of the last snapshot."""
 
     def peer(self, name: str) -> MetaPeer | None:
-        """Return what the leader tells of a server; None of the leader itself."""
+        """Return the leader's report of a member; None for the leader itself."""
         return next((peer for peer in self.peers if peer.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class AccountSeen:
-    """One account, over all servers that answered."""
+    """An account, summed over all servers that replied."""
 
     name: str
     connections_count: int | None
     subscriptions_count: int | None
     slow_consumers_count: int | None
     memory_bytes: int | None
-    """Of all replicas on all servers, as the server that knows most; None without JetStream."""
+    """Memory of all replicas, as reported by the server with the highest value; None without
+    JetStream.
+    """
     max_memory_bytes: int | None
-    """None is unlimited."""
+    """Limit of memory; None: unlimited."""
     file_bytes: int | None
     max_file_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that was not told."""
+    """Data that is unknown, with the reason."""
 
     what: str
     reason: str
-    """One sentence, with how an operator grants it."""
+    """A sentence that says how an operator grants access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,35 +162,38 @@ class Servers:
     source: Source
     rows: tuple[ServerSeen, ...]
     metas: tuple[Meta, ...] = ()
-    """One of each domain."""
+    """The meta group of each domain."""
     accounts: tuple[AccountSeen, ...] = ()
     silent: tuple[str, ...] = ()
-    """Servers that answered at first and then not."""
+    """Servers that stopped replying during the reading."""
     missing: tuple[Missing, ...] = ()
 
     def leader_answers(self, meta: Meta) -> bool:
-        """Return whether a meta group's leader is among those that answered.
+        """Return whether a meta group's leader is among the servers that replied.
 
-        Of monitoring ports only some may be known: then it is not told.
+        With monitoring ports, of which only some may be known, it always counts as replying.
         """
         names = {row.name for row in self.rows}
         return self.source == "monitoring" or meta.leader in names
 
-    def meta_of(self, one: ServerSeen) -> Meta | None:
-        """Return the meta group that a server belongs to."""
-        return next((meta for meta in self.metas if meta.cluster == one.cluster), None)
+    def meta_of(self, server: ServerSeen) -> Meta | None:
+        """Return the meta group of a server; None without one."""
+        return next((meta for meta in self.metas if meta.cluster == server.cluster), None)
 
 
 def rates_between(before: Servers, after: Servers) -> dict[str, Traffic]:
-    """Return server id → its rates; a server that began anew has another id, and none yet."""
+    """Return the traffic per second of each server, by server id.
+
+    A restarted server has another id, and no rates yet. Empty if the source of the data changed.
+    """
     if before.source != after.source:
         return {}
-    old = {row.server_id: row for row in before.rows}
+    before_by_id = {row.server_id: row for row in before.rows}
     rates = {}
-    for new in after.rows:
-        was = old.get(new.server_id)
-        if was is not None and new.at_us > was.at_us:
-            traffic = traffic_of(was, new, (new.at_us - was.at_us) / 1e6)
+    for server in after.rows:
+        server_before = before_by_id.get(server.server_id)
+        if server_before is not None and server.at_us > server_before.at_us:
+            traffic = traffic_of(server_before, server, (server.at_us - server_before.at_us) / 1e6)
             if traffic is not None:
-                rates[new.server_id] = traffic
+                rates[server.server_id] = traffic
     return rates

@@ -1,4 +1,4 @@
-"""Which versions of nats-server behave differently where the JetStream API level is the same."""
+"""Versions of nats-server with different behaviour at the same JetStream API level."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import re
 
 Version = tuple[int, int, int]
 Ranges = tuple[tuple[Version, Version], ...]
-"""From a version on, and before another one."""
+"""Ranges of versions: from the first on, before the second."""
 
 OLDEST: Version = (2, 10, 0)
 """The oldest server that natstui supports."""
 
 SKIPS_BESIDE_DELETED: Ranges = (((0, 0, 0), (2, 11, 12)), ((2, 12, 0), (2, 12, 4)))
-"""A consumer by start time skips messages where others were deleted (nats-server PR 7751)."""
+"""Versions in which a consumer by start time skips messages beside deleted ones (PR 7751)."""
 KEEPS_OVER_FIRST_SUBJECT_LIMIT: Ranges = (((0, 0, 0), (2, 12, 10)), ((2, 14, 0), (2, 14, 2)))
-"""A first `max_msgs_per_subject` removes messages later: with the next one, or at a restart."""
+"""Versions in which a first `max_msgs_per_subject` deletes messages later: with the next message,
+or at a restart.
+"""
 KEEPS_WITHOUT_INTEREST: Ranges = (((0, 0, 0), (2, 15, 0)),)
-"""A stream without consumers keeps its messages when its retention becomes interest."""
+"""Versions in which a stream without consumers keeps its messages when its retention becomes
+interest.
+"""
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)", re.ASCII)
 
 
 def version_of(text: str | None) -> Version | None:
-    """Return the version a server reports, as (2, 11, 4); None when it reports none."""
+    """Return the version in the report of a server, as (2, 11, 4); None if there is none."""
     match = _VERSION.match(text or "")
     return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
-def too_old(text: str | None) -> str | None:
-    """Return the sentence that a server of this version is not supported; None when it is."""
+def version_problem(text: str | None) -> str | None:
+    """Return the sentence that a server version is not supported; None if it is, or unknown."""
     version = version_of(text)
     if version is None or version >= OLDEST:
         return None

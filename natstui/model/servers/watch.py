@@ -1,6 +1,6 @@
-"""The servers over time: which are known, since when one does not answer, and what rose.
+"""The servers over time: known servers, their downtimes, and rising counters.
 
-A pure fold over `ServersRead`, the same in the engine, on the screen and headless.
+A pure fold over `ServersRead`, the same in the engine, on the screen and on the command line.
 """
 
 from __future__ import annotations
@@ -12,123 +12,132 @@ from natstui.model.servers.server import Servers, ServerSeen, rates_between
 from natstui.model.traffic import Traffic
 
 SLOW_KEPT_US = 300_000_000
-"""For so long a rise of slow consumers is remembered."""
-_RESTARTS_KEPT = 16
-_SETTLED_US = 45_000_000
+"""Time for which a rise of slow consumers is kept."""
+_MOST_RESTARTS = 16
+_SETTLING_US = 45_000_000
 _OUTAGE_US = 60_000_000
-"""So long before and after a server comes back, elections are expected."""
-_RATES_US = 120_000_000
-"""Between readings so far apart, a rate says little of either moment."""
-_FORGOTTEN_US = 24 * 3600 * 1_000_000
-"""A server that is down for so long was taken away."""
+"""Time before and after the return of a server in which elections are expected."""
+_LONGEST_RATE_US = 120_000_000
+"""Maximum time between two readings for a rate."""
+_REMOVED_AFTER_US = 24 * 3600 * 1_000_000
+"""Downtime after which a server counts as removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """One server that answered at least once."""
+    """A server that replied at least once."""
 
     seen: ServerSeen
-    """As it answered last,"""
+    """Its last reply."""
     at_us: int
-    """and when, by our clock."""
+    """Time of its last reply, by natstui's clock."""
     down_since_us: int | None = None
-    """Since when it does not answer; None: it does."""
+    """Start of its downtime; None while it replies."""
     restarted_at_us: tuple[int, ...] = ()
-    """When it began anew since it is watched, the newest last."""
+    """Times of its observed restarts, the newest last."""
     slow_rose_count: int = 0
-    """Slow consumers that came since the rise began that is remembered."""
+    """Slow consumers since the start of the kept rise."""
     slow_rose_at_us: int = 0
     leafnodes_most_count: int = 0
     gateways_most_count: int = 0
-    """The most that it had since it is watched."""
+    """Maximum of its gateways since it is watched."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginsRefused:
-    """A client that a server did not let in, within the last minute."""
+    """A client whose login a server refused within the last minute."""
 
     server: str
     client: str
-    """Its name, else its library."""
+    """Name of the client, else its library."""
     user: str | None
     times_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ServersRead:
-    """The servers as they answered now; what is not told is named in it.
+    """A reading of the servers, with the data that is missing in it.
 
-    Of the readings, a recording holds one in 10 s, and each in which other servers answer.
+    A recording has one reading per 10 s, and each in which other servers reply.
     """
 
     at_us: int
     servers: Servers
     leaving: tuple[str, ...] = ()
-    """Names of servers that announced that they leave (lame duck mode)."""
+    """Names of servers in lame duck mode."""
     meta_elected_at_us: tuple[int, ...] = ()
-    """When a leader of the meta group was announced, UTC, the newest last."""
+    """Times of elections of the meta group, UTC, the newest last."""
     logins_refused: tuple[LoginsRefused, ...] = ()
-    """Clients whose credentials were refused, as servers announce it; the most frequent first."""
+    """Clients whose credentials were refused, by advisories; the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServersSoFar:
-    """All that is known of the servers now, as a keyframe repeats it."""
+    """The state of the servers in a keyframe."""
 
     at_us: int
     newest: ServersRead
     known: tuple[KnownServer, ...]
-    """Every server that answered at least once, also those that are down."""
+    """Every server that replied at least once, including those that are down."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerWatch:
-    """All that is known of the servers until now."""
+    """The state of the servers until now."""
 
     newest: Servers | None = None
     at_us: int = 0
-    """When that was read."""
+    """Time of the newest reading."""
     known: Mapping[str, KnownServer] = field(default_factory=dict)
     leaving: tuple[str, ...] = ()
     meta_elected_at_us: tuple[int, ...] = ()
     logins_refused: tuple[LoginsRefused, ...] = ()
     rates: Mapping[str, Traffic] = field(default_factory=dict)
-    """Server id → what it got and sent a second, between the two newest readings."""
+    """Server id → its traffic per second between the two newest readings."""
 
-    def after(self, read: ServersRead) -> ServerWatch:
-        """Return what is known after one more reading."""
-        servers, at_us = read.servers, read.at_us
+    def after(self, reading: ServersRead) -> ServerWatch:
+        """Return the state after one more reading.
+
+        A server without a reply is down; it is forgotten after a day. A reading of another source
+        replaces the state.
+        """
+        servers, at_us = reading.servers, reading.at_us
         if self.newest is not None and self.newest.source != servers.source:
             # Another source counts otherwise, and may know other servers.
-            return ServerWatch().after(read)
-        answered = {row.name: row for row in servers.rows}
-        known = {
-            name: _after(self.known.get(name), seen, at_us) for name, seen in answered.items()
+            return ServerWatch().after(reading)
+        replied = {row.name: row for row in servers.rows}
+        known_servers = {
+            name: _known_after(self.known.get(name), server_seen, at_us)
+            for name, server_seen in replied.items()
         }
-        for name, one in self.known.items():
-            since_us = one.at_us if one.down_since_us is None else one.down_since_us
-            if name in answered or not answered or at_us - since_us > _FORGOTTEN_US:
+        for name, server in self.known.items():
+            since_us = server.at_us if server.down_since_us is None else server.down_since_us
+            if name in replied or not replied or at_us - since_us > _REMOVED_AFTER_US:
                 continue
-            known[name] = replace(one, down_since_us=since_us)
-        if not answered:
-            known = dict(self.known)
-        leaving = tuple(name for name in read.leaving if name in known)
+            known_servers[name] = replace(server, down_since_us=since_us)
+        if not replied:
+            known_servers = dict(self.known)
+        leaving = tuple(name for name in reading.leaving if name in known_servers)
         return ServerWatch(
-            servers, at_us, known, leaving, read.meta_elected_at_us, read.logins_refused,
-            self._rates(read),
+            servers, at_us, known_servers, leaving, reading.meta_elected_at_us,
+            reading.logins_refused, self._rates(reading),
         )  # fmt: skip
 
-    def _rates(self, read: ServersRead) -> Mapping[str, Traffic]:
-        """Return the newest rates of the servers that answer."""
-        if self.newest is None or not 0 < read.at_us - self.at_us <= _RATES_US:
+    def _rates(self, reading: ServersRead) -> Mapping[str, Traffic]:
+        """Return the newest rates of the servers that reply."""
+        if self.newest is None or not 0 < reading.at_us - self.at_us <= _LONGEST_RATE_US:
             return {}
-        newer = rates_between(self.newest, read.servers)
-        before = {row.server_id: self.rates.get(row.server_id) for row in read.servers.rows}
+        new_rates = rates_between(self.newest, reading.servers)
+        rate_before = {
+            row.server_id: self.rates.get(row.server_id) for row in reading.servers.rows
+        }
         # One whose counters were not read anew keeps its rate.
-        return {id: rate for id, rate in before.items() if rate is not None} | newer
+        return {
+            server_id: rate for server_id, rate in rate_before.items() if rate is not None
+        } | new_rates
 
     def so_far(self, at_us: int) -> ServersSoFar | None:
-        """Return what a keyframe repeats; None before the first reading."""
+        """Return the state for a keyframe; None before the first reading."""
         if self.newest is None:
             return None
         newest = ServersRead(
@@ -137,73 +146,79 @@ class ServerWatch:
         return ServersSoFar(at_us, newest, tuple(self.known.values()))
 
     def explains_election(self, at_us: int) -> bool:
-        """Return whether a server stopped or came back about then: others lead in its place."""
+        """Return whether a server stopped or returned within a minute of `at_us` (UTC µs).
+
+        Elections are expected then.
+        """
         return any(
-            (one.down_since_us is not None and abs(at_us - one.down_since_us) < _OUTAGE_US)
-            or any(abs(at_us - back_us) < _OUTAGE_US for back_us in one.restarted_at_us)
-            for one in self.known.values()
+            (server.down_since_us is not None and abs(at_us - server.down_since_us) < _OUTAGE_US)
+            or any(abs(at_us - back_us) < _OUTAGE_US for back_us in server.restarted_at_us)
+            for server in self.known.values()
         )  # fmt: skip
 
     def is_settling(self, at_us: int) -> bool:
-        """Tell whether a server has just come back: mirrors and sources connect again by turns."""
+        """Return whether a server returned within 45 s before `at_us` (UTC µs).
+
+        Mirrors and sources reconnect then.
+        """
         return any(
-            0 <= at_us - back_us < _SETTLED_US
-            for one in self.known.values()
-            for back_us in one.restarted_at_us
+            0 <= at_us - back_us < _SETTLING_US
+            for server in self.known.values()
+            for back_us in server.restarted_at_us
         )
 
     @property
     def down(self) -> tuple[KnownServer, ...]:
-        """Return the servers that answered before and do not now."""
-        return tuple(one for one in self.known.values() if one.down_since_us is not None)
+        """Return the servers that replied before, but do not now."""
+        return tuple(server for server in self.known.values() if server.down_since_us is not None)
 
 
 NO_SERVERS = ServerWatch()
 
 
 def watch_of(so_far: ServersSoFar) -> ServerWatch:
-    """Return what is known of the servers, as a keyframe has it."""
+    """Return the state of the servers from a keyframe."""
     newest = so_far.newest
-    known = {server.seen.name: server for server in so_far.known}
+    known_by_name = {server.seen.name: server for server in so_far.known}
     return ServerWatch(
-        newest.servers, newest.at_us, known, newest.leaving, newest.meta_elected_at_us,
+        newest.servers, newest.at_us, known_by_name, newest.leaving, newest.meta_elected_at_us,
         newest.logins_refused,
     )  # fmt: skip
 
 
-def _after(known: KnownServer | None, seen: ServerSeen, at_us: int) -> KnownServer:
-    leafnodes, gateways = seen.leafnodes_count or 0, seen.gateways_count or 0
-    if known is None:
+def _known_after(known_server: KnownServer | None, server: ServerSeen, at_us: int) -> KnownServer:
+    leafnodes, gateways = server.leafnodes_count or 0, server.gateways_count or 0
+    if known_server is None:
         return KnownServer(
-            seen, at_us, leafnodes_most_count=leafnodes, gateways_most_count=gateways
+            server, at_us, leafnodes_most_count=leafnodes, gateways_most_count=gateways
         )
-    again = known.seen.server_id != seen.server_id
-    rose_count = (seen.slow_consumers_count or 0) - (
-        0 if again else known.seen.slow_consumers_count or 0
+    was_restarted = known_server.seen.server_id != server.server_id
+    rose_count = (server.slow_consumers_count or 0) - (
+        0 if was_restarted else known_server.seen.slow_consumers_count or 0
     )
-    slow_count, slow_at_us = known.slow_rose_count, known.slow_rose_at_us
+    slow_count, slow_at_us = known_server.slow_rose_count, known_server.slow_rose_at_us
     if at_us - slow_at_us > SLOW_KEPT_US:
         slow_count = 0
     if rose_count > 0:
         slow_count, slow_at_us = slow_count + rose_count, at_us
     return replace(
-        known,
-        seen=seen,
+        known_server,
+        seen=server,
         at_us=at_us,
         down_since_us=None,
-        restarted_at_us=(*known.restarted_at_us[1 - _RESTARTS_KEPT :], at_us)
-        if again
-        else known.restarted_at_us,
+        restarted_at_us=(*known_server.restarted_at_us[1 - _MOST_RESTARTS :], at_us)
+        if was_restarted
+        else known_server.restarted_at_us,
         slow_rose_count=slow_count,
         slow_rose_at_us=slow_at_us,
-        leafnodes_most_count=max(known.leafnodes_most_count, leafnodes),
-        gateways_most_count=max(known.gateways_most_count, gateways),
+        leafnodes_most_count=max(known_server.leafnodes_most_count, leafnodes),
+        gateways_most_count=max(known_server.gateways_most_count, gateways),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ServerChange:
-    """Something that happened to one server between two readings."""
+    """An event of a server between two readings."""
 
     type: str
     """`server_down`, `server_back`, `server_restarted` or `server_leaving`."""
@@ -212,21 +227,21 @@ class ServerChange:
     """One sentence for people."""
 
 
-def changes(before: ServerWatch, after: ServerWatch) -> list[ServerChange]:
-    """Return what happened to servers from one reading to the next."""
-    found = []
-    for name, one in after.known.items():
-        known = before.known.get(name)
-        if known is None:
+def server_changes(before: ServerWatch, after: ServerWatch) -> list[ServerChange]:
+    """Return what happened to servers between two states: down, back, restarted, leaving."""
+    changes = []
+    for name, server in after.known.items():
+        server_before = before.known.get(name)
+        if server_before is None:
             continue
-        if one.down_since_us is not None and known.down_since_us is None:
-            found.append(ServerChange("server_down", name, f"server {name} does not reply"))
-        elif one.restarted_at_us != known.restarted_at_us:
-            found.append(ServerChange("server_restarted", name, f"server {name} was restarted"))
-        elif one.down_since_us is None and known.down_since_us is not None:
-            found.append(ServerChange("server_back", name, f"server {name} answers again"))
+        if server.down_since_us is not None and server_before.down_since_us is None:
+            changes.append(ServerChange("server_down", name, f"server {name} does not reply"))
+        elif server.restarted_at_us != server_before.restarted_at_us:
+            changes.append(ServerChange("server_restarted", name, f"server {name} was restarted"))
+        elif server.down_since_us is None and server_before.down_since_us is not None:
+            changes.append(ServerChange("server_back", name, f"server {name} answers again"))
     for name in after.leaving:
         if name not in before.leaving:
             text = f"server {name} is in lame duck mode: its clients go to other servers"
-            found.append(ServerChange("server_leaving", name, text))
-    return found
+            changes.append(ServerChange("server_leaving", name, text))
+    return changes

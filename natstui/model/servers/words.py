@@ -1,4 +1,4 @@
-"""Servers in words: the same on the screen and headless."""
+"""Texts about servers: the same on the screen and on the command line."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ SOURCES: dict[Source, str] = {
 }
 
 
-def summary(seen: Servers) -> str:
-    """Return one sentence on where the data is from, and which servers did not reply."""
-    text = f"{counted(len(seen.rows), 'server')}, data from {SOURCES[seen.source]}"
-    versions = sorted({row.version for row in seen.rows if row.version})
+def summary(servers: Servers) -> str:
+    """Return a sentence about the source of the data, and the servers without a reply."""
+    text = f"{counted(len(servers.rows), 'server')}, data from {SOURCES[servers.source]}"
+    versions = sorted({row.version for row in servers.rows if row.version})
     if len(versions) > 1:
         text += f"; versions differ: {', '.join(versions)}"
-    if seen.silent:
-        text += f"; no reply from {', '.join(sorted(seen.silent))}"
+    if servers.silent:
+        text += f"; no reply from {', '.join(sorted(servers.silent))}"
     return text
 
 
 def storage_text(store: Storage | None) -> str:
-    """Return what is used, reserved and free of one store."""
+    """Return the used, reserved and free bytes of a storage as text."""
     if store is None:
         return "–"
     return (
@@ -39,7 +39,7 @@ def storage_text(store: Storage | None) -> str:
 
 
 def meta_text(meta: Meta, *, answers: bool = True) -> str:
-    """Return one sentence on the meta group; `answers` tells whether its leader does."""
+    """Return a sentence about the meta group; `answers` is whether its leader replied."""
     leader = f"led by {meta.leader}" if meta.leader else "without a leader"
     if meta.leader and not answers:
         leader += ", which does not reply"
@@ -56,13 +56,13 @@ def meta_text(meta: Meta, *, answers: bool = True) -> str:
     return text
 
 
-def peer_text(one: MetaPeer) -> str:
-    """Return how far a member of the meta group is."""
-    return replica_text(one, one.lag_entries_count)
+def peer_text(peer: MetaPeer) -> str:
+    """Return the state of a member of the meta group as text."""
+    return replica_text(peer, peer.lag_entries_count)
 
 
 def meta_role(meta: Meta | None, name: str) -> str:
-    """Return what a server is in its meta group: its leader, or how far it is behind."""
+    """Return the role of the server `name` in its meta group: leader, or its lag."""
     if meta is None:
         return UNKNOWN
     if meta.leader is None:
@@ -79,7 +79,7 @@ def meta_role(meta: Meta | None, name: str) -> str:
 
 
 def used_text(used_bytes: int | None, most_bytes: int | None) -> str:
-    """Return the use of a limit."""
+    """Return the use of a limit as text."""
     if used_bytes is None:
         return "–"
     if most_bytes is None:
@@ -88,53 +88,59 @@ def used_text(used_bytes: int | None, most_bytes: int | None) -> str:
     return f"{bytes_text(used_bytes)} of {bytes_text(most_bytes)}{share}"
 
 
-def account_text(one: AccountSeen) -> str:
-    """Return what an account uses, as one line."""
+def account_text(account: AccountSeen) -> str:
+    """Return the use of an account as one line."""
     parts = []
-    if one.connections_count is not None:
-        parts.append(counted(one.connections_count, "connection"))
-    if one.subscriptions_count is not None:
-        parts.append(counted(one.subscriptions_count, "subscription"))
-    if one.slow_consumers_count:
-        parts.append(counted(one.slow_consumers_count, "slow consumer event"))
-    if one.file_bytes is not None:
-        parts.append(f"file {used_text(one.file_bytes, one.max_file_bytes)}")
-        parts.append(f"memory {used_text(one.memory_bytes, one.max_memory_bytes)}")
+    if account.connections_count is not None:
+        parts.append(counted(account.connections_count, "connection"))
+    if account.subscriptions_count is not None:
+        parts.append(counted(account.subscriptions_count, "subscription"))
+    if account.slow_consumers_count:
+        parts.append(counted(account.slow_consumers_count, "slow consumer event"))
+    if account.file_bytes is not None:
+        parts.append(f"file {used_text(account.file_bytes, account.max_file_bytes)}")
+        parts.append(f"memory {used_text(account.memory_bytes, account.max_memory_bytes)}")
     return ", ".join(parts)
 
 
-def shares(led: Iterable[tuple[str, int]], cells: int = 20) -> list[tuple[str, str]]:
-    """Return server → a bar with its number of leaders; the longest bar is the most leaders."""
-    rows = list(led)
-    most = max((count for _, count in rows), default=0)
+def leader_bars(led_counts: Iterable[tuple[str, int]], cells: int = 20) -> list[tuple[str, str]]:
+    """Return each server with a bar of its number of leaders, `cells` wide for the most.
+
+    `led_counts` are server names with their number of leaders.
+    """
+    rows = list(led_counts)
+    most_count = max((count for _, count in rows), default=0)
     return [
-        (name, f"{'█' * round(cells * count / most) if most else ''} {count}".strip())
+        (name, f"{'█' * round(cells * count / most_count) if most_count else ''} {count}".strip())
         for name, count in rows
     ]
 
 
 def removal_loss(meta: Meta, name: str) -> str:
-    """Return the risks of taking a server out of the meta group, in words."""
-    left = max(1, meta.size_count - 1)
-    quorum = left // 2 + 1
+    """Return the risks of removing a server from the meta group as text."""
+    left_count = max(1, meta.size_count - 1)
+    quorum = left_count // 2 + 1
     return (
         "its replicas are removed, and recreated on other servers if possible; "
-        f"{cluster_text(meta)} then has {counted(left, 'member')}, of which {quorum} must be "
-        f"up; empty the store of {name} before it comes back"
+        f"{cluster_text(meta)} then has {counted(left_count, 'member')}, of which {quorum} must "
+        f"be up; empty the store of {name} before it comes back"
     )
 
 
 def cluster_text(meta: Meta) -> str:
-    """Return what the meta group is called."""
+    """Return the display name of the meta group."""
     return meta.cluster or "the meta group"
 
 
 def removal_question(meta: Meta, name: str) -> str:
-    """Return what is asked before a server is taken out of the meta group."""
+    """Return the question before a server is removed from the meta group."""
     return f"this will remove server {name} from {cluster_text(meta)}: {removal_loss(meta, name)}"
 
 
-def removable(meta: Meta, answering: Collection[str]) -> list[str]:
-    """Return the members of the meta group that are gone: nobody heard of them, none answers."""
-    gone = (peer for peer in meta.peers if is_away(peer) or not peer.current)
-    return sorted(one.name for one in gone if one.name not in answering)
+def removable_members(meta: Meta, answering: Collection[str]) -> list[str]:
+    """Return the members of the meta group without contact and without a reply.
+
+    `answering` are the names of the servers that replied.
+    """
+    down_members = (peer for peer in meta.peers if is_away(peer) or not peer.current)
+    return sorted(member.name for member in down_members if member.name not in answering)

@@ -34,10 +34,10 @@ from natstui.parsing import reason
 from natstui.session.files.keyframe import Keyframe
 
 PART_BYTES = 26_000
-"""A part is about this long; the window of gzip is 32,768."""
+"""Target length of a part of a poll; the window of gzip is 32,768."""
 
 _LEAST_ROWS = 16
-"""Of a part, so that one of a poll that has hardly any rows does not set a size for many."""
+"""Minimum of rows in a part: a poll with hardly any rows must not set the size for large ones."""
 
 _KEYFRAMES: Codec[Keyframe | Snapshot] = Codec(Keyframe | Snapshot)
 _TAIL = re.compile(rb',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$')
@@ -62,22 +62,22 @@ class Piece:
     """One line of a file: an entry, or one part of an entry."""
 
     line_count: int
-    """Its number in the segment, from 0."""
+    """The number of its entry in the segment, from 0."""
     part_count: int
     parts_count: int
     numbered: bytes
-    """The line as it is in the file, without its newline."""
+    """The line as it is in the file, with its number, without its newline."""
     tail_bytes: int
-    """Bytes at its end that hold its number and part."""
+    """Length of the number and part at the end of the line."""
 
     @property
     def line(self) -> bytes:
-        """The record's own line."""
+        """Return the record's own line, without number and part."""
         return self.numbered[: len(self.numbered) - self.tail_bytes] + b"}\n"
 
     @property
     def is_numbered(self) -> bool:
-        """Return whether its number stands in the line: a line that lost its end has none."""
+        """Return whether the line contains its number: a truncated line has none."""
         return self.tail_bytes > 1
 
     @property
@@ -88,23 +88,25 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record in a segment: its text, and what is known without decoding it."""
+    """A record in a segment: its line, and the values that need no decoding."""
 
     kind: str
     at_us: int
     mono_us: int | None
-    """Only polls have it."""
+    """The steady clock of a poll; None for other records."""
     pieces: tuple[Piece, ...]
     """All of its parts, in order."""
 
     @property
     def line_count(self) -> int:
-        """Its number in the segment."""
+        """Return its number in the segment."""
         return self.pieces[0].line_count
 
     @property
     def line(self) -> bytes:
-        """The record's own line, as `natstui.lines` writes it; BadLine when parts are damaged."""
+        """Return the record's own line, as `natstui.lines` writes it; raises BadLine for damaged
+        parts.
+        """
         if len(self.pieces) == 1:
             return self.pieces[0].line
         return _joined([piece.line for piece in self.pieces])
@@ -116,11 +118,11 @@ class Entry:
 
     @property
     def complete(self) -> bool:
-        """Return whether a poll saw everything, so that no older row is still valid."""
+        """Return whether a poll has every row, so that no older row is still valid."""
         return _COMPLETE in self.pieces[0].numbered
 
     def record(self) -> Record:
-        """Decode it; raise BadLine when the line is damaged."""
+        """Decode the record; raises BadLine when the line is damaged."""
         return decode_record(self.line)
 
 
@@ -174,7 +176,7 @@ class Splitter:
 
 
 def _rows_per_part(snapshot: Poll, size_bytes: int) -> tuple[int, int]:
-    """Return how many streams and consumers one part takes."""
+    """Return how many streams and consumers fit into one part."""
     parts_count = -(-size_bytes // PART_BYTES)
     streams_count = -(-len(snapshot.streams.name) // parts_count)
     consumers_count = -(-len(snapshot.consumers.name) // parts_count)
@@ -187,13 +189,13 @@ def _rows(columns: C, start: int, stop: int) -> C:
 
 
 def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
-    """Cut a poll into parts; what is about the whole poll is in the first."""
+    """Split a poll into parts; fields that are no rows are in the first."""
     parts_count = max(
         1,
         -(-len(snapshot.streams.name) // stream_rows),
         -(-len(snapshot.consumers.name) // consumer_rows),
     )
-    rest = replace(
+    row_free = replace(
         snapshot,
         swept_streams=(),
         unreachable_streams=(),
@@ -205,7 +207,7 @@ def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
     )
     return [
         replace(
-            rest if number else snapshot,
+            row_free if number else snapshot,
             streams=_rows(snapshot.streams, number * stream_rows, (number + 1) * stream_rows),
             consumers=_rows(  # type: ignore[arg-type]
                 snapshot.consumers, number * consumer_rows, (number + 1) * consumer_rows
@@ -245,14 +247,14 @@ _WHOLE = decoder_of(dict[str, msgspec.Raw])
 
 
 def _joined(lines: list[bytes]) -> bytes:
-    """Join the columns of parts as text: nothing is decoded that need not be."""
+    """Join the columns of parts as text, without decoding the values."""
     try:
         parts = [_WHOLE.decode(line) for line in lines]
-        whole = dict(parts[0])
+        joined_part = dict(parts[0])
         for table in ("streams", "consumers"):
             tables = [_WHOLE.decode(part[table]) for part in parts]
-            whole[table] = _joined_columns(tables)
-        return msgspec.json.encode(whole) + b"\n"
+            joined_part[table] = _joined_columns(tables)
+        return msgspec.json.encode(joined_part) + b"\n"
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, RecursionError) as error:
         raise BadLine(f"the parts of a poll do not match each other: {reason(error)}") from error
 
@@ -261,6 +263,6 @@ def _joined_columns(tables: list[dict[str, msgspec.Raw]]) -> msgspec.Raw:
     columns = []
     for name in tables[0]:
         values = (bytes(table[name]).strip()[1:-1] for table in tables)
-        joined = b",".join(value for value in values if value)
-        columns.append(msgspec.json.encode(name) + b":[" + joined + b"]")
+        column = b",".join(value for value in values if value)
+        columns.append(msgspec.json.encode(name) + b":[" + column + b"]")
     return msgspec.Raw(b"{" + b",".join(columns) + b"}")

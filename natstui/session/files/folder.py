@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from natstui.errors import SessionError
+from natstui.clean import clean_line
+from natstui.errors import SessionError, UsageError
 from natstui.files import open_lock, open_plain
 from natstui.units import counted
 
@@ -19,7 +20,7 @@ INFO = "session.json"
 INDEX = "index.jsonl"
 LOCK = "recording.lock"
 _UNFINISHED = re.compile(r"\.(.+?)\.(?:[0-9a-f]{16}\.)?(?:part|tmp)")
-"""Of a file that a killed recorder was writing."""
+"""Name of a temporary file that a killed recorder was writing."""
 _SEGMENT = re.compile(r"records-(\d{6,9})\.jsonl(\.gz)?")
 
 
@@ -33,7 +34,7 @@ class SegmentFile:
 
 
 def segment_path(folder: Path, number: int, *, sealed: bool) -> Path:
-    """Return where a segment lies."""
+    """Return the path of a segment."""
     return folder / f"records-{number:06d}.jsonl{'.gz' if sealed else ''}"
 
 
@@ -43,7 +44,7 @@ def is_segment_name(name: str) -> bool:
 
 
 def is_own_name(name: str) -> bool:
-    """Return whether natstui writes files of this name into the folder of a session."""
+    """Return whether natstui writes files of this name into a session folder."""
     unfinished = _UNFINISHED.fullmatch(name)
     name = unfinished[1] if unfinished else name
     return name in (INFO, INDEX, LOCK) or is_segment_name(name)
@@ -54,7 +55,7 @@ def segments(folder: Path) -> list[SegmentFile]:
 
     Raises SessionError when the folder cannot be listed.
     """
-    found: dict[int, SegmentFile] = {}
+    by_number: dict[int, SegmentFile] = {}
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -64,36 +65,39 @@ def segments(folder: Path) -> list[SegmentFile]:
         if match and entry.is_file(follow_symlinks=False):
             sealed = match[2] is not None
             number = int(match[1])
-            if sealed or number not in found:
-                found[number] = SegmentFile(number, sealed, Path(entry.path))
-    return [found[number] for number in sorted(found)]
+            if sealed or number not in by_number:
+                by_number[number] = SegmentFile(number, sealed, Path(entry.path))
+    return [by_number[number] for number in sorted(by_number)]
 
 
-def missing(dropped_count: int, numbers: Iterable[int], last_known: int) -> dict[int, str]:
-    """Return a sentence per run of segments that should be there, by the number that follows it.
+def missing(dropped_count: int, numbers: Iterable[int], last_number: int) -> dict[int, str]:
+    """Return a sentence for each gap in the numbers of segments, by the number that follows it.
 
-    `dropped_count` were deleted on purpose, the oldest first; `last_known` is the last one sealed.
+    `dropped_count` were deleted on purpose, the oldest first; `last_number` is the last one
+    sealed.
     """
-    expected, found = dropped_count + 1, dict[int, str]()
-    for number in (*numbers, last_known + 1):
+    expected, by_number = dropped_count + 1, dict[int, str]()
+    for number in (*numbers, last_number + 1):
         if number > expected:
             first, last = expected, number - 1
-            which = f"segment {first} is" if first == last else f"segments {first}–{last} are"
-            found[number] = f"{which} missing"
+            numbers_text = (
+                f"segment {first} is" if first == last else f"segments {first}–{last} are"
+            )
+            by_number[number] = f"{numbers_text} missing"
         expected = max(expected, number + 1)
-    return found
+    return by_number
 
 
 def nothing_left(files: Sequence[object]) -> Iterator[str]:
-    """Yield a sentence when a session has no segment at all."""
+    """Yield a sentence when a session has no segment."""
     if not files:
         yield "there is no segment"
 
 
 def fewer_than_written(records_count: int, written_count: int) -> Iterator[str]:
-    """Yield a sentence when a closed session holds fewer records than its recorder wrote.
+    """Yield a sentence when a closed session has fewer records than its recorder wrote.
 
-    Nothing else knows of a last segment that is gone when the index is gone too.
+    Only this notices a deleted last segment when the index is missing too.
     """
     if records_count < written_count:
         missing_text = counted(written_count - records_count, "record")
@@ -101,7 +105,7 @@ def fewer_than_written(records_count: int, written_count: int) -> Iterator[str]:
 
 
 def folder_size_bytes(folder: Path) -> int:
-    """Return the bytes of all segments; files that vanish meanwhile are not counted."""
+    """Return the bytes of all segments; files that are deleted meanwhile are not counted."""
     total_bytes = 0
     for segment in segments(folder):
         try:
@@ -112,14 +116,21 @@ def folder_size_bytes(folder: Path) -> int:
 
 
 def stamp(at_us: int) -> str:
-    """Return a moment as it stands in a folder's name: `20261120T205024Z`."""
+    """Return a moment as folder names have it: `20261120T205024Z`."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_us / 1e6))
 
 
 def folder_name(at_us: int, name: str) -> str:
     """Return the folder's name for a session that starts now; only harmless characters."""
-    words = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
-    return f"{stamp(at_us)}-{words}" if words else stamp(at_us)
+    safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
+    return f"{stamp(at_us)}-{safe_name}" if safe_name else stamp(at_us)
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError for a path: a recording stays in its library, whatever it is called."""
+    parts = re.split(r"[/\\]", name)
+    if parts[0] == "~" or (len(parts) > 1 and not parts[0]) or {".", ".."} & set(parts):
+        raise UsageError(f"{clean_line(name)!r} is a path, not a name of a recording")
 
 
 def lock(folder: Path) -> int:
@@ -150,9 +161,9 @@ def is_recording(folder: Path) -> bool:
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn an OSError while reading `what` into a SessionError."""
+def reading(target: str) -> Iterator[None]:
+    """Turn an OSError while reading `target` into a SessionError."""
     try:
         yield
     except OSError as error:
-        raise SessionError(f"cannot read {what}: {error.strerror or error}") from error
+        raise SessionError(f"cannot read {target}: {error.strerror or error}") from error

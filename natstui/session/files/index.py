@@ -21,9 +21,9 @@ from natstui.session.files.folder import INDEX
 from natstui.session.files.layout import MEMBERS_COUNTS
 
 MOST_MARKS = 500
-"""Of one segment; more are counted, not kept."""
+"""Limit of marks that are kept of one segment; more are only counted."""
 _MOST_LINE_BYTES = 4 << 20
-"""No line of ours is longer, and one that is would be held in memory whole."""
+"""Limit of an index line: natstui writes no longer one, and a longer one would fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,17 @@ class SegmentIndex:
 
     number: int
     size_bytes: int
-    """Of the file this was made from."""
+    """Size of the segment file that was indexed."""
     first_at_us: int | None
-    """Of the first record; None when there is none."""
+    """Time of the first record; None when there is none."""
     last_at_us: int | None
-    """Of the latest record, as if the clock had not been set back in this segment."""
+    """Time of the latest record, as if the clock had not been set back in this segment."""
     set_back_us: int
-    """How far the clock was set back meanwhile."""
+    """How far the clock was set back in this segment."""
     members: tuple[tuple[int, int], ...]
     """Offset and length of each gzip member; empty for the open segment."""
     records_count: dict[str, int] = field(default_factory=dict)
-    """By kind."""
+    """Number of records by kind."""
     stream_samples_count: int = 0
     consumer_samples_count: int = 0
     damaged_lines_count: int = 0
@@ -63,7 +63,7 @@ def append_index(folder: Path, index: SegmentIndex) -> None:
 def read_index(folder: Path) -> dict[int, SegmentIndex]:
     """Return the index by segment; empty when it is missing or damaged."""
     path = folder / INDEX
-    known: dict[int, SegmentIndex] = {}
+    indexes: dict[int, SegmentIndex] = {}
     try:
         if not path.is_file():
             return {}
@@ -71,20 +71,22 @@ def read_index(folder: Path) -> dict[int, SegmentIndex]:
             for line in _lines(file):
                 index = _decoded(line)
                 if index is not None:
-                    known[index.number] = index
+                    indexes[index.number] = index
     except OSError:
         return {}
-    return known
+    return indexes
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield line after line, however long the file is; one that is too long is left out."""
+    """Yield the lines of an index without reading all of it; one above the length limit is left
+    out.
+    """
     inside_long = False
     while line := file.readline(_MOST_LINE_BYTES):
-        whole = line.endswith(b"\n") or len(line) < _MOST_LINE_BYTES
-        if whole and not inside_long:
+        is_complete = line.endswith(b"\n") or len(line) < _MOST_LINE_BYTES
+        if is_complete and not inside_long:
             yield line
-        inside_long = not whole
+        inside_long = not is_complete
 
 
 def _decoded(line: bytes) -> SegmentIndex | None:

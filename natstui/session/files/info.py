@@ -31,7 +31,7 @@ class DroppedSegments:
 
     segments_count: int
     until_at_us: int
-    """Everything before this moment is gone."""
+    """Everything before this moment was deleted."""
     reason: str
 
 
@@ -42,14 +42,14 @@ class SessionInfo:
     schema_version: int
     natstui_version: str
     name: str
-    """Given by people; empty when none was given."""
+    """Name that a person gave; empty when none was given."""
     started_at_us: int
     ended_at_us: int | None = None
-    """None while it is recorded, and when the recorder was killed before the next start."""
+    """None during the recording, and after a killed recorder until the next start."""
     cut_off: bool = False
-    """What happened last is missing: the recorder was killed, or its disk was full."""
+    """The recorder was killed or its disk was full, so the last records are missing."""
     target: str = ""
-    """What it was connected to, for people, without secrets."""
+    """The connection, for people, without secrets."""
     server_name: str | None = None
     server_version: str | None = None
     server_url: str | None = None
@@ -57,7 +57,7 @@ class SessionInfo:
     account: str | None = None
     interval_s: float | None = None
     payloads: bool = False
-    """Payloads of messages were recorded, because somebody asked for it."""
+    """Whether payloads of messages were recorded, which a user must request."""
     redacted: bool = False
     """Names were replaced by pseudonyms."""
     retain_s: float | None = None
@@ -66,26 +66,28 @@ class SessionInfo:
     records_count: dict[str, int] = field(default_factory=dict)
     """How many records of each kind were written; filled in at the end."""
     notes: tuple[str, ...] = ()
-    """Written by people about the recording (`natstui sessions note`)."""
+    """Notes of people about the recording (`natstui sessions note`)."""
     checksum: str = field(default="", compare=False)
-    """SHA-256 of all else here, in JSON without spaces and by name; empty in older recordings."""
+    """SHA-256 of the other fields, in JSON without spaces, sorted by name; empty in older
+    recordings.
+    """
 
 
 def _checksum(content: bytes) -> str:
-    """Return the checksum of an info in JSON, with the fields that another natstui may know."""
+    """Return the checksum of an info in JSON, including fields of other versions of natstui."""
     fields = decoder_of(dict[str, object]).decode(content)
     fields.pop("checksum", None)
     return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
 
 
 def info_json(info: SessionInfo) -> bytes:
-    """Return the content of session.json, for people too."""
-    summed = replace(info, checksum=_checksum(msgspec.json.encode(info)))
-    return msgspec.json.format(msgspec.json.encode(summed), indent=2) + b"\n"
+    """Return the content of session.json, indented for people."""
+    with_checksum = replace(info, checksum=_checksum(msgspec.json.encode(info)))
+    return msgspec.json.format(msgspec.json.encode(with_checksum), indent=2) + b"\n"
 
 
 def _is_as_written(content: bytes, info: SessionInfo) -> bool:
-    """Return whether an info in JSON has the checksum that it was written with, or none."""
+    """Return whether an info in JSON has its original checksum, or none."""
     return not info.checksum or _checksum(content) == info.checksum
 
 
@@ -100,7 +102,7 @@ def without_userinfo(url: str) -> str:
 
 
 def info_after(info: SessionInfo, record: Record) -> SessionInfo:
-    """Return the info after a record about the server; unchanged after any other record."""
+    """Return the info updated by a record about the server; unchanged by any other record."""
     if isinstance(record, EngineStarted):
         target = without_userinfo(record.target)
         return replace(info, target=target, interval_s=record.interval_s)
@@ -121,20 +123,20 @@ def write_info(folder: Path, info: SessionInfo) -> None:
     write_complete(folder / INFO, info_json(info))
 
 
-def parse_info(content: bytes, what: str) -> SessionInfo:
-    """Return the info in `content`; raise SessionError naming `what` for anything else."""
+def parse_info(content: bytes, file_name: str) -> SessionInfo:
+    """Parse session.json; raises SessionError with `file_name` when it is not valid."""
     try:
         version = decoder_of(dict[str, object]).decode(content).get("schema_version")
         if not isinstance(version, int) or version < 1:
-            raise SessionError(f"{what} does not name its schema version")
+            raise SessionError(f"{file_name} does not name its schema version")
         if version > SCHEMA_VERSION:
             raise SessionError(
-                f"{what} was written by a newer natstui (schema {version}); this one reads up to"
-                f" schema {SCHEMA_VERSION}: update natstui"
+                f"{file_name} was written by a newer natstui (schema {version}); this one reads"
+                f" up to schema {SCHEMA_VERSION}: update natstui"
             )
         info = decoder_of(SessionInfo).decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SessionError(f"{what} is damaged: {reason(error)}") from error
+        raise SessionError(f"{file_name} is damaged: {reason(error)}") from error
     times_us = {
         "start": info.started_at_us,
         "end": info.ended_at_us,
@@ -142,24 +144,24 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
     }
     for name, at_us in times_us.items():
         if at_us is not None and not is_possible_time(at_us):
-            raise SessionError(f"{what} is damaged: its {name} time is not possible")
+            raise SessionError(f"{file_name} is damaged: its {name} time is not possible")
     return info
 
 
 def read_info(folder: Path) -> SessionInfo:
-    """Return the info of a session; raise SessionError when it is no session."""
+    """Return the info of a session; raises SessionError when it is no session."""
     return parse_info(_info_content(folder), str(folder / INFO))
 
 
 def read_checked_info(folder: Path) -> tuple[SessionInfo, bool]:
-    """Return the info of a session, and whether it is as natstui wrote it; raises SessionError."""
+    """Return the info of a session, and whether its checksum is right; raises SessionError."""
     content = _info_content(folder)
     info = parse_info(content, str(folder / INFO))
     return info, _is_as_written(content, info)
 
 
 def read_info_to_change(folder: Path) -> SessionInfo:
-    """Return the info of a session that is written again; raise SessionError for a damaged one.
+    """Return the info of a session for an update; raises SessionError for a damaged one.
 
     Its checksum would be right afterwards, and the damage could not be noticed any more.
     """

@@ -1,4 +1,4 @@
-"""The first line of every segment: all that is known then, so that a reader can start there."""
+"""The first line of every segment: the complete state, so that a reader can start there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ _NO_HISTORY = History(())
 
 @dataclass(frozen=True, slots=True)
 class Keyframe:
-    """What was known when a segment began; a repetition, so an analysis leaves it out."""
+    """The complete state when a segment began; it repeats earlier records, so an analysis skips
+    it.
+    """
 
     at_us: int
     schema_version: int
@@ -63,20 +65,20 @@ class Keyframe:
     configured: Configured
     unavailable: tuple[Unavailable, ...]
     snapshot: Snapshot | None
-    """Every row as last seen, whenever it was polled."""
+    """Every row with its newest values, whenever it was polled."""
     benchmark: BenchmarkSoFar | None = None
-    """The one that was running; in the first keyframe also one that was over."""
+    """The running benchmark; in the first keyframe also one that was over."""
     evidence: EvidenceSoFar | None = None
-    """What was announced of consumers, streams and messages until then, as counts."""
+    """Counts of the advisories about consumers, streams and messages until then."""
     findings: FindingsSoFar | None = None
-    """What was wrong; null in a recording that does not hold its findings."""
+    """The open findings; null in a recording without findings."""
     servers: ServersSoFar | None = None
-    """The servers; null where nobody told of them."""
+    """The servers; null where no source reported them."""
 
     def facts(self) -> list[Record]:
-        """Return the records that build what was known, polls, servers and findings aside."""
-        known = (self.started, self.link, self.permitted)
-        facts: list[Record] = [record for record in known if record is not None]
+        """Return the records that build the state, except polls, servers and findings."""
+        records = (self.started, self.link, self.permitted)
+        facts: list[Record] = [record for record in records if record is not None]
         if self.configured.streams or self.configured.consumers:
             facts.append(self.configured)
         facts.extend(self.unavailable)
@@ -85,9 +87,9 @@ class Keyframe:
         return facts
 
     def records(self) -> list[Record]:
-        """Return the records that build all that was known."""
-        more = (self.benchmark, self.snapshot, self.servers, self.findings)
-        return self.facts() + [record for record in more if record is not None]
+        """Return the records that build the complete state."""
+        tables = (self.benchmark, self.snapshot, self.servers, self.findings)
+        return self.facts() + [record for record in tables if record is not None]
 
 
 class KeyframeMaker:
@@ -97,7 +99,7 @@ class KeyframeMaker:
         self._state = State(stream_history=_NO_HISTORY, consumer_history=_NO_HISTORY)
 
     def add(self, record: Record) -> None:
-        """Take one record; costs no more than comparing the names of its rows."""
+        """Add a record to the state; costs no more than comparing the names of its rows."""
         if not isinstance(record, _KNOWLEDGE):
             return
         state = self._state.after(record)
@@ -111,7 +113,7 @@ class KeyframeMaker:
         )
 
     def keyframe(self, at_us: int, *, first: bool = True) -> Keyframe:
-        """Return what is known now; a benchmark that is over only if it is the `first`.
+        """Return the current state; a benchmark that is over only if it is the `first`.
 
         Later ones need not repeat it: a reader finds it where it ended.
         """
@@ -137,7 +139,7 @@ class KeyframeMaker:
 
 
 def _whole(state: State) -> Snapshot | None:
-    """Return every row last seen as one poll; None before the first."""
+    """Return the newest values of every row as one poll; None before the first."""
     if not state.costs:
         return None
     last = state.costs[-1]
@@ -153,6 +155,6 @@ def _whole(state: State) -> Snapshot | None:
         unreachable_consumers=tuple(sorted(state.unreachable_consumers)),
         account=state.account,
         cost=last.cost,
-        offline=tuple(Offline(*name, why) for name, why in sorted(state.offline.items())),
-        unlisted=tuple(Unlisted(*each) for each in sorted(state.unlisted_count.items())),
+        offline=tuple(Offline(*name, reason) for name, reason in sorted(state.offline.items())),
+        unlisted=tuple(Unlisted(*unlisted) for unlisted in sorted(state.unlisted_count.items())),
     )

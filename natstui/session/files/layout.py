@@ -24,14 +24,14 @@ MEMBERS_COUNT = 7
 MEMBERS_COUNTS = (SYSTEM, MEMBERS_COUNT)
 """Members that a sealed segment may have."""
 FLOW_KINDS = frozenset({"ack_sample", "acks_counted", "benchmark_report", "benchmark_progress"})
-"""Kinds that come many times a second."""
+"""Kinds of records that come many times a second."""
 SYSTEM_KINDS = frozenset({"servers_read", "connections_read"})
-"""Kinds of which each record replaces the one before."""
+"""Kinds of which each record replaces the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """What the layout needs to know of a recorded poll."""
+    """The fields of a recorded poll that its layout depends on."""
 
     line_count: int
     mono_us: int
@@ -41,7 +41,9 @@ class Poll:
 
 
 class _Grid:
-    """Knows which polls the history of one window takes, as `natstui.model.live.history` does."""
+    """Decides which polls the history of one window keeps, as `natstui.model.live.history`
+    does.
+    """
 
     def __init__(self, window_s: int) -> None:
         self._window_s = window_s
@@ -52,20 +54,20 @@ class _Grid:
             poll.streams_count * len(STREAM_COLUMNS),
             poll.consumers_count * len(CONSUMER_COLUMNS),
         )
-        taken = False
+        is_taken = False
         for table, cells_count in enumerate(cells):
             last_us, kept_count = self._taken_us[table], samples_kept_count(cells_count)
             if last_us is None or begins_period(last_us, poll.mono_us, self._window_s, kept_count):
                 self._taken_us[table] = poll.mono_us
-                taken = True
-        return taken
+                is_taken = True
+        return is_taken
 
 
 def groups(polls: list[Poll]) -> dict[int, int]:
     """Return line → HOUR, QUARTER or REST for the polls of one segment, in their order.
 
-    After a poll that did not see everything, older rows are still valid. It, and the one before
-    it, go into the first group: a reader that skips polls must not skip those.
+    After an incomplete poll, older rows are still valid. It, and the one before it, go into the
+    first group: a reader that skips polls must not skip those.
     """
     hour, quarter = _Grid(WINDOWS_S[-1]), _Grid(WINDOWS_S[-2])
     group_of: dict[int, int] = {}
@@ -84,5 +86,5 @@ def groups(polls: list[Poll]) -> dict[int, int]:
 def needed(polls: list[Poll], group_of: dict[int, int]) -> set[int]:
     """Return the lines of polls that a history of five minutes needs."""
     grid = _Grid(WINDOWS_S[1])
-    taken = {poll.line_count for poll in polls if grid.takes(poll)}
-    return taken | {line for line, group in group_of.items() if group != REST}
+    lines = {poll.line_count for poll in polls if grid.takes(poll)}
+    return lines | {line for line, group in group_of.items() if group != REST}

@@ -36,10 +36,10 @@ class Marker:
         self._unavailable: dict[str, str] = {}
         if keyframe is not None:
             self._changed_configurations(keyframe.configured)
-            self._unavailable = {trouble.what: trouble.reason for trouble in keyframe.unavailable}
+            self._unavailable = {failure.what: failure.reason for failure in keyframe.unavailable}
 
     def mark(self, record: Record) -> Mark | None:
-        """Return the mark of a record; None when it gets none."""
+        """Return the mark of a record; None when it has none."""
         match record:
             case Advisory():
                 return _mark(record.at_us, "advisory", record.text)
@@ -62,18 +62,18 @@ class Marker:
                 return _benchmark_mark(record)
 
     def _changed_configurations(self, record: Configured) -> str:
-        """Take configurations; return which of them are changes of known ones."""
+        """Update the known configurations; return the text of the changes, empty without one."""
         changed = []
         for stream in record.streams:
-            known = self._streams.get(stream.name)
-            if known and known.created_at_us == stream.created_at_us and known != stream:
+            previous = self._streams.get(stream.name)
+            if previous and previous.created_at_us == stream.created_at_us and previous != stream:
                 changed.append(stream.name)
             self._streams[stream.name] = stream
         for consumer in record.consumers:
             key = (consumer.stream, consumer.name)
             before = self._consumers.get(key)
-            same = before and before.created_at_us == consumer.created_at_us
-            if same and before != consumer:
+            is_same = before and before.created_at_us == consumer.created_at_us
+            if is_same and before != consumer:
                 changed.append(f"{consumer.stream} > {consumer.name}")
             self._consumers[key] = consumer
         return f"configuration changed: {', '.join(changed[:5])}" if changed else ""

@@ -22,17 +22,17 @@ from natstui.session.files.layout import MEMBERS_COUNT, MEMBERS_COUNTS, Poll
 from natstui.session.files.marks import Marker
 
 MOST_BYTES = 256 << 20
-"""No segment inflates to more; what does is not a recording."""
+"""Limit of an inflated segment; a larger one is not a recording."""
 GZIP_LEVEL = 4
 """The lowest that looks for a better match: half the size of level 1 for 0.5 µs a sample."""
 _GZIP = 31
 _MOST_MEMBERS = 1000
 _MOST_LINES = 4_000_000
-"""A minute of the densest recording has a tenth of it."""
+"""Limit of lines in a segment; a minute of the densest recording has a tenth of it."""
 _MOST_STRANGE_LINES = 100_000
-"""Lines that do not begin like a record: what is damaged has few, a bomb nothing else."""
+"""Limit of lines that are no records: damage causes few, a decompression bomb only such."""
 _MOST_LINE_BYTES = 64 << 20
-"""Only a keyframe is a long line: some 400 bytes for each stream and consumer."""
+"""Limit of a line; the longest is a keyframe, some 400 bytes for each stream and consumer."""
 _RECORD_BEGINS = b'\n{"kind":"'
 _GIVEN_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
@@ -49,7 +49,7 @@ class OpenSegment:
         self._descriptor = os.open(path, flags, 0o600)
 
     def append(self, lines: bytes) -> None:
-        """Write lines, all of them or none."""
+        """Write all lines or none."""
         view, written_bytes = memoryview(lines), 0
         try:
             while written_bytes < len(lines):
@@ -61,12 +61,12 @@ class OpenSegment:
         self.size_bytes += written_bytes
 
     def is_there(self) -> bool:
-        """Return whether the file is still where it was made."""
+        """Return whether the file still exists at its path."""
         try:
-            there, ours = os.stat(self.path), os.fstat(self._descriptor)
+            on_disk, ours = os.stat(self.path), os.fstat(self._descriptor)
         except FileNotFoundError:
             return False
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return (on_disk.st_dev, on_disk.st_ino) == (ours.st_dev, ours.st_ino)
 
     def close(self) -> None:
         """Close the file."""
@@ -75,24 +75,29 @@ class OpenSegment:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Everything one segment holds, in the order in which it happened."""
+    """The content of one segment, in the order of time."""
 
     keyframe: Keyframe | None
     keyframe_line: bytes
-    """As it is in the file, without its newline; empty when there is none."""
+    """The line as it is in the file, without its newline; empty when there is none."""
     entries: tuple[Entry, ...]
     damaged_lines_count: int
     unfinished_lines_count: int = 0
-    """Of these, the first parts of a poll at the end: in an open segment it is being written."""
+    """Lines at the end that are the first parts of a poll: in an open segment it is being written.
+    """
 
 
 def parse(lines: bytes, before_count: int = 0) -> Content:
-    """Return what is in the text of a segment, without a torn last line or an unfinished poll.
+    """Parse the text of a segment, without a torn last line or an unfinished poll.
 
     `before_count` is how many of its lines come before this text.
     """
-    whole = lines[: lines.rfind(b"\n") + 1]
-    pieces = [piece_of(line, n) for n, line in enumerate(whole.split(b"\n"), before_count) if line]
+    complete_lines = lines[: lines.rfind(b"\n") + 1]
+    pieces = [
+        piece_of(line, n)
+        for n, line in enumerate(complete_lines.split(b"\n"), before_count)
+        if line
+    ]
     keyframe, keyframe_line, damaged_count = None, b"", 0
     if pieces and not before_count and pieces[0].numbered.startswith(_KEYFRAME_HEAD):
         try:
@@ -117,10 +122,10 @@ def parse(lines: bytes, before_count: int = 0) -> Content:
 
 
 def _begun(parts: tuple[Piece, ...]) -> int:
-    """Return how many lines are the first parts of a poll without its last ones."""
+    """Return how many lines are the first parts of a poll whose last parts are missing."""
     numbers = [piece.part_count for piece in parts]
-    begun = numbers == list(range(len(parts))) and len(parts) < parts[0].parts_count
-    return len(parts) if begun else 0
+    is_unfinished = numbers == list(range(len(parts))) and len(parts) < parts[0].parts_count
+    return len(parts) if is_unfinished else 0
 
 
 def _whole(parts: tuple[Piece, ...]) -> Entry | None:
@@ -131,15 +136,17 @@ def _whole(parts: tuple[Piece, ...]) -> Entry | None:
 
 
 class _Measure:
-    """Counts what a segment inflates to, and refuses a bomb before it takes any room."""
+    """Counts the inflated bytes of a segment, and refuses a decompression bomb before it uses
+    memory.
+    """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, file_name: str) -> None:
+        self._what = file_name
         self._bytes_count = self._lines_count = self._records_count = 0
         self._line_bytes = 0
 
     def take(self, text: bytes) -> None:
-        """Count a piece of text; raise SessionError when there is more than in any segment."""
+        """Count inflated text; raises SessionError when it is more than the limit of a segment."""
         self._bytes_count += len(text)
         self._lines_count += text.count(b"\n")
         # One that lies across two pieces is missed, which is far from what is too many.
@@ -155,58 +162,94 @@ class _Measure:
             raise SessionError(f"{self._what} is too large for a segment when decompressed")
 
 
-def _member(compressed: bytes, at: int, what: str, measure: _Measure) -> tuple[list[bytes], int]:
-    """Inflate the gzip member at a place, in pieces; return them and where the next begins."""
+class CutSegment(SessionError):
+    """A sealed segment ends in the middle, or a part of it is damaged."""
+
+    def __init__(self, problem: str, text: bytes = b"") -> None:
+        super().__init__(problem)
+        self.text = text
+        """What can be read of the damaged part."""
+
+
+def _member(
+    compressed: bytes, offset: int, file_name: str, measure: _Measure
+) -> tuple[list[bytes], int]:
+    """Inflate the gzip member at an offset, in chunks; return them and the offset of the next
+    member.
+    """
     inflater = zlib.decompressobj(_GZIP)
-    view, pieces, given = memoryview(compressed), list[bytes](), b""
+    view, chunks, input_bytes = memoryview(compressed), list[bytes](), b""
     while not inflater.eof:
-        given = inflater.unconsumed_tail
-        if not given:
-            given = bytes(view[at : at + _GIVEN_BYTES])
-            at += len(given)
-        if not given:
-            raise SessionError(f"{what} is damaged: it ends in the middle")
+        input_bytes = inflater.unconsumed_tail
+        if not input_bytes:
+            input_bytes = bytes(view[offset : offset + _GIVEN_BYTES])
+            offset += len(input_bytes)
+        if not input_bytes:
+            problem = f"{file_name} is damaged: it ends in the middle"
+            raise CutSegment(problem, b"".join(chunks))
         try:
-            pieces.append(inflater.decompress(given, _PIECE_BYTES))
+            chunks.append(inflater.decompress(input_bytes, _PIECE_BYTES))
         except zlib.error as error:
-            raise SessionError(f"{what} is damaged: {error}") from error
-        measure.take(pieces[-1])
-    return pieces, at - len(inflater.unused_data)
+            # Of a changed byte, nobody knows where in the part it is.
+            raise CutSegment(f"{file_name} is damaged: {error}") from error
+        measure.take(chunks[-1])
+    return chunks, offset - len(inflater.unused_data)
 
 
-def inflate(compressed: bytes, what: str) -> Iterator[bytes]:
-    """Yield the text of each gzip member; raise SessionError for damage and for bombs."""
-    measure, at = _Measure(what), 0
+def inflate(compressed: bytes, file_name: str) -> Iterator[bytes]:
+    """Yield the text of each gzip member; raises CutSegment for damage, and SessionError for
+    decompression bombs.
+    """
+    measure, offset = _Measure(file_name), 0
     for _ in range(_MOST_MEMBERS):
-        if at == len(compressed):
+        if offset == len(compressed):
             return
-        pieces, at = _member(compressed, at, what, measure)
-        yield b"".join(pieces)
-    raise SessionError(f"{what} has too many parts for a segment")
+        chunks, offset = _member(compressed, offset, file_name, measure)
+        yield b"".join(chunks)
+    raise SessionError(f"{file_name} has too many parts for a segment")
 
 
-def read_content(path: Path, *, sealed: bool) -> Content:
-    """Read and parse a segment; raise SessionError when it is damaged."""
+def _raw(path: Path) -> bytes:
     with reading(str(path)), open_plain(path) as file:
         raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
         raise SessionError(f"{path} is too large for a segment")
+    return raw
+
+
+def read_content(path: Path, *, sealed: bool) -> Content:
+    """Read and parse a segment; raise SessionError when it is damaged."""
+    raw = _raw(path)
     return parse(b"".join(inflate(raw, str(path))) if sealed else raw)
 
 
+def read_cut(path: Path) -> tuple[Content, str]:
+    """Read a sealed segment up to its damage; return that, and what is damaged.
+
+    Raises SessionError when it is no segment at all.
+    """
+    texts, problem = list[bytes](), ""
+    try:
+        texts.extend(inflate(_raw(path), str(path)))
+    except CutSegment as error:
+        texts.append(error.text)
+        problem = str(error)
+    return parse(b"".join(texts)), problem
+
+
 def read_segment(file: SegmentFile) -> Content:
-    """Read and parse a segment that may be sealed meanwhile; raise SessionError if damaged."""
+    """Read and parse a segment that may be sealed meanwhile; raises SessionError if damaged."""
     try:
         return read_content(file.path, sealed=file.sealed)
     except SessionError:
-        sealed = segment_path(file.path.parent, file.number, sealed=True)
-        if file.sealed or not sealed.exists():
+        sealed_path = segment_path(file.path.parent, file.number, sealed=True)
+        if file.sealed or not sealed_path.exists():
             raise
-        return read_content(sealed, sealed=True)
+        return read_content(sealed_path, sealed=True)
 
 
 class GrowingSegment:
-    """An open segment that is read again and again: each time only what was appended."""
+    """Reads an open segment repeatedly: each time only the appended lines."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -223,42 +266,42 @@ class GrowingSegment:
         self._content = self._settled
 
     def content(self) -> Content:
-        """Return what it holds now; raises SessionError."""
-        appended = self._appended()
-        if appended:
-            self._take(appended)
+        """Return the content so far; raises SessionError."""
+        new_lines = self._appended()
+        if new_lines:
+            self._take(new_lines)
         return self._content
 
     def _appended(self) -> bytes:
-        """Read the whole lines that are new."""
+        """Return the complete lines that were appended since the last call."""
         with reading(str(self.path)), open_plain(self.path) as file:
-            there = os.fstat(file.fileno())
-            identity = (there.st_dev, there.st_ino)
-            if self._file != identity or there.st_size < self._read_bytes:
+            status = os.fstat(file.fileno())
+            identity = (status.st_dev, status.st_ino)
+            if self._file != identity or status.st_size < self._read_bytes:
                 self._begin()
                 self._file = identity
             file.seek(self._read_bytes)
             raw = file.read(MOST_BYTES + 1 - self._read_bytes)
         if self._read_bytes + len(raw) > MOST_BYTES:
             raise SessionError(f"{self.path} is too large for a segment")
-        whole = raw[: raw.rfind(b"\n") + 1]
-        self._read_bytes += len(whole)
-        return whole
+        complete_lines = raw[: raw.rfind(b"\n") + 1]
+        self._read_bytes += len(complete_lines)
+        return complete_lines
 
-    def _take(self, appended: bytes) -> None:
-        lines = [line + b"\n" for line in (self._last + appended).split(b"\n")[:-1]]
+    def _take(self, new_lines: bytes) -> None:
+        lines = [line + b"\n" for line in (self._last + new_lines).split(b"\n")[:-1]]
         before_count = self._settled_lines_count
         counts = [piece_of(line[:-1], n).line_count for n, line in enumerate(lines, before_count)]
         start = counts.index(counts[-1])
-        more = parse(b"".join(lines[:start]), before_count)
-        self._settled = _together(self._settled, more)
+        added = parse(b"".join(lines[:start]), before_count)
+        self._settled = _together(self._settled, added)
         self._settled_lines_count += start
         self._last = b"".join(lines[start:])
         self._content = _together(self._settled, parse(self._last, self._settled_lines_count))
 
 
 def _together(before: Content, after: Content) -> Content:
-    """Return the contents of two texts that follow each other in one segment."""
+    """Join the contents of two consecutive texts of one segment."""
     return Content(
         before.keyframe or after.keyframe,
         before.keyframe_line or after.keyframe_line,
@@ -302,7 +345,7 @@ def describe(
     size_bytes: int,
     polls: Sequence[Poll] | None = None,
 ) -> SegmentIndex:
-    """Return the index of a segment; `members` is empty for the open segment."""
+    """Create the index of a segment; `members` is empty for the open segment."""
     marker, marks = Marker(content.keyframe), []
     # What an open segment ends with is being written.
     damaged_count = content.damaged_lines_count
@@ -334,10 +377,10 @@ def describe(
 
 
 def times(entries: Sequence[Entry], latest_us: int | None = None) -> tuple[list[int], int]:
-    """Return moments that never go back, one per entry, and how far the clock was set back.
+    """Return the time of each entry, never decreasing, and how far the clock was set back.
 
-    After the clock was set back, the moments go on counting from the old time. `latest_us`
-    is the moment of the entry before.
+    After the clock was set back, times count on from the old time. `latest_us` is the time of the
+    entry before.
     """
     moments_us: list[int] = []
     set_back_us = 0
@@ -356,7 +399,7 @@ def _set_back_us(entry: Entry) -> int:
 
 
 def readable(entry: Entry) -> Record | None:
-    """Decode an entry; None when it is damaged."""
+    """Decode an entry; returns None when it is damaged."""
     try:
         return entry.record()
     except BadLine:
@@ -364,7 +407,7 @@ def readable(entry: Entry) -> Record | None:
 
 
 def polls_of(content: Content) -> list[Poll]:
-    """Return what a layout needs to know of each poll, in order."""
+    """Return the layout fields of each poll, in order."""
     return [_poll(entry) for entry in content.entries if entry.is_poll]
 
 
@@ -383,9 +426,9 @@ def members_of(path: Path) -> list[bytes]:
     """
     with reading(str(path)), open_plain(path) as file:
         compressed = file.read(MOST_BYTES)
-    measure, members, at = _Measure(str(path)), list[bytes](), 0
-    while at < len(compressed) and len(members) <= MEMBERS_COUNT:
-        begin = at
-        _, at = _member(compressed, begin, str(path), measure)
-        members.append(compressed[begin:at])
+    measure, members, offset = _Measure(str(path)), list[bytes](), 0
+    while offset < len(compressed) and len(members) <= MEMBERS_COUNT:
+        begin = offset
+        _, offset = _member(compressed, begin, str(path), measure)
+        members.append(compressed[begin:offset])
     return members if len(members) in MEMBERS_COUNTS else []

@@ -1,4 +1,4 @@
-"""Which messages a recording heard that a consumer gave up."""
+"""Messages that a consumer dropped after max deliver, by the advisories of a recording."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class _Said(msgspec.Struct):
 def recorded_give_ups(
     recording: Recording, stream: str, consumer: str
 ) -> tuple[list[tuple[int, int]], int]:
-    """Return when which sequence was given up, and how many announcements it only counts.
+    """Return time and sequence of each dropped message, and how many advisories have no sequence.
 
     Raises SessionError.
     """
-    found, left_out = list[tuple[int, int]](), 0
+    dropped, left_out = list[tuple[int, int]](), 0
     for record in recording.records():
         if not isinstance(record, Advisory | AdvisoriesCounted):
             continue
@@ -29,8 +29,8 @@ def recorded_give_ups(
             continue
         if isinstance(record, Advisory):
             seq = decoder_of(_Said).decode(record.body_json).stream_seq
-            found.append((record.at_us, seq))
+            dropped.append((record.at_us, seq))
         else:
-            found += [(record.at_us, message.stream_seq) for message in record.messages]
+            dropped += [(record.at_us, message.stream_seq) for message in record.messages]
             left_out += record.said_count - sum(message.said_count for message in record.messages)
-    return found, left_out
+    return dropped, left_out

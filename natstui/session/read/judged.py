@@ -1,4 +1,4 @@
-"""The findings of a recording: those it holds, or what the live rules find in an older one."""
+"""The findings of a recording: those it contains, or what the live rules find in an older one."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from natstui.session.read.recording import Recording
 
 
 def told_findings(folder: Path) -> list[FindingTold]:
-    """Return the findings that a recording holds, each as it was told last, without its polls.
+    """Return the last report of each finding in a recording, without its polls.
 
-    None of a recording that does not hold them. Raises SessionError.
+    Empty for a recording without findings. Raises SessionError.
     """
-    recording, told = Recording(folder, salvage=True), dict[tuple[object, ...], FindingTold]()
+    recording, by_key = Recording(folder, salvage=True), dict[tuple[object, ...], FindingTold]()
     for number, span in enumerate(recording.spans):
         if number and not span.index.records_count.get(kind_of(FindingsChanged)):
             continue
         content = recording.part(span, (KEYFRAME, EVENTS))
-        known = content.keyframe.findings if content.keyframe and number == 0 else None
-        many = [] if known is None else [known.findings]
+        keyframe_findings = content.keyframe.findings if content.keyframe and number == 0 else None
+        finding_groups = [] if keyframe_findings is None else [keyframe_findings.findings]
         for entry in content.entries:
             record = readable(entry) if entry.kind == kind_of(FindingsChanged) else None
             if isinstance(record, FindingsChanged):
-                many.append(record.findings)
-        for finding in (finding for findings in many for finding in findings):
+                finding_groups.append(record.findings)
+        for finding in (finding for findings in finding_groups for finding in findings):
             entity = (finding.stream, finding.consumer, finding.created_at_us, finding.part)
-            told[(finding.code, *entity, finding.since_at_us)] = finding
-    return list(told.values())
+            by_key[(finding.code, *entity, finding.since_at_us)] = finding
+    return list(by_key.values())
 
 
 def judged_moments(folder: Path) -> Iterator[State]:
-    """Yield the state after every poll and what was found by it; raises SessionError."""
-    state, polled = State(), False
+    """Yield the state after every poll, with its findings; raises SessionError."""
+    state, has_poll = State(), False
     for record in Recording(folder, salvage=True).records():
         # A recording tells what it found after the poll, and what was read meanwhile.
-        if polled and not isinstance(record, FindingsChanged | ServersRead | ConnectionsRead):
+        if has_poll and not isinstance(record, FindingsChanged | ServersRead | ConnectionsRead):
             yield state
-            polled = False
+            has_poll = False
         state = judged_after(state, record)
-        polled = polled or isinstance(record, Snapshot)
-    if polled:
+        has_poll = has_poll or isinstance(record, Snapshot)
+    if has_poll:
         yield state
 
 
 def changes_of(folder: Path) -> Iterator[FindingsChanged]:
-    """Yield every change of the findings of a recording that does not hold them."""
+    """Yield every change of findings, computed for a recording that does not contain them."""
     state, teller = State(), Teller()
     for record in Recording(folder, salvage=True).records():
         before, state = state, judged_after(state, record)
         if state.findings is not before.findings:
-            changed = teller.changes(state.findings, state.now_at_us)
-            if changed is not None:
-                yield changed
+            change = teller.changes(state.findings, state.now_at_us)
+            if change is not None:
+                yield change

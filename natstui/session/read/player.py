@@ -1,7 +1,7 @@
 """The position of a replay: seeking, stepping and playing return the lines to send.
 
-Seeking sends `ReplayReset`, the lines that build the moment, then `ReplayPosition`. Going forward
-only sends the lines recorded in between.
+Seeking sends `ReplayReset`, the lines that build the moment, then `ReplayPosition`. Forward
+movement only sends the lines recorded in between.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _MOST_MARKS = 20_000
 
 
 class Player:
-    """Moves through a recording. Methods that yield lines have moved when they are exhausted."""
+    """A position in a recording. Methods that yield lines have moved it when they are
+    exhausted.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -42,7 +44,7 @@ class Player:
         """The segment shown was deleted; the keyframe of the next has what was known then."""
 
     def position(self) -> bytes:
-        """Return the line with the position of the replay."""
+        """Return the line with the current position."""
         recording = self._recording
         return encode_record(
             ReplayPosition(
@@ -58,23 +60,23 @@ class Player:
         )
 
     def marks(self) -> Iterator[bytes]:
-        """Yield the marks when there are others than before."""
+        """Yield the marks if they have changed."""
         marks, self._spoiled_count = self._recording.marks(), self._recording.spoiled_count
         if marks != self._marks:
             self._marks = marks
             left_out_count = max(0, len(marks) - _MOST_MARKS) + sum(
                 span.index.marks_left_out_count for span in self._recording.spans
             )
-            kept = tuple(marks[:_MOST_MARKS])
-            yield encode_record(ReplayMarks(self.at_us, kept, left_out_count))
+            sent_marks = tuple(marks[:_MOST_MARKS])
+            yield encode_record(ReplayMarks(self.at_us, sent_marks, left_out_count))
 
     def new_damage(self) -> Iterator[bytes]:
-        """Yield the marks when damage was met since they were sent."""
+        """Yield the marks when new damage was found since they were sent."""
         if self._recording.spoiled_count != self._spoiled_count:
             yield from self.marks()
 
     def seek(self, at_us: int) -> Iterator[bytes]:
-        """Go to a moment, or to the nearest end."""
+        """Move to a moment, or to the nearest end."""
         recording = self._recording
         at_us = max(recording.start_us, min(recording.end_us, at_us))
         yield encode_record(ReplayReset(at_us))
@@ -84,12 +86,12 @@ class Player:
         self._next = bisect_right(self._content()[1], at_us)
 
     def change_speed(self, speeds_count: int) -> None:
-        """Replay this many speeds faster, or slower if it is negative, up to the last one."""
+        """Change the speed by this many steps, slower if negative, within the available speeds."""
         number = SPEEDS_RATIO.index(self.speed_ratio) + speeds_count
         self.speed_ratio = SPEEDS_RATIO[max(0, min(number, len(SPEEDS_RATIO) - 1))]
 
     def forward(self, until_us: int) -> Iterator[bytes]:
-        """Go forward in time, sending what happened until then."""
+        """Move forward in time, yielding the lines recorded until then."""
         if self._was_deleted:
             self._was_deleted = False
             yield from self._keyframe_lines()
@@ -98,16 +100,16 @@ class Player:
             while self._next < len(moments_us) and moments_us[self._next] <= until_us:
                 yield whole_line(content.entries[self._next])
                 self._next += 1
-            spoiled = self._spans_spoiled()
+            is_spoiled = self._spans_spoiled()
             if self._next < len(moments_us) or not self._next_segment():
                 break
             # Records before a segment may be lost.
-            if spoiled or follows_a_loss(self._content()[0]):
+            if is_spoiled or follows_a_loss(self._content()[0]):
                 yield from self._keyframe_lines()
         self.at_us = max(self.at_us, min(until_us, self._recording.end_us))
 
     def step(self, polls_count: int) -> Iterator[bytes]:
-        """Go to the poll so many polls away; pauses there."""
+        """Move by `polls_count` polls, and pause."""
         self.playing = False
         moment_us = self._poll_away(polls_count)
         if moment_us is None:
@@ -118,7 +120,7 @@ class Player:
             yield from self.seek(moment_us)
 
     def to_mark(self, *, forward: bool) -> Iterator[bytes]:
-        """Go to the next or previous mark and pause there; Refused when there is none."""
+        """Move to the next or previous mark and pause; raises Refused when there is none."""
         times_us = [mark.at_us for mark in self._recording.marks()]
         if forward:
             index = bisect_right(times_us, self.at_us)
@@ -130,33 +132,35 @@ class Player:
         yield from self.seek(times_us[index])
 
     def at_end(self) -> bool:
-        """Return whether everything recorded was shown."""
+        """Return whether everything recorded was sent."""
         return self.at_us >= self._recording.end_us
 
     def refresh(self) -> bool:
-        """Look for what was recorded meanwhile; tell whether there was something.
+        """Read records that were added meanwhile; return whether there were any.
 
-        The oldest segments may be gone, so that others have their numbers.
+        The oldest segments may be deleted, which renumbers the others.
         """
-        recording, shown = self._recording, self._number
-        here = recording.spans[shown].file.number if recording.spans else 0
+        recording, span_number = self._recording, self._number
+        segment_number = recording.spans[span_number].file.number if recording.spans else 0
         grown = recording.refresh()
         numbers = [span.file.number for span in recording.spans]
-        self._number = max(0, min(bisect_left(numbers, here), len(numbers) - 1))
-        if numbers and here and numbers[self._number] != here:
+        self._number = max(0, min(bisect_left(numbers, segment_number), len(numbers) - 1))
+        if numbers and segment_number and numbers[self._number] != segment_number:
             self._next, self._was_deleted = 0, True
         self.at_us = max(self.at_us, recording.start_us)
         return grown
 
     def _newest_us(self) -> int | None:
-        """Return the moment of the newest record that was sent."""
+        """Return the time of the newest record that was sent."""
         _, moments_us = self._content()
-        if shown := moments_us[: self._next]:
-            return shown[-1]
+        if sent_us := moments_us[: self._next]:
+            return sent_us[-1]
         return self._recording.spans[self._number].after_us if moments_us else None
 
     def _content(self) -> tuple[Content, list[int]]:
-        """Return what is in the present segment; read again when it has grown."""
+        """Return the content of the current segment and its times; read again when it has
+        grown.
+        """
         if not self._recording.spans:
             return Content(None, b"", (), 0), []
         span = self._recording.spans[self._number]
@@ -168,26 +172,26 @@ class Player:
         return self._loaded[2:]
 
     def _spans_spoiled(self) -> bool:
-        """Return whether records of the present segment are missing because it is damaged."""
+        """Return whether the current segment is damaged, so that records are missing."""
         spans = self._recording.spans
         return bool(spans) and self._recording.is_spoiled(spans[self._number])
 
     def _next_segment(self) -> bool:
-        """Go on to the next segment; False when there is none yet."""
+        """Move to the next segment; returns False when there is none yet."""
         if self._number + 1 >= len(self._recording.spans):
             return False
         self._number, self._next = self._number + 1, 0
         return True
 
     def _keyframe_lines(self) -> Iterator[bytes]:
-        """Yield what was known when the present segment began."""
+        """Yield the lines of the current segment's keyframe."""
         keyframe = self._content()[0].keyframe
         if keyframe is not None:
             yield from map(encode_record, keyframe.records())
 
     def _poll_away(self, polls_count: int) -> int | None:
-        """Return the moment of the poll so many polls from here, or of the farthest there is."""
-        found, step = None, 1 if polls_count > 0 else -1
+        """Return the time of the poll that is `polls_count` away, or of the farthest one."""
+        poll_us, step = None, 1 if polls_count > 0 else -1
         left_count, number = abs(polls_count), self._number
         spans = self._recording.spans
         while left_count and 0 <= number < len(spans):
@@ -197,10 +201,10 @@ class Player:
             else:
                 polls_us = [us for us in polls_us if us > self.at_us]
             if polls_us:
-                found = polls_us[min(left_count, len(polls_us)) - 1]
+                poll_us = polls_us[min(left_count, len(polls_us)) - 1]
             left_count -= min(left_count, len(polls_us))
             number += step
-        return found
+        return poll_us
 
     def _polls(self, number: int) -> list[int]:
         if number == self._number:

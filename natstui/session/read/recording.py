@@ -34,6 +34,7 @@ from natstui.session.files.segment import (
     members_of,
     parse,
     read_content,
+    read_cut,
     readable,
     times,
 )
@@ -41,7 +42,7 @@ from natstui.units import counted
 
 _SMALL_BYTES = 2048
 _MOST_SMALL = 4096
-"""Sets of small parts that are kept: together some 30 MiB."""
+"""Limit of cached groups of small parts: together some 30 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,18 @@ class Span:
     file: SegmentFile
     index: SegmentIndex
     start_us: int
-    """Moment of its first record; of the one before it when it has none."""
+    """Time of its first record, or of the previous one when it has none."""
     end_us: int
     shift_us: int
-    """How far the clock had been set back before it."""
+    """How far the clock was set back before it."""
     after_us: int | None
-    """The end of the segment before; the moments of this one are later."""
+    """End of the previous segment; times of this one are later."""
 
     @property
     def overlap_us(self) -> int | None:
-        """Until when its moments depend on the segment before; None when it begins later."""
+        """Return until when its times depend on the previous segment; None when it begins
+        later.
+        """
         index, after_us = self.index, self.after_us
         if after_us is None or index.first_at_us is None:
             return None
@@ -70,10 +73,10 @@ class Span:
 
 
 class Recording:
-    """The segments of a session. Raises SessionError for what cannot be read."""
+    """The segments of a session. Methods raise SessionError for what cannot be read."""
 
     def __init__(self, folder: Path, *, salvage: bool = False) -> None:
-        """`salvage`: leave spoiled parts of a segment out, which are `damage` from then on."""
+        """Open a session; with `salvage`, unreadable parts are skipped and listed in `damage`."""
         self.folder = folder
         self._salvage = salvage
         self._spoiled: set[int] = set()
@@ -91,16 +94,16 @@ class Recording:
 
     @property
     def start_us(self) -> int:
-        """First moment recorded."""
+        """Return the time of the first record."""
         return self.spans[0].start_us if self.spans else self.info.started_at_us
 
     @property
     def end_us(self) -> int:
-        """Last moment recorded until now."""
+        """Return the time of the last record so far."""
         return self.spans[-1].end_us if self.spans else self.info.started_at_us
 
     def refresh(self) -> bool:
-        """Look for what was recorded meanwhile; tell whether there was anything."""
+        """Read segments that were added meanwhile; return whether there were any."""
         files = segments(self.folder)
         if not files or not all(self._is_indexed(file.number) for file in files if file.sealed):
             # What was known of a segment while it was open is not true of it any more.
@@ -119,14 +122,14 @@ class Recording:
         return number in self._known and bool(self._known[number].members)
 
     def _read(self, file: SegmentFile) -> Content:
-        """Read everything in a segment; of one that grows, what is not known yet."""
+        """Read all of a segment; of a growing one, only the appended lines."""
         if file.sealed:
             return read_content(file.path, sealed=True)
         grows = self._growing.setdefault(file.number, GrowingSegment(file.path))
         return grows.content()
 
     def _described(self, file: SegmentFile) -> SegmentIndex:
-        """Return the index of a segment; one that is missing is made by reading it."""
+        """Return the index of a segment; created by reading the segment if it is missing."""
         known = self._known.get(file.number)
         if file.sealed and known is not None and fits(known, file.path):
             return known
@@ -140,54 +143,59 @@ class Recording:
         except SessionError:
             if not self._salvage:
                 raise
-            members, content = [], self._spoil(file.number)
+            members, content = [], self._cut(file)
         index = describe(file.number, content, members, size_bytes)
         self._known[file.number] = index
         return index
 
     def span_at(self, at_us: int) -> int:
-        """Return the number (from 0) of the span that holds a moment."""
+        """Return the number (from 0) of the span that contains a moment."""
         return max(0, bisect_right([span.start_us for span in self.spans], at_us) - 1)
 
     def content(self, span: Span) -> Content:
-        """Read everything in a segment."""
+        """Read all of a segment."""
         try:
             return self._read(span.file)
         except SessionError:
-            sealed = self._sealed_meanwhile(span)
-            if sealed is not None:
-                return read_content(sealed, sealed=True)
+            sealed_file = self._sealed_meanwhile(span)
+            if sealed_file is not None:
+                return read_content(sealed_file, sealed=True)
             if not self._salvage:
                 raise
-            self._spoil(span.file.number)
+            if not span.index.members:
+                return self._cut(span.file)
+            self._spoiled.add(span.file.number)
             return parse(b"".join(self._texts(span, range(len(span.index.members)))))
 
-    def _spoil(self, number: int) -> Content:
-        """Note that a segment cannot be read whole; return what is in one without a line."""
-        self._spoiled.add(number)
-        return parse(b"")
+    def _cut(self, file: SegmentFile) -> Content:
+        """Mark a segment as damaged; return what can be read of it."""
+        self._spoiled.add(file.number)
+        try:
+            return read_cut(file.path)[0]
+        except SessionError:
+            return parse(b"")
 
     @property
     def spoiled_count(self) -> int:
-        """How many segments turned out to be damaged until now."""
+        """Return how many segments are known to be damaged."""
         return len(self._spoiled)
 
     def is_spoiled(self, span: Span) -> bool:
-        """Return whether a segment turned out to be damaged when it was read."""
+        """Return whether a segment is known to be damaged."""
         return span.file.number in self._spoiled
 
     def part(self, span: Span, members: Iterable[int]) -> Content:
         """Read some members of a segment; of an open one, everything."""
         if not span.index.members or not span.file.sealed:
             return self.content(span)
-        wanted = tuple(members)
-        key = (span.file.number, *wanted)
+        numbers = tuple(members)
+        key = (span.file.number, *numbers)
         known = self._small.get(key)
         if known is not None:
             return known
-        content = parse(b"".join(self._texts(span, wanted)))
+        content = parse(b"".join(self._texts(span, numbers)))
         # A day has 1,440 segments with a few events each, and every seek asks for them.
-        if sum(span.index.members[member][1] for member in wanted) < _SMALL_BYTES:
+        if sum(span.index.members[member][1] for member in numbers) < _SMALL_BYTES:
             if len(self._small) >= _MOST_SMALL:
                 self._small.clear()
             self._small[key] = content
@@ -214,11 +222,11 @@ class Recording:
 
     @property
     def left_out_lines_count(self) -> int:
-        """Lines that cannot be read, as far as is known without decoding every poll."""
+        """Return the lines that cannot be read, as far as is known without decoding every poll."""
         return sum(span.index.damaged_lines_count for span in self.spans)
 
     def warm_up(self) -> None:
-        """Keep the small parts of all segments at hand, as many as may be kept."""
+        """Cache the small parts of all segments, up to a limit."""
         for span in self.spans[: _MOST_SMALL // 2]:
             if span.index.members and span.file.sealed:
                 kinds = span.index.records_count.keys() - {"snapshot"} - SYSTEM_KINDS
@@ -230,13 +238,13 @@ class Recording:
         return path if not span.file.sealed and path.is_file() else None
 
     def moments(self, span: Span, content: Content) -> list[int]:
-        """Return the moment of each entry on the timeline of the whole session."""
+        """Return the time of each entry on the timeline of the entire session."""
         before_us = None if span.after_us is None else span.after_us - span.shift_us
         moments_us, _ = times(content.entries, before_us)
         return [moment_us + span.shift_us for moment_us in moments_us]
 
     def keyframe(self, span: Span) -> Keyframe | None:
-        """Return what was known when a segment began; None when it does not say."""
+        """Return the keyframe of a segment; None when it has none."""
         return self.part(span, (KEYFRAME,)).keyframe
 
     def marks(self) -> list[Mark]:
@@ -249,21 +257,23 @@ class Recording:
         return sorted((*marks, *self.damage()), key=lambda mark: mark.at_us)
 
     def damage(self) -> list[Mark]:
-        """Return what is known, without reading a segment, to be missing or unreadable in it.
+        """Return marks for missing or unreadable segments, without reading a segment.
 
-        Nothing while it is recorded: the recorder may delete what is too old meanwhile.
+        Nothing during the recording: the recorder may delete what is too old meanwhile.
         """
         if self.is_recording:
             return []
         dropped = read_info(self.folder).dropped
         numbers = [span.file.number for span in self.spans]
-        gone = missing(
+        missing_segments = missing(
             dropped.segments_count if dropped else 0, numbers, max(self._known, default=0)
         )
         starts = {span.file.number: span.start_us for span in self.spans}
-        marks = [Mark(starts.get(n, self.end_us), "gap", text) for n, text in gone.items()]
+        marks = [
+            Mark(starts.get(n, self.end_us), "gap", text) for n, text in missing_segments.items()
+        ]
         texts = list(nothing_left(self.spans))
-        if not gone and not dropped:
+        if not missing_segments and not dropped:
             texts += fewer_than_written(self._lines_count(), sum(self.info.records_count.values()))
         marks += [Mark(self.end_us, "gap", text) for text in texts]
         return marks + [
@@ -271,7 +281,7 @@ class Recording:
         ]
 
     def _lines_count(self) -> int:
-        """Return the records of all segments, those that cannot be read too."""
+        """Return the lines of all segments, including unreadable ones."""
         indexes = [span.index for span in self.spans]
         return sum(
             sum(index.records_count.values()) + index.damaged_lines_count for index in indexes
@@ -285,7 +295,7 @@ class Recording:
             yield f"{name}: {counted(count, 'line')} cannot be read"
 
     def records(self) -> Iterator[Record]:
-        """Yield everything recorded, in order, after what was known when it began.
+        """Yield the records in order, after those of the first keyframe.
 
         Damaged lines are left out; `verify` counts them.
         """
@@ -300,7 +310,7 @@ class Recording:
 
 
 def _span(file: SegmentFile, index: SegmentIndex, before: Span | None, started_us: int) -> Span:
-    """Put a segment on the timeline, after the one before."""
+    """Return a segment's position on the timeline, after the previous one."""
     if before is None:
         start_us = index.first_at_us or started_us
         return Span(file, index, start_us, index.last_at_us or start_us, 0, None)
@@ -322,7 +332,7 @@ def follows_a_loss(content: Content) -> bool:
 
 
 def whole_line(entry: Entry) -> bytes:
-    """Return an entry's line; nothing when its parts are damaged."""
+    """Return an entry's line; empty when its parts are damaged."""
     try:
         return entry.line
     except BadLine:

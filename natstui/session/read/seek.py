@@ -65,7 +65,7 @@ _FINDINGS = ("findings_changed",)
 
 
 def _back_us(window_s: int, cells_count: int) -> int:
-    """Return how far to go back for a window: one period more than it spans."""
+    """Return how many µs to read before a moment for a window: one period more than it spans."""
     # Twice the cells, in case there were more rows than in the polls counted.
     period_s = -(-window_s // samples_kept_count(2 * cells_count))
     return (window_s + period_s + _RESERVE_S) * 1_000_000
@@ -89,7 +89,7 @@ class Route:
     findings_from: int
     reports_from: int
     benchmark: BenchmarkSoFar | None
-    """The benchmark as that keyframe has it."""
+    """The benchmark in the keyframe of the first segment of reports."""
     polls_from: int
     quarter_from: int
     minutes_from: int
@@ -98,7 +98,7 @@ class Route:
 
     @property
     def first(self) -> int:
-        """The first segment of all."""
+        """Return the first segment that is read."""
         return min(
             self.events_from,
             self.polls_from,
@@ -109,12 +109,12 @@ class Route:
         )
 
     def members(self, number: int, span: Span) -> list[int]:
-        """Return the parts of a segment to read."""
+        """Return the members of a segment to read."""
         members = []
         kinds = span.index.records_count
         unknown = not span.file.sealed
-        others = kinds.keys() - FLOW_KINDS - SYSTEM_KINDS - {"snapshot"}
-        if unknown or any(self.happens(kind, number) for kind in others):
+        event_kinds = kinds.keys() - FLOW_KINDS - SYSTEM_KINDS - {"snapshot"}
+        if unknown or any(self.happens(kind, number) for kind in event_kinds):
             members.append(EVENTS)
         if unknown or any(self.flows(kind, number) for kind in kinds.keys() & FLOW_KINDS):
             members.append(FLOW)
@@ -130,7 +130,7 @@ class Route:
         return members
 
     def happens(self, kind: str, number: int) -> bool:
-        """Return whether an event in a segment is wanted."""
+        """Return whether events of a kind are read from a segment."""
         if kind in _FINDINGS:
             return number >= self.findings_from
         if kind in SYSTEM_KINDS:
@@ -138,12 +138,12 @@ class Route:
         return number >= (self.reports_from if _of_benchmark(kind) else self.events_from)
 
     def flows(self, kind: str, number: int) -> bool:
-        """Return whether a sample or report in a segment is wanted."""
+        """Return whether samples or reports of a kind are read from a segment."""
         return number >= (self.samples_from if kind in _ACKS else self.reports_from)
 
 
 def route(recording: Recording, at_us: int) -> Route:
-    """Decide what has to be read for a moment."""
+    """Return which segments have to be read for a moment."""
     last = recording.span_at(at_us)
     spans = recording.spans
     cells_count = max(_cells_count(span) for span in spans)
@@ -170,7 +170,9 @@ def _count(span: Span, kinds: Sequence[str]) -> int:
 
 
 def _enough(spans: Sequence[Span], last: int, kinds: Sequence[str], enough_count: int) -> int:
-    """Return the first segment from which on enough records come before the last one."""
+    """Return the latest segment from which `enough_count` records come before the end of the
+    last.
+    """
     count = 0
     for number in range(last - 1, -1, -1):
         count += _count(spans[number], kinds)
@@ -184,45 +186,45 @@ def _of_benchmark(kind: str) -> bool:
 
 
 def _benchmark_from(recording: Recording, last: int) -> tuple[int, BenchmarkSoFar | None]:
-    """Return the segment to begin with the benchmark, and the benchmark as its keyframe has it."""
+    """Return the first segment of the benchmark, and the benchmark of its keyframe."""
     spans = recording.spans
-    kinds_of = [span.index.records_count.keys() for span in spans[:last]]
+    kinds_by_span = [span.index.records_count.keys() for span in spans[:last]]
     # A run that was over before `last` is in no keyframe after it: look where it ended.
-    ran = [number for number, kinds in enumerate(kinds_of) if any(map(_of_benchmark, kinds))]
+    ran = [number for number, kinds in enumerate(kinds_by_span) if any(map(_of_benchmark, kinds))]
     for number in (last, ran[-1] if ran else 0):
         keyframe = recording.keyframe(spans[number])
         if keyframe is not None and keyframe.benchmark is not None:
             return number, keyframe.benchmark
-    planned = [number for number in ran if _count(spans[number], _PLANS)]
-    return (planned[-1] if planned else last), None
+    planned_in = [number for number in ran if _count(spans[number], _PLANS)]
+    return (planned_in[-1] if planned_in else last), None
 
 
 def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
     """Yield the lines that build the state of a moment, in order."""
     if not recording.spans:
         return
-    chosen = route(recording, at_us)
+    chosen_route = route(recording, at_us)
     lines = HistoryLines()
-    first = chosen.first
-    for number in range(first, chosen.last + 1):
+    first = chosen_route.first
+    for number in range(first, chosen_route.last + 1):
         span = recording.spans[number]
-        if number == chosen.reports_from and chosen.benchmark is not None:
-            yield from lines.line(encode_record(chosen.benchmark))
-        for record in _beginning(recording, span, number, chosen):
+        if number == chosen_route.reports_from and chosen_route.benchmark is not None:
+            yield from lines.line(encode_record(chosen_route.benchmark))
+        for record in _beginning(recording, span, number, chosen_route):
             if isinstance(record, Snapshot):
                 yield from lines.snapshot(record)
             else:
                 yield from lines.line(encode_record(record))
-        members = chosen.members(number, span)
+        members = chosen_route.members(number, span)
         if members:
             content = recording.part(span, members)
-            for entry in _wanted(recording, span, content, number, chosen, at_us):
+            for entry in _wanted(recording, span, content, number, chosen_route, at_us):
                 yield from lines.entry(entry) if entry.is_poll else lines.line(whole_line(entry))
     yield from lines.rest()
 
 
 def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> list[Record]:
-    """Return the records of the keyframe of a segment from which on something is read."""
+    """Return the keyframe records of a segment that is the first for some kind of record."""
     facts, rows = number == chosen.events_from, number == chosen.polls_from
     # Samples before this segment are left out: what they add up to is in its keyframe.
     evidence = number == chosen.samples_from > chosen.events_from
@@ -250,29 +252,31 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
 def _wanted(
     recording: Recording, span: Span, content: Content, number: int, chosen: Route, at_us: int
 ) -> Iterator[Entry]:
-    """Yield the entries of one segment up to the moment, without polls that no history keeps."""
+    """Yield the needed entries of one segment up to the moment, without polls that no history
+    keeps.
+    """
     polls = polls_of(content) if number < chosen.all_polls_from else []
-    kept = needed(polls, groups(polls))
+    needed_polls = needed(polls, groups(polls))
     moments_us = recording.moments(span, content)
     for entry, moment_us in zip(content.entries, moments_us, strict=True):
         if moment_us > at_us:
             return
-        if _is_wanted(entry, kept, number, chosen):
+        if _is_wanted(entry, needed_polls, number, chosen):
             yield entry
 
 
-def _is_wanted(entry: Entry, kept: set[int], number: int, chosen: Route) -> bool:
+def _is_wanted(entry: Entry, needed_polls: set[int], number: int, chosen: Route) -> bool:
     if entry.is_poll:
         if number < chosen.polls_from:
             return False
-        return number >= chosen.all_polls_from or entry.line_count in kept
+        return number >= chosen.all_polls_from or entry.line_count in needed_polls
     if entry.kind in FLOW_KINDS:
         return chosen.flows(entry.kind, number)
     return chosen.happens(entry.kind, number)
 
 
 BLOCK_BYTES = 512 * 1024
-"""A line of this size is sent at once, so that the reader begins while the rest is made."""
+"""Size at which a block of lines is sent, so that the reader starts while the rest is read."""
 
 _STREAM_KEYS = ("name", "created_at_us")
 _CONSUMER_KEYS = ("stream", "name", "created_at_us")
@@ -283,12 +287,12 @@ _AHEAD, _BEHIND, _STREAM_BEHIND = (
 )
 _FLOORS = ("ack_floor_consumer_seq", "ack_floor_stream_seq")
 _SEQUENCES = (*_FLOORS, "delivered_stream_seq")
-"""What a recording holds as differences."""
+"""Columns that a recording stores as differences."""
 _WITHOUT_SEQUENCES = tuple(column for column in CONSUMER_COLUMNS if column not in _SEQUENCES)
 
 
 def _part(consumer_columns: tuple[str, ...]) -> Any:
-    """Return a decoder of what a history keeps; the names of the rows stay text."""
+    """Return a decoder of the columns that a history keeps; the names of the rows stay text."""
 
     def table(keys: tuple[str, ...], columns: tuple[str, ...]) -> Any:
         kept = [(key, msgspec.Raw) for key in keys] + [(c, list[int]) for c in columns]
@@ -312,22 +316,24 @@ _DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowErro
 
 @dataclass(frozen=True, slots=True)
 class _Polled:
-    """The part of one poll that is sent."""
+    """The part of a poll that is sent."""
 
     poll: PastPoll
     columns: tuple[bytes, ...]
-    """Of the streams, then of the consumers."""
+    """Values of the streams, then of the consumers."""
 
 
 WHOLE_POLLS_COUNT = 12
-"""So many polls before a moment are sent whole: longer than any finding is held back."""
+"""Number of newest polls that are sent complete: they span more than the longest delay of a
+finding.
+"""
 WHOLE_ROWS_COUNT = 20_000
-"""Of many rows fewer polls: a jump in a recording shall not take longer for it."""
+"""Limit of rows in complete polls, so that a seek in a large recording stays fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A poll that may be sent whole, and the lines that came after it."""
+    """A poll that may be sent complete, and the lines that follow it."""
 
     entry: Entry
     polled: _Polled
@@ -336,35 +342,35 @@ class _Held:
 
 @dataclass(slots=True)
 class HistoryLines:
-    """Turns polls into lines: short ones but for the newest few, while their rows are the same.
+    """Turns polls into short lines, except the newest few, while their rows are the same.
 
-    What must hold for some seconds to be wrong is judged over those few.
+    Findings that need some seconds are judged over those few.
 
     Every other line passes through it too, because it must not overtake the polls before it.
     """
 
     _state: State = field(default_factory=State)
-    """Only the names of the rows."""
+    """A state that only has the names of the rows."""
     _rows: tuple[bytes, ...] = ()
     _block: list[_Polled] = field(default_factory=list)
     _held: deque[_Held] = field(default_factory=deque)
-    """The newest polls: sent whole, unless enough others come."""
+    """The newest polls, which are sent complete unless enough others follow."""
 
     def line(self, line: bytes) -> Iterator[bytes]:
-        """Yield a line that is no poll, after the polls before it."""
+        """Yield a line that is no poll, after the earlier polls."""
         if self._held:
             self._held[-1].lines.append(line)
         else:
             yield line
 
     def snapshot(self, snapshot: Snapshot) -> Iterator[bytes]:
-        """Yield a poll that is sent whole, after all before it."""
+        """Yield a poll that is sent complete, after all earlier ones."""
         yield from self.rest()
         yield encode_record(snapshot)
         self._keep_rows(snapshot)
 
     def entry(self, entry: Entry) -> Iterator[bytes]:
-        """Yield the lines that may be sent before another poll, which is held back."""
+        """Yield the lines that may be sent before another poll, which is queued."""
         polled = self._polled(entry)
         if polled is None:
             yield from self.rest()
@@ -383,17 +389,17 @@ class HistoryLines:
             yield from self._shortened(self._held.popleft())
 
     def rest(self) -> Iterator[bytes]:
-        """Yield everything that was held back."""
+        """Yield all queued lines."""
         yield from self._sent()
-        for held in self._held:
-            yield whole_line(held.entry)
-            yield from held.lines
+        for queued in self._held:
+            yield whole_line(queued.entry)
+            yield from queued.lines
         self._held.clear()
 
-    def _shortened(self, held: _Held) -> Iterator[bytes]:
-        self._block.append(held.polled)
-        yield from held.lines
-        if len(self._block) * sum(map(len, held.polled.columns)) >= BLOCK_BYTES:
+    def _shortened(self, queued: _Held) -> Iterator[bytes]:
+        self._block.append(queued.polled)
+        yield from queued.lines
+        if len(self._block) * sum(map(len, queued.polled.columns)) >= BLOCK_BYTES:
             yield from self._sent()
 
     def _sent(self) -> Iterator[bytes]:
@@ -425,7 +431,7 @@ class HistoryLines:
         self._state = State(streams=state.streams, consumers=state.consumers)
 
     def _polled(self, entry: Entry) -> _Polled | None:
-        """Return the part of a poll that is sent; None when it has to be sent whole."""
+        """Return the part of a poll that is sent; None when it must be sent complete."""
         if not self._rows or not entry.complete:
             return None
         differences = _ONLY_WITH_DIFFERENCES in entry.pieces[0].numbered
@@ -473,7 +479,7 @@ def _column(parts: list[Any], table: str, name: str) -> list[int]:
 
 
 def _consumers(parts: list[Any], *, differences: bool) -> list[list[int]]:
-    """Return the columns of consumers that a history keeps."""
+    """Return the consumer columns that a history keeps."""
     if not differences:
         return [_column(parts, "consumers", name) for name in CONSUMER_COLUMNS]
     columns = {name: _column(parts, "consumers", name) for name in _WITHOUT_SEQUENCES}

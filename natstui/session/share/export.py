@@ -67,8 +67,8 @@ def csv_cell(value: Value) -> str:
         text = "'" + text
     if text and not any(letter in text for letter in ',"'):
         return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
+    escaped_text = text.replace('"', '""')
+    return f'"{escaped_text}"'
 
 
 class _JsonLines:
@@ -83,31 +83,35 @@ class _JsonLines:
 
 
 def export(
-    folder: Path, target: Path, kind: Format, progress: Progress, damaged: Callable[[str], None]
+    folder: Path,
+    target: Path,
+    kind: Format,
+    progress: Progress,
+    report_damage: Callable[[str], None],
 ) -> dict[str, int]:
     """Write the tables of a session into a new folder, and return the rows of each.
 
-    What cannot be read is left out and reported to `damaged`. Raises SessionError when it is no
+    Unreadable parts are left out and passed to `report_damage`. Raises SessionError when it is no
     session, or the new folder is not empty or cannot be written.
     """
-    return _exported(_all_records(folder, progress, damaged), target, kind, TABLES)
+    return _exported(_all_records(folder, progress, report_damage), target, kind, TABLES)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is exported from a screen."""
+    """The streams, consumers and tables that a screen exports."""
 
     streams: frozenset[str]
     consumers: frozenset[tuple[str, str]]
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Tables with rows of it."""
+        """Return the tables that contain selected rows."""
         samples = (CONSUMER_SAMPLE, ACK_SAMPLE) if self.consumers else (STREAM_SAMPLE,)
         return (*samples, ADVISORY, CONFIGURATION)
 
     def holds(self, table: Table, values: tuple[Value, ...]) -> bool:
-        """Return whether a row is about something selected."""
+        """Return whether a row is about a selected stream or consumer."""
         row = dict(zip(table.names, values, strict=True))
         if table is STREAM_SAMPLE:
             return row["name"] in self.streams
@@ -120,7 +124,7 @@ class Selection:
 def export_selection(
     records: Iterable[Record], target: Path, kind: Format, selection: Selection
 ) -> dict[str, int]:
-    """Write the rows about a selection into a new folder, and return how many of each table.
+    """Write the rows of a selection into a new folder, and return how many of each table.
 
     Raises SessionError when the folder is not empty or cannot be written.
     """
@@ -158,15 +162,17 @@ def _opened(files: ExitStack, folder: Path, kind: Format, table: Table) -> _Writ
 
 
 def _all_records(
-    folder: Path, progress: Progress, damaged: Callable[[str], None]
+    folder: Path, progress: Progress, report_damage: Callable[[str], None]
 ) -> Iterator[Record]:
-    """Yield what was recorded, and the configurations known before it or after a gap."""
+    """Yield the recorded records, and the configurations of keyframes at the start and after
+    gaps.
+    """
     segments_count, before = len(segments(folder)), None
     progress(0, segments_count)
-    for done_count, part in enumerate(salvaged(folder, read_info(folder), damaged)):
-        known, first = part.content.keyframe, before is None or part.number > before + 1
-        if known is not None and (first or follows_a_loss(part.content)):
-            yield known.configured
+    for done_count, part in enumerate(salvaged(folder, read_info(folder), report_damage)):
+        keyframe, first = part.content.keyframe, before is None or part.number > before + 1
+        if keyframe is not None and (first or follows_a_loss(part.content)):
+            yield keyframe.configured
         yield from part.records
         before = part.number
         progress(done_count + 1, segments_count)
@@ -185,14 +191,15 @@ def columns_text(tables: Sequence[Table] = TABLES) -> str:
 
 
 def execute_export(command: ExportSelection, records: Callable[[], Iterable[Record]]) -> str:
-    """Export what a screen asks for; return a sentence with the rows of each table and the folder.
+    """Export the selection of a screen; return a sentence with the rows of each table and the
+    folder.
 
-    Raises Refused without a selection, UsageError or SessionError when the folder cannot be.
+    Raises Refused without a selection, UsageError or SessionError when the folder cannot be used.
     """
     if not command.streams and not command.consumers:
         raise Refused("there is nothing to export: no stream or consumer is in view")
     selection = Selection(frozenset(command.streams), frozenset(command.consumers))
     target = user_path(command.folder).absolute()
     counts = export_selection(records(), target, command.format, selection)
-    told = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
-    return f"exported {told or 'no rows'} to {target}"
+    counts_text = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
+    return f"exported {counts_text or 'no rows'} to {target}"

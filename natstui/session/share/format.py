@@ -115,7 +115,7 @@ def _docstrings(module: ModuleType) -> dict[str, dict[str, str]]:
 
 
 def _shape(hint: Any) -> str:
-    """Return a type as JSON has it."""
+    """Return a type as JSON represents it."""
     text = re.sub(r"\b(?:natstui|typing|collections|abc)(?:\.\w+)*\.(?=\w)", "", str(hint))
     text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)
     text = text.replace("NoneType", "null").replace("None", "null")
@@ -129,14 +129,14 @@ ALWAYS, MAYBE_ABSENT, MAYBE_NULL, VALUES_MAYBE_NULL = (
 
 def presence(field: dataclasses.Field[Any], hint: Any) -> str:
     """Return whether a field is always there, or may be absent or null."""
-    required = (
+    is_required = (
         field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     )
     items = [item for item in typing.get_args(hint) if typing.get_origin(hint) is tuple]
     parts = [
-        "" if required else MAYBE_ABSENT,
+        "" if is_required else MAYBE_ABSENT,
         MAYBE_NULL if type(None) in typing.get_args(hint) else "",
-        VALUES_MAYBE_NULL if any(type(None) in typing.get_args(one) for one in items) else "",
+        VALUES_MAYBE_NULL if any(type(None) in typing.get_args(item) for item in items) else "",
     ]
     return ", ".join(filter(None, parts)) or ALWAYS
 
@@ -152,8 +152,8 @@ def _table(cls: Any) -> Iterator[str]:
         shape = _shape(hints[field.name])
         numeric = re.search(r"\b(int|float)\b", shape)
         unit = unit_of(field.name) if numeric else ""
-        there = presence(field, hints[field.name])
-        cells = (f"`{field.name}`", shape, there, unit, texts.get(field.name, ""))
+        presence_text = presence(field, hints[field.name])
+        cells = (f"`{field.name}`", shape, presence_text, unit, texts.get(field.name, ""))
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -163,13 +163,13 @@ def _section(cls: Any, title: str) -> Iterator[str]:
     yield from _table(cls)
 
 
-def _parts(cls: Any, seen: dict[str, Any]) -> None:
+def _parts(cls: Any, collected: dict[str, Any]) -> None:
     """Collect the dataclasses inside a dataclass."""
     for hint in typing.get_type_hints(cls).values():
         for inner in _inside(hint):
-            if inner.__name__ not in seen:
-                seen[inner.__name__] = inner
-                _parts(inner, seen)
+            if inner.__name__ not in collected:
+                collected[inner.__name__] = inner
+                _parts(inner, collected)
 
 
 def _inside(hint: Any) -> Iterator[Any]:

@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 
 
 def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Path:
-    """Write a session, sealed as it is now, into one new file; raises SessionError."""
+    """Write a session into one new file, sealed in its current state; raises SessionError."""
     if not target.name:
         raise SessionError(f"{target} is not a file name")
     with _writing(target):
@@ -103,7 +103,7 @@ def _write_member(file: BinaryIO, name: str, data: bytes) -> None:
 
 
 def unpack(source: Path, sessions: Path) -> Path:
-    """Check a pack and make a session of it; raises SessionError and leaves nothing behind.
+    """Check a pack and create a session from it; raises SessionError and leaves nothing behind.
 
     Files are written into a new folder under names that natstui gives, whatever the pack says.
     """
@@ -130,7 +130,7 @@ def _checked(source: Path, sessions: Path, temporary: Path) -> Path:
 
 
 def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:
-    """Write the members of a pack into a folder, and return what session.json says."""
+    """Write the members of a pack into a folder, and return its session info."""
     info: SessionInfo | None = None
     for count, member in enumerate(members(file)):
         if count > _MOST_SEGMENTS:
@@ -225,7 +225,7 @@ def _parse(block: bytes) -> Member:
 
 
 def members(file: BinaryIO) -> Iterator[Member]:
-    """Yield each member; its content has to be read with `content` before the next one."""
+    """Yield each member; its content must be read with `content` before the next one."""
     while True:
         block = file.read(_BLOCK_BYTES)
         if block == b"\0" * _BLOCK_BYTES:
@@ -234,7 +234,7 @@ def members(file: BinaryIO) -> Iterator[Member]:
 
 
 def content(file: BinaryIO, member: Member) -> Iterator[bytes]:
-    """Yield the bytes of a member; SessionError when the pack ends before it does."""
+    """Yield the bytes of a member; raises SessionError when the pack ends before it does."""
     left_bytes = member.size_bytes
     while left_bytes:
         data = file.read(min(left_bytes, _COPY_BYTES))

@@ -157,21 +157,23 @@ class Pseudonyms:
         )
 
     def value(self, value: Any) -> Any:
-        """Return a dataclass without names."""
+        """Return a dataclass with its names replaced."""
         cls = type(value)
         if cls not in self._closed:
             self._closed[cls] = _closed_words(cls)
-        closed = self._closed[cls]
-        changed = {
-            field.name: self._of(getattr(value, field.name), self._rule(cls, field.name, closed))
+        closed_fields = self._closed[cls]
+        replacements = {
+            field.name: self._of(
+                getattr(value, field.name), self._rule(cls, field.name, closed_fields)
+            )
             for field in dataclasses.fields(value)
         }
-        return cls(**changed)
+        return cls(**replacements)
 
-    def _rule(self, cls: type, name: str, closed: frozenset[str]) -> Callable[[str], str]:
+    def _rule(self, cls: type, name: str, closed_fields: frozenset[str]) -> Callable[[str], str]:
         """Return the function that replaces the text of a field."""
         full_name = f"{cls.__name__}.{name}"
-        if name in closed or full_name in _KEPT:
+        if name in closed_fields or full_name in _KEPT:
             return str
         if full_name in _SUBJECTS:
             return self.subject
@@ -195,7 +197,7 @@ class Pseudonyms:
         return self.value(value) if dataclasses.is_dataclass(value) else value
 
     def info(self, info: SessionInfo) -> SessionInfo:
-        """Return what session.json may say."""
+        """Return session.json with its names replaced."""
         return replace(
             info,
             name="redacted",
@@ -209,7 +211,7 @@ class Pseudonyms:
         )
 
     def text(self, content: Content) -> bytes:
-        """Return a segment's lines without names; SessionError when one cannot be read."""
+        """Return a segment's lines without names; raises SessionError when one cannot be read."""
         lines = []
         splitter = Splitter()
         if content.keyframe is not None:

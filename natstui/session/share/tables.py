@@ -71,7 +71,7 @@ _UNITS_BY_NAME = {
     "cpu_ratio": "ratio, from 0",
     "server_cpu_ratio": "ratio, from 0",
 }
-"""Of columns whose name does not end with their unit, and of ratios that may exceed 1."""
+"""Units of columns whose name does not end with one, and of ratios that may exceed 1."""
 _LEFT_OUT = {"peers", "upstreams", "replicas", "desired"}
 
 
@@ -112,13 +112,13 @@ _FLAGS = {"push_bound", "paused", "partial"}
 _AT = Column("at_us", _UNITS["_at_us"], "when this was measured")
 
 
-def _columns(text_of: dict[str, str]) -> tuple[Column, ...]:
-    return (_AT, *(Column(name, unit_of(name), text) for name, text in text_of.items()))
+def _columns(texts: dict[str, str]) -> tuple[Column, ...]:
+    return (_AT, *(Column(name, unit_of(name), text) for name, text in texts.items()))
 
 
-def _fields_of(table: type[StreamColumns] | type[ConsumerColumns], what: str) -> dict[str, str]:
+def _fields_of(table: type[StreamColumns] | type[ConsumerColumns], owner: str) -> dict[str, str]:
     names = [field.name for field in fields(table) if field.name not in _LEFT_OUT]
-    return {name: f"{name.rsplit('_', 1)[0].replace('_', ' ')} of the {what}" for name in names}
+    return {name: f"{name.rsplit('_', 1)[0].replace('_', ' ')} of the {owner}" for name in names}
 
 
 _COUNTS = {field.name: "in the interval" for field in fields(Counts)}
@@ -331,7 +331,7 @@ Row = tuple[Table, tuple[Value, ...]]
 
 
 def rows(record: Record) -> Iterator[Row]:
-    """Yield the rows a record becomes; some kinds become none."""
+    """Yield the table rows of a record; some kinds have none."""
     match record:
         case Snapshot():
             yield from _samples(STREAM_SAMPLE, record, record.streams)
@@ -378,14 +378,14 @@ def _findings(record: FindingsChanged) -> Iterator[Row]:
 
 def _servers(record: ServersRead) -> Iterator[Row]:
     for server in record.servers.rows:
-        meta, it = record.servers.meta_of(server), server.jetstream
+        meta, jetstream = record.servers.meta_of(server), server.jetstream
         values: list[Value] = [getattr(server, name) for name in _SERVER]
         values.append(None if meta is None else meta.leader)
-        if it is None:
+        if jetstream is None:
             values += [None] * (len(_STORAGE) + len(_JETSTREAM))
         else:
-            values += [*astuple(it.file), *astuple(it.memory)]
-            values += [getattr(it, name) for name in _JETSTREAM]
+            values += [*astuple(jetstream.file), *astuple(jetstream.memory)]
+            values += [getattr(jetstream, name) for name in _JETSTREAM]
         yield SERVER_SAMPLE, (record.at_us, *values)
 
 
@@ -444,15 +444,15 @@ def _result(record: BenchmarkFinished) -> Iterator[Row]:
 def _event(record: Record) -> Iterator[Row]:
     event = _event_cells(record)
     if event is not None:
-        kind, what, status, text = event
-        yield EVENT, (record.at_us, kind, what, status, text)  # type: ignore[union-attr]
+        kind, object_text, status, text = event
+        yield EVENT, (record.at_us, kind, object_text, status, text)  # type: ignore[union-attr]
 
 
 EventCells = tuple[str, str | None, str | None, str | None]
 
 
 def _event_cells(record: Record) -> EventCells | None:
-    """Return kind, what it concerns, status and sentence of an event."""
+    """Return kind, object, status and sentence of an event."""
     match record:
         case Noted():
             return "note", None, None, record.text
@@ -474,8 +474,8 @@ def _event_cells(record: Record) -> EventCells | None:
         case ClockStepped():
             return "gap", None, "clock", step_text(record.step_us)
         case AdvisoriesCounted():
-            words = counted(record.said_count, record.type.replace("_", " "))
-            text = f"{words} not listed individually"
+            count_text = counted(record.said_count, record.type.replace("_", " "))
+            text = f"{count_text} not listed individually"
             return "advisory", f"{record.stream} > {record.consumer}", record.type, text
         case EngineStarted():
             return "engine", record.target, "started", record.natstui_version

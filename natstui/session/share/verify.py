@@ -22,19 +22,25 @@ from natstui.session.files.folder import (
     reading,
     segments,
 )
-from natstui.session.files.index import read_index
+from natstui.session.files.index import SegmentIndex, read_index
 from natstui.session.files.info import (
     NOT_AS_WRITTEN,
     SessionInfo,
     read_checked_info,
     read_info,
 )
-from natstui.session.files.segment import Content, read_segment, readable
+from natstui.session.files.segment import (
+    Content,
+    CutSegment,
+    read_cut,
+    read_segment,
+    readable,
+)
 from natstui.units import bytes_text, counted, duration_text
 
 _KILLED_LOSES_US = 1_000_000
 _MISSED_POLLS = 3
-"""This many intervals without a poll are a gap."""
+"""Number of missed polls in a row that count as a gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +48,14 @@ class Finding:
     """One finding about a session: damage, or something that is missing."""
 
     damage: bool
-    """Something that was written cannot be read; otherwise it was never recorded, or deleted."""
+    """Whether something that was written cannot be read; else it was never recorded, or deleted.
+    """
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found in a session."""
+    """The result of a verification."""
 
     findings: tuple[Finding, ...]
     segments_count: int
@@ -60,7 +67,7 @@ class Verdict:
     unreadable_lines_count: int = 0
     """Lines left out of the segments that could be opened."""
     cut_off: bool = False
-    """The recorder ended without closing it, so that its last moments are missing."""
+    """The recorder ended without closing the session, so that its last moments are missing."""
 
     @property
     def damaged(self) -> bool:
@@ -69,7 +76,7 @@ class Verdict:
 
 
 class _Check:
-    """Reads records in order and collects what is wrong."""
+    """Checks records in order and collects findings."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -90,10 +97,10 @@ class _Check:
         if isinstance(record, Snapshot):
             self._take_poll(record)
         elif isinstance(record, Gap):
-            lost = record.lost_records_count
+            lost_count = record.lost_records_count
             self.note(
                 f"gap from {moment_text(record.from_at_us)} to {moment_text(record.at_us)}:"
-                f" {record.reason}; {counted(lost, 'record')} lost",
+                f" {record.reason}; {counted(lost_count, 'record')} lost",
                 damage=False,
             )
 
@@ -122,7 +129,7 @@ def moment_text(at_us: int) -> str:
 
 
 def verify(folder: Path) -> Verdict:
-    """Read everything in a session; raise SessionError when it is no session at all."""
+    """Read everything in a session; raises SessionError when it is no session at all."""
     # Before it is read: what ends meanwhile was not cut off.
     recording = is_recording(folder)
     # Read once: a recorder may write it again meanwhile.
@@ -138,7 +145,7 @@ def verify(folder: Path) -> Verdict:
     for file in files:
         if not file.sealed:
             _verify_tail(file, check)
-    cut_off = _verify_end(info, files, check, recording=recording)
+    is_cut_off = _verify_end(info, files, check, recording=recording)
     return Verdict(
         tuple(check.findings),
         len(files),
@@ -148,13 +155,13 @@ def verify(folder: Path) -> Verdict:
         check.first_at_us,
         check.last_at_us,
         check.unreadable_lines_count,
-        cut_off,
+        is_cut_off,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadableSegment:
-    """What can be read of one segment."""
+    """The readable entries of one segment."""
 
     number: int
     content: Content
@@ -163,39 +170,58 @@ class ReadableSegment:
 
 
 def salvaged(
-    folder: Path, info: SessionInfo, damaged: Callable[[str], None]
+    folder: Path, info: SessionInfo, report_damage: Callable[[str], None]
 ) -> Iterator[ReadableSegment]:
-    """Yield what can be read of a session, segment after segment, and report what cannot be read.
+    """Yield the readable entries of each segment, and report unreadable parts.
 
     `info` was read before: a recorder may seal and delete segments meanwhile. Raises SessionError
     when it is no session at all.
     """
     # In this order: what the index has is in the list, and what is not in the list was dropped.
-    last_known = max(read_index(folder), default=0)
+    indexes = read_index(folder)
     files = segments(folder)
     dropped_count = _dropped_count(folder)
-    gone = list(_missing(dropped_count, files, last_known))
-    for text in gone:
-        damaged(text)
+    missing_texts = list(_missing(dropped_count, files, max(indexes, default=0)))
+    for text in missing_texts:
+        report_damage(text)
     records_count = 0
     for file in files:
         try:
-            content = read_segment(file)
+            content = _content(file, indexes.get(file.number), report_damage)
         except SessionError as error:
             dropped_count = _dropped_count(folder)
             if file.number > dropped_count:
-                damaged(str(error))
-                gone.append(file.path.name)
+                report_damage(str(error))
+                missing_texts.append(file.path.name)
             continue
         part = _read(file, content)
         records_count += len(content.entries) + content.damaged_lines_count
         for text in _unreadable(file, part):
-            damaged(text)
+            report_damage(text)
         yield part
     written_count = sum(info.records_count.values())
-    if not gone and not dropped_count:
+    if not missing_texts and not dropped_count:
         for text in fewer_than_written(records_count, written_count):
-            damaged(text)
+            report_damage(text)
+
+
+def _content(
+    file: SegmentFile, index: SegmentIndex | None, report_damage: Callable[[str], None]
+) -> Content:
+    """Read a segment; of one that was cut, report what is missing. Raises SessionError."""
+    try:
+        return read_segment(file)
+    except CutSegment:
+        content, problem = read_cut(file.path)
+    records_count = len(content.entries) + content.damaged_lines_count
+    if index is None:
+        report_damage(f"{problem}; {counted(records_count, 'record')} of it can be read")
+    else:
+        all_count = sum(index.records_count.values()) + index.damaged_lines_count
+        report_damage(
+            f"{problem}; {records_count} of its {counted(all_count, 'record')} can be read"
+        )
+    return content
 
 
 def _dropped_count(folder: Path) -> int:
@@ -205,7 +231,7 @@ def _dropped_count(folder: Path) -> int:
 
 
 def _read(file: SegmentFile, content: Content) -> ReadableSegment:
-    """Read the records of a segment, and count the lines that are in none."""
+    """Read the records of a segment, and count the unreadable lines."""
     found = [(entry, readable(entry)) for entry in content.entries]
     records = tuple(record for _, record in found if record is not None)
     bad_count = sum(len(entry.pieces) for entry, record in found if record is None)
@@ -224,9 +250,9 @@ def _unreadable(file: SegmentFile, part: ReadableSegment) -> Iterator[str]:
         yield f"{name}: {counted(part.unreadable_lines_count, 'line')} cannot be read"
 
 
-def _missing(dropped_count: int, files: list[SegmentFile], last_known: int) -> Iterator[str]:
+def _missing(dropped_count: int, files: list[SegmentFile], last_number: int) -> Iterator[str]:
     """Yield a sentence per run of segments that should be there, up to the last one sealed."""
-    yield from missing(dropped_count, (file.number for file in files), last_known).values()
+    yield from missing(dropped_count, (file.number for file in files), last_number).values()
     yield from nothing_left(files)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from natstui.clock import steady_us
 from natstui.errors import SessionError
 from natstui.files import sync_folder
 from natstui.paths import private_folder
@@ -36,16 +38,18 @@ from natstui.units import bytes_text, duration_text
 
 
 class _Sealed(NamedTuple):
-    """What limits look at of a sealed segment."""
+    """The fields of a sealed segment that limits depend on."""
 
     number: int
     size_bytes: int
     first_at_us: int | None
     last_at_us: int | None
+    sealed_steady_us: int
+    """When this process sealed it, or found it sealed, on the clock that is never set."""
 
 
 class Disk:
-    """The folder, its open segment, and the finished ones still to be sealed."""
+    """The folder of a recording, its open segment, and the segments still to be sealed."""
 
     def __init__(
         self,
@@ -53,14 +57,16 @@ class Disk:
         keyframe: Keyframe,
         at_us: int,
         unfinished: Path | None = None,
+        steady_us: Callable[[], int] = steady_us,
     ) -> None:
-        """Make a folder, or continue in one that a killed recorder left `unfinished`."""
+        """Create a folder, or continue in one that a killed recorder left `unfinished`."""
         self._settings = settings
+        self._steady_us = steady_us
         self._number = 0
         self._to_seal: dict[int, int] = {}
-        """Segment → its bytes."""
+        """Number of a segment to seal → its bytes."""
         self._sealed: deque[_Sealed] = deque()
-        """Those that limits may have deleted, the oldest first; none where there is no limit."""
+        """Sealed segments, the oldest first, which limits may delete; empty without a limit."""
         self._sealed_bytes = 0
         """Of all that are still there."""
         self._last_sealed_us: int | None = None
@@ -68,7 +74,7 @@ class Disk:
         self._lock: int | None = None
         self._open: OpenSegment | None = None
         self.continued_from_us: int | None = None
-        """The last moment recorded before, in a recording that is continued."""
+        """Time of the last earlier record, in a recording that is continued."""
         if unfinished is None:
             self.info = replace(
                 new_info(settings.name, at_us),
@@ -96,14 +102,14 @@ class Disk:
         self._open = self._opened(keyframe)
 
     def _continue(self) -> None:
-        """Seal the segments that a killed recorder left open, and count what it wrote."""
-        known = read_index(self.folder)
+        """Seal the segments that a killed recorder left open, and count their records."""
+        indexes = read_index(self.folder)
         for segment in segments(self.folder):
             self._number = segment.number
             if not segment.sealed:
                 self._to_seal[segment.number] = segment.path.stat().st_size
-            elif segment.number in known:
-                self._count(known[segment.number])
+            elif segment.number in indexes:
+                self._count(indexes[segment.number])
         self.seal()
         self.continued_from_us = self._last_sealed_us or self.info.started_at_us
 
@@ -138,7 +144,7 @@ class Disk:
         return self.segment_bytes + sum(self._to_seal.values()) + self._sealed_bytes
 
     def append(self, lines: bytes) -> None:
-        """Write lines, all or none; FileNotFoundError when the folder was removed."""
+        """Write all lines or none; raises FileNotFoundError when the folder was removed."""
         self._open_segment().append(lines)
 
     def _open_segment(self) -> OpenSegment:
@@ -147,15 +153,15 @@ class Disk:
         return self._open
 
     def check(self) -> None:
-        """Raise when the next segment could not be made here."""
+        """Raise OSError when the next segment cannot be created."""
         self._open_segment()
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PermissionError(13, "no permission to write", str(self.folder))
 
     def restore(self, keyframe: Keyframe) -> bool:
-        """Make the folder again when it is gone; tell whether it was.
+        """Create the folder again if it was removed; return whether it was.
 
-        Only the folder itself: when what holds it is gone too, a disk is probably not mounted.
+        Only the folder itself: when its parent is missing too, a disk is probably not mounted.
         """
         if self._open is not None and self._open.is_there():
             return False
@@ -166,11 +172,11 @@ class Disk:
         return True
 
     def rotate(self, keyframe: Keyframe) -> None:
-        """Begin another segment; the one before is to be sealed."""
-        before, opened = self._open_segment(), self._opened(keyframe)
+        """Begin another segment; the previous one is queued for sealing."""
+        before, opened_segment = self._open_segment(), self._opened(keyframe)
         before.close()
         self._to_seal[self._number - 1] = before.size_bytes
-        self._open = opened
+        self._open = opened_segment
 
     def seal(self) -> None:
         """Seal every finished segment."""
@@ -188,18 +194,25 @@ class Disk:
             self._last_sealed_us = max(last_us, self._last_sealed_us or last_us)
         if self._settings.max_bytes is not None or self._settings.retain_s is not None:
             # Not more of it: a recording may last for months.
-            one = _Sealed(index.number, index.size_bytes, index.first_at_us, last_us)
-            self._sealed.append(one)
+            self._sealed.append(
+                _Sealed(
+                    index.number, index.size_bytes, index.first_at_us, last_us, self._steady_us()
+                )
+            )
         for kind, count in index.records_count.items():
             self._records_count[kind] = self._records_count.get(kind, 0) + count
 
     def keep_within_limits(self, now_us: int) -> None:
-        """Delete the oldest sealed segments that the limits do not allow, and note the gap."""
-        dropping, reason = self._beyond_limits(now_us)
+        """Delete the oldest sealed segments above the limits, and note the gap.
+
+        Their age is by the steady clock: the wall clock may be set, and set back. `now_us` is only
+        a label.
+        """
+        dropping, reason = self._beyond_limits()
         if not dropping:
             return
-        kept = next(islice(self._sealed, len(dropping), None), None)
-        until_us = (kept.first_at_us if kept else dropping[-1].last_at_us) or now_us
+        oldest_kept = next(islice(self._sealed, len(dropping), None), None)
+        until_us = (oldest_kept.first_at_us if oldest_kept else dropping[-1].last_at_us) or now_us
         before_count = self.info.dropped.segments_count if self.info.dropped else 0
         # Noted first: a note about a segment that still exists does no harm after a crash.
         self.update_info(
@@ -208,21 +221,20 @@ class Disk:
             )
         )
         for _ in dropping:
-            one = self._sealed[0]
-            segment_path(self.folder, one.number, sealed=True).unlink(missing_ok=True)
+            oldest = self._sealed[0]
+            segment_path(self.folder, oldest.number, sealed=True).unlink(missing_ok=True)
             self._sealed.popleft()
-            self._sealed_bytes -= one.size_bytes
+            self._sealed_bytes -= oldest.size_bytes
 
-    def _beyond_limits(self, now_us: int) -> tuple[list[_Sealed], str]:
+    def _beyond_limits(self) -> tuple[list[_Sealed], str]:
         settings, dropping, reason = self._settings, [], ""
+        now_steady_us = self._steady_us()
         size_bytes = self.size_bytes
         for index in self._sealed:
-            last_us = index.last_at_us
+            age_us = now_steady_us - index.sealed_steady_us
             if settings.max_bytes is not None and size_bytes > settings.max_bytes:
                 reason = f"--max-bytes {bytes_text(settings.max_bytes)}"
-            elif settings.retain_s is not None and (
-                last_us is not None and last_us < now_us - settings.retain_s * 1_000_000
-            ):
+            elif settings.retain_s is not None and age_us > settings.retain_s * 1_000_000:
                 reason = f"--retain {duration_text(settings.retain_s)}"
             else:
                 break
@@ -239,7 +251,7 @@ class Disk:
     def finish(self, ended_at_us: int, *, cut_off: bool = False) -> None:
         """Seal everything and write the end into session.json.
 
-        `cut_off`: what happened last could not be written.
+        `cut_off`: the last records could not be written.
         """
         try:
             last = self._open_segment()

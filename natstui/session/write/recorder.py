@@ -1,7 +1,9 @@
 """The recorder: a sink that never blocks, and a thread that writes, also after disk errors.
 
-recording ──(any OSError)──▶ in trouble ──(a write succeeds)──▶ recording, with a Gap noted
-    each second: is the folder there, may we write, was the clock set, is the minute over?
+recording ──(any OSError)──▶ failing ──(a write succeeds)──▶ recording, with a Gap
+
+Each second it checks whether the folder exists and is writable, whether the clock was set, and
+whether the minute is over.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from natstui.errors import SessionError
 from natstui.model.clients.watch import ClientsRead, ConnectionsRead
 from natstui.model.findings.evaluate import JUDGED_AFTER, judged
 from natstui.model.findings.recorded import Teller
-from natstui.model.findings.rules.account import LOOKED_AT_COUNT
+from natstui.model.findings.rules.account import CHECKED_EVENTS_COUNT
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, WINDOWS_S, History, Tier
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State, folded
@@ -33,31 +35,33 @@ from natstui.model.records.record import (
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.model.servers.watch import ServersRead
 from natstui.session.files.entry import Splitter
-from natstui.session.files.info import info_after, without_userinfo
+from natstui.session.files.info import DroppedSegments, info_after, without_userinfo
 from natstui.session.files.keyframe import Keyframe, KeyframeMaker
 from natstui.session.files.marks import step_text
 from natstui.session.write.disk import Disk
 from natstui.session.write.settings import RecorderSettings
+from natstui.units import counted, moment_text
 
 MOST_JUDGED_ROWS = 60
-"""Consumers that are looked at after one poll; more take turns. A look costs as much as recording
-ten samples, and recording shall stay cheap where thousands have a backlog."""
+"""Limit of consumers that are judged after one poll; more are judged in turns. Judging costs as
+much as recording ten samples, and recording must stay cheap where thousands have a backlog.
+"""
 _TOGETHER_COUNT = 500
-"""This many announcements are folded at once while no poll comes: it costs a tenth."""
+"""Number of announcements that are folded at once while no poll comes: a tenth of the cost."""
 
 
 class Judge:
-    """Takes every record, and tells which findings changed."""
+    """Folds records, and returns which findings changed."""
 
-    def __init__(self, known: Iterable[Record]) -> None:
-        """`known` is what was known before the first record."""
+    def __init__(self, records: Iterable[Record]) -> None:
+        """Create with the state of `records`."""
         # Rules look back some minutes; longer histories are for charts.
         recent = tuple(map(Tier, WINDOWS_S[:2]))
         state = State(
             stream_history=History(STREAM_COLUMNS, recent),
             consumer_history=History(CONSUMER_COLUMNS, recent),
         )
-        state = folded(state, known)
+        state = folded(state, records)
         # What it begins with goes on to be judged.
         findings = replace(state.findings, recorded=False)
         self._state = replace(state, findings=findings)
@@ -67,16 +71,17 @@ class Judge:
         self._teller.know(findings, state.now_at_us)
 
     def add(self, record: Record) -> None:
-        """Take one more record."""
+        """Fold a record."""
         self._waiting.append(record)
         self._is_due = self._is_due or isinstance(record, JUDGED_AFTER)
         if len(self._waiting) >= _TOGETHER_COUNT:
             self._fold()
 
     def changes(self) -> FindingsChanged | None:
-        """Judge the present moment; return which findings changed since the last one.
+        """Evaluate the current state; return which findings changed since the last call.
 
-        Where polls come faster than they can be judged, some are not: nothing waits for findings.
+        Where polls come faster than they can be judged, some are skipped: nothing waits for
+        findings.
         """
         if not self._is_due:
             return None
@@ -89,24 +94,24 @@ class Judge:
         state = folded(self._state, self._waiting)
         self._waiting = []
         # What a screen would list is on the disk: in memory thousands would pile up over days.
-        newest = state.happenings[-LOOKED_AT_COUNT:]
+        newest = state.happenings[-CHECKED_EVENTS_COUNT:]
         self._state = replace(state, happenings=newest, ack_samples=())
 
 
 _STEP_US = 500_000
-"""A smaller step is the usual slow correction of the clock."""
+"""Smallest step of the wall clock that is recorded; a smaller one is a usual slow correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Where the time comes from."""
+    """The source of the time."""
 
     wall_us: Callable[[], int] = wall_us
     steady_us: Callable[[], int] = steady_us
 
 
 class StepWatch:
-    """Notices that the wall clock was set."""
+    """Detects that the wall clock was set."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -121,7 +126,7 @@ class StepWatch:
 
 
 def recordable(record: Record, *, payloads: bool) -> Record | None:
-    """Return what may be written of a record; None when it is about recordings themselves."""
+    """Return the part of a record that may be written; None for records about recordings."""
     if isinstance(record, NEVER_RECORDED):
         return None
     match record:
@@ -139,33 +144,33 @@ def recordable(record: Record, *, payloads: bool) -> Record | None:
 
 
 MOST_ACCOUNTS = 200
-"""Of the system's accounts, more than a screen lists."""
+"""Limit of accounts of a system that are written; more than a screen lists."""
 SERVERS_EVERY_US = 10_000_000
 _BEAT_US = 2_000_000
-"""From one reading of the servers to the next, at most."""
+"""Maximum time between two readings of the servers."""
 
 
 class ServersDue:
-    """Chooses which readings of the servers are written: one in 10 s, and what is new at once."""
+    """Chooses which readings of the servers are written: one in 10 s, and changes at once."""
 
     def __init__(self) -> None:
         self._at_us = 0
         self._answering: object = None
 
-    def is_due(self, read: ServersRead) -> bool:
-        """Return whether a reading is to be written; it is taken for written then."""
-        servers = read.servers
+    def is_due(self, reading: ServersRead) -> bool:
+        """Return whether a reading is due; the caller must write it then."""
+        servers = reading.servers
         answering = (
             tuple((row.name, row.server_id) for row in servers.rows),
             tuple((meta.cluster, meta.leader) for meta in servers.metas),
-            read.leaving,
+            reading.leaving,
         )
-        passed_us = read.at_us - self._at_us
+        passed_us = reading.at_us - self._at_us
         # A reading that comes a moment before its time is not put off to the next one.
         waits = 0 <= passed_us < SERVERS_EVERY_US - _BEAT_US // 2
         if waits and answering == self._answering:
             return False
-        self._at_us, self._answering = read.at_us, answering
+        self._at_us, self._answering = reading.at_us, answering
         return True
 
 
@@ -173,12 +178,12 @@ _TICK_S = 0.5
 _SEAL_AGAIN_US = 5_000_000
 _WRITE_AT_BYTES = 1 << 20
 _UNWRITTEN_BYTES = 64 << 20
-"""Lines that are kept in memory while the disk is full."""
+"""Limit of lines that are kept in memory while the disk is full."""
 _STOP_TIMEOUT_S = 60.0
 
 
 MOST_ROWS = 4_000_000
-"""Rows that may be queued: some minutes of the largest server."""
+"""Limit of queued rows: some minutes of the largest server."""
 
 
 def _weight(record: Record) -> int:
@@ -190,7 +195,7 @@ def _weight(record: Record) -> int:
 
 
 class RecordQueue:
-    """Records on their way to the recorder's thread: bounded; adding never waits."""
+    """A bounded queue of records for the recorder's thread; adding never waits."""
 
     def __init__(self, most_rows: int = MOST_ROWS) -> None:
         self._queue: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
@@ -203,7 +208,7 @@ class RecordQueue:
         self._reported_count = 0
 
     def add(self, record: Record) -> None:
-        """Queue a record; when there is no room it is counted as lost."""
+        """Queue a record; count it as lost when the queue is full."""
         weight = _weight(record)
         if self._added_rows - self._taken_rows + weight > self._most_rows:
             self._lost_count += 1
@@ -213,38 +218,40 @@ class RecordQueue:
 
     @property
     def is_behind(self) -> bool:
-        """Return whether something added is not written yet."""
+        """Return whether a queued record is not written yet."""
         return self._added_rows > self._done_rows
 
     def done(self) -> None:
-        """Note that everything taken is written."""
+        """Mark all records of the last `take` as written."""
         self._done_rows = self._taken_rows
 
     def wake(self) -> None:
-        """Make `take` return now."""
+        """Let a waiting `take` return now."""
         self._queue.put(None)
 
     def take(self, timeout_s: float) -> list[Record]:
-        """Return everything queued, after waiting for the first record at most this long."""
-        taken: list[Record] = []
+        """Return all queued records, waiting for the first at most `timeout_s`."""
+        records: list[Record] = []
         try:
             record = self._queue.get(timeout=timeout_s)
             while True:
                 if record is not None:
                     self._taken_rows += _weight(record)
-                    taken.append(record)
+                    records.append(record)
                 record = self._queue.get_nowait()
         except queue.Empty:
-            return taken
+            return records
 
     def lost_count(self) -> int:
-        """Return how many records found no room since the last call."""
+        """Return how many records were lost since the last call because the queue was full."""
         lost_count = self._lost_count - self._reported_count
         self._reported_count += lost_count
         return lost_count
 
 
 _REPORT_EVERY_US = 1_000_000
+_DROPPED_EVERY_US = 3_600_000_000
+"""Least time between two sentences about deleted segments: one is deleted each minute."""
 
 
 class Reporter:
@@ -262,19 +269,22 @@ class Reporter:
         self._reported: tuple[int, str | None] | None = None
         self._reported_us = 0
         self.trouble: str | None = None
-        """Why nothing is written now; None while records are written."""
+        """Why nothing can be written now; None while records are written."""
+        self._dropped: DroppedSegments | None = None
+        """What was deleted, as reported last."""
+        self._dropped_us = 0
         self.seal_error: str | None = None
-        """Why a finished segment is not sealed, or an old one not deleted."""
+        """Why a segment could not be sealed, or an old one not deleted."""
 
     def fail(self, error: OSError | SessionError, size_bytes: int) -> None:
-        """Report at once that nothing can be written, unless the reason is the same as before."""
+        """Report at once that nothing can be written, unless the reason is unchanged."""
         reason = f"not recording: {reason_of(error)}"
         if reason != self.trouble:
             self.trouble = reason
             self.report(size_bytes)
 
     def report(self, size_bytes: int, reason: str | None = None) -> None:
-        """Report the size, and what is wrong."""
+        """Report the size, and the error if any."""
         self._reported_us = self._clock.steady_us()
         reason = self.trouble or reason or self.seal_error
         if self._reported == (size_bytes, reason):
@@ -284,9 +294,30 @@ class Reporter:
         self._on_change(RecordingChanged(at_us, True, str(self._folder), size_bytes, reason))
 
     def report_when_due(self, size_bytes: int) -> None:
-        """Report the size, and what is wrong, once a second."""
+        """Report the size, and the error if any, at most once a second."""
         if self._clock.steady_us() - self._reported_us > _REPORT_EVERY_US:
             self.report(size_bytes)
+
+    def report_dropped(
+        self, size_bytes: int, dropped: DroppedSegments | None, *, at_end: bool = False
+    ) -> None:
+        """Report which segments a limit deleted so far: the first at once, then once an hour."""
+        steady_us = self._clock.steady_us()
+        is_due = self._dropped is None or steady_us - self._dropped_us > _DROPPED_EVERY_US
+        if dropped is None or dropped == self._dropped or not (is_due or at_end):
+            return
+        self._dropped, self._dropped_us = dropped, steady_us
+        count_text = counted(f"{dropped.segments_count:,}", "segment")
+        notice = (
+            f"{dropped.reason} has deleted {count_text} so far, of before "
+            f"{moment_text(dropped.until_at_us)}Z"
+        )
+        reason = self._reported[1] if self._reported else None
+        self._on_change(
+            RecordingChanged(
+                self._clock.wall_us(), True, str(self._folder), size_bytes, reason, notice
+            )
+        )
 
     def report_end(self, size_bytes: int, error: OSError | SessionError | None) -> None:
         """Report that the recording ended, and whether it could be sealed."""
@@ -306,12 +337,14 @@ def reason_of(error: OSError | SessionError) -> str:
 
 
 def _with_findings(keyframe: Keyframe) -> Keyframe:
-    """Return the keyframe with no findings, not without: so readers know that they are there."""
+    """Return the keyframe with empty findings where it has none, so that readers know they are
+    recorded.
+    """
     return replace(keyframe, findings=keyframe.findings or FindingsSoFar(keyframe.at_us, ()))
 
 
 class Recorder:
-    """Records what it is given, from a keyframe on, until `stop`."""
+    """Records added records, starting with a keyframe, until `stop`."""
 
     def __init__(
         self,
@@ -321,10 +354,10 @@ class Recorder:
         clock: Clock | None = None,
         unfinished: Path | None = None,
     ) -> None:
-        """Make the folder and begin; `on_change` is called in the recorder's own thread.
+        """Create the folder and start; `on_change` is called in the recorder's own thread.
 
-        `unfinished` is the folder of a killed recorder, to go on in. Raises SessionError when the
-        recording cannot begin.
+        `unfinished` is the folder of a killed recorder, to continue in. Raises SessionError when
+        the recording cannot begin.
         """
         self._settings = settings
         self._clock = clock or Clock()
@@ -336,7 +369,9 @@ class Recorder:
             self._keyframes.add(record)
         self._server_facts: list[Record] = keyframe.facts()
         try:
-            self._disk = Disk(settings, keyframe, self._clock.wall_us(), unfinished)
+            self._disk = Disk(
+                settings, keyframe, self._clock.wall_us(), unfinished, self._clock.steady_us
+            )
         except OSError as error:
             raise SessionError(
                 f"cannot record into {settings.sessions}: {reason_of(error)}"
@@ -356,16 +391,16 @@ class Recorder:
         self._thread.start()
 
     def add(self, record: Record) -> None:
-        """Take one record; returns at once."""
+        """Queue a record; returns at once."""
         self._queued.add(record)
 
     @property
     def is_behind(self) -> bool:
-        """Return whether something added is not written yet."""
+        """Return whether a queued record is not written yet."""
         return self._queued.is_behind
 
     def stop(self) -> None:
-        """Write what is queued, seal, and end; returns when that is done."""
+        """Write the queued records, seal all segments, and end; returns when that is done."""
         self._stopping.set()
         self._queued.wake()
         self._thread.join(_STOP_TIMEOUT_S)
@@ -398,36 +433,38 @@ class Recorder:
 
     def _take(self, record: Record) -> None:
         """Turn a record into lines to be written."""
-        kept = recordable(record, payloads=self._settings.payloads)
+        written_record = recordable(record, payloads=self._settings.payloads)
         # Not each of these is written, and what is found of them is.
-        if kept is not None or isinstance(record, ClientsRead):
-            self._judge.add(record if kept is None else kept)
-        if isinstance(kept, ServersRead) and not self._servers_due.is_due(kept):
+        if written_record is not None or isinstance(record, ClientsRead):
+            self._judge.add(record if written_record is None else written_record)
+        if isinstance(written_record, ServersRead) and not self._servers_due.is_due(
+            written_record
+        ):
             return
-        if kept is not None:
-            self._line(kept)
+        if written_record is not None:
+            self._line(written_record)
 
     def _find(self) -> None:
-        """Write which findings changed; only once everything else is written."""
-        changed = self._judge.changes()
-        if changed is not None:
-            self._line(changed)
+        """Write which findings changed; only after all queued records are written."""
+        changes = self._judge.changes()
+        if changes is not None:
+            self._line(changes)
             self._write()
 
-    def _line(self, kept: Record) -> None:
-        self._keyframes.add(kept)
-        if isinstance(kept, EngineStarted | LinkChanged):
-            self._server_facts.append(kept)
+    def _line(self, record: Record) -> None:
+        self._keyframes.add(record)
+        if isinstance(record, EngineStarted | LinkChanged):
+            self._server_facts.append(record)
         if self._unwritten_bytes > _UNWRITTEN_BYTES:
             self._lost_count += 1
             return
         self._line_count += 1
-        lines = self._splitter.lines(kept, self._line_count)
+        lines = self._splitter.lines(record, self._line_count)
         self._unwritten.extend(lines)
         self._unwritten_bytes += sum(map(len, lines))
 
     def _write(self) -> None:
-        """Write the lines, or keep them and report why."""
+        """Write the lines, or keep them and report the error."""
         try:
             if self._reporter.trouble and self._disk.restore(self._keyframe()):
                 self._lost_count += self._line_count
@@ -445,7 +482,9 @@ class Recorder:
         self._last_written_us = self._clock.wall_us()
 
     def _recover(self) -> None:
-        """Note what is missing, in a segment of its own: readers start again from its keyframe."""
+        """Write a Gap into a new segment after a failure: readers start again from its
+        keyframe.
+        """
         try:
             self._disk.check()
             reason = self._reporter.trouble or "records came faster than they could be written"
@@ -468,26 +507,27 @@ class Recorder:
         return self._keyframes.keyframe(self._clock.wall_us(), first=False)
 
     def _check_clock(self) -> None:
-        """When the clock was set, record that and begin a segment with the new time."""
+        """Record a step of the wall clock, and begin a segment with the new time."""
         step_us = self._steps.step_us()
         if not step_us:
             return
-        stepped = ClockStepped(self._clock.wall_us(), step_us)
+        step = ClockStepped(self._clock.wall_us(), step_us)
         self._write()
         try:
             if self._reporter.trouble:
-                self._take(stepped)
+                self._take(step)
             else:
-                self._rotate(stepped)
+                self._rotate(step)
         except OSError as error:
-            self._take(stepped)
+            self._take(step)
             self._reporter.fail(error, self._disk.size_bytes)
-        self._reporter.report(
-            self._disk.size_bytes, f"{step_text(step_us)}; the recording continues"
-        )
+        continues = "the recording continues"
+        if self._settings.retain_s is not None:
+            continues += ", and --retain deletes nothing sooner because of it"
+        self._reporter.report(self._disk.size_bytes, f"{step_text(step_us)}; {continues}")
 
     def _each_tick(self) -> None:
-        """Write session.json, begin, seal and delete segments and report, whatever is due."""
+        """Run the due tasks: write session.json, begin, seal and delete segments, and report."""
         try:
             if not self._reporter.trouble:
                 self._disk.check()
@@ -502,10 +542,11 @@ class Recorder:
         self._reporter.report_when_due(self._disk.size_bytes)
 
     def _seal_and_delete(self) -> None:
-        """Seal finished segments and delete those that are too old; tried again after an error."""
+        """Seal finished segments and delete those that are too old; retried after an error."""
         try:
             self._disk.seal()
             self._disk.keep_within_limits(self._clock.wall_us())
+            self._reporter.report_dropped(self._disk.size_bytes, self._disk.info.dropped)
             self._reporter.seal_error = None
         except OSError as error:
             self._reporter.seal_error = f"a segment stays unsealed: {reason_of(error)}"
@@ -521,11 +562,13 @@ class Recorder:
     def _finish(self) -> None:
         # A gap that was noted last is not written yet.
         self._write()
-        trouble = None
+        failure = None
         try:
             # What could not be written is missing at its end: no gap tells of it.
             cut_off = self._reporter.trouble is not None
             self._disk.finish(self._clock.wall_us(), cut_off=cut_off)
         except (OSError, SessionError) as error:
-            trouble = error
-        self._reporter.report_end(self._disk.size_bytes, trouble)
+            failure = error
+        dropped = self._disk.info.dropped
+        self._reporter.report_dropped(self._disk.size_bytes, dropped, at_end=True)
+        self._reporter.report_end(self._disk.size_bytes, failure)

@@ -34,21 +34,21 @@ _MEMORY_LEVEL = 9
 
 
 def seal(folder: Path, number: int) -> SegmentIndex | None:
-    """Compress an open segment, then remove it; raises OSError and leaves it as it was.
+    """Compress an open segment, then remove it; raises OSError and leaves it unchanged.
 
-    Returns the line for the index, which is appended too; None when the segment was sealed
-    already and only its plain file was left.
+    Returns the line for the index, which is appended too; None when the segment was sealed already
+    and only its plain file was left.
     """
-    plain = segment_path(folder, number, sealed=False)
+    plain_path = segment_path(folder, number, sealed=False)
     target = segment_path(folder, number, sealed=True)
     if target.exists():
-        plain.unlink()
+        plain_path.unlink()
         return None
-    with open_plain(plain) as file:
+    with open_plain(plain_path) as file:
         content = parse(file.read(MOST_BYTES))
     if not content.keyframe_line and not content.entries:
         # The recorder was killed before its first line was whole: there is nothing in it.
-        plain.unlink()
+        plain_path.unlink()
         return None
     polls = polls_of(content)
     members = gzip_members(content, polls)
@@ -56,18 +56,18 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
     # Its temporary name begins with a dot: neither a reader nor Spark takes it for a segment.
     with complete_file(target, replaces=True, mode=0o600) as file:
         file.writelines(members)
-    plain.unlink()
+    plain_path.unlink()
     append_index(folder, index)
     return index
 
 
 def gzip_members(content: Content, polls: list[Poll]) -> list[bytes]:
     """Return the gzip members of a sealed segment."""
-    group_of = groups(polls)
+    group_by_line = groups(polls)
     members: list[list[Piece]] = [[] for _ in range(MEMBERS_COUNT)]
     for entry in content.entries:
         otherwise = _member_of(entry.kind)
-        members[group_of.get(entry.line_count, otherwise)].extend(entry.pieces)
+        members[group_by_line.get(entry.line_count, otherwise)].extend(entry.pieces)
     texts = [b"".join(piece.numbered + b"\n" for piece in _by_rows(pieces)) for pieces in members]
     if content.keyframe_line:
         texts[KEYFRAME] = content.keyframe_line + b"\n"
@@ -75,14 +75,14 @@ def gzip_members(content: Content, polls: list[Poll]) -> list[bytes]:
 
 
 def _member_of(kind: str) -> int:
-    """Return the member for records of a kind, polls aside."""
+    """Return the gzip member for records of a kind other than polls."""
     if kind in SYSTEM_KINDS:
         return SYSTEM
     return FLOW if kind in FLOW_KINDS else EVENTS
 
 
 def _by_rows(pieces: list[Piece]) -> list[Piece]:
-    """Return the same rows of successive polls next to each other."""
+    """Sort pieces so that the same rows of successive polls are next to each other."""
     return sorted(pieces, key=lambda piece: (piece.part_count, piece.line_count))
 
 

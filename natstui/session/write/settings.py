@@ -11,7 +11,7 @@ class RecorderSettings:
     """Where and how a recording is written."""
 
     sessions: Path
-    """The folder that holds all sessions."""
+    """The folder of all sessions."""
     name: str = ""
     retain_s: float | None = None
     """Sealed segments older than this are deleted."""
@@ -19,6 +19,6 @@ class RecorderSettings:
     """When the segments take more, the oldest sealed ones are deleted."""
     payloads: bool = False
     segment_s: float = 60.0
-    """A segment is sealed after this long,"""
+    """Age at which a segment is sealed."""
     segment_bytes: int = 32 << 20
-    """or when it is this large."""
+    """Size at which a segment is sealed."""

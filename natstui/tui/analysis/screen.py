@@ -1,4 +1,4 @@
-"""An analysis of a recording: how far it is, then what it found, table by table."""
+"""The analysis screen: the progress, then the results, table by table."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from natstui.tui.kit.table.view import HeaderSelected
 from natstui.tui.kit.text import safe
 
 _MOST_LINES = MOST_SERIES - 1
-"""Consumers in one chart: each has a colour of its own."""
+"""Limit of consumers in one chart: each has its own colour."""
 
 Row = dict[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """The buckets of a session: one time axis for all charts."""
+    """The buckets of a session: the common time axis of all charts."""
 
     buckets_at_us: tuple[int, ...]
     end_us: int
@@ -61,7 +61,7 @@ class _Axis:
     def chart(
         self, title: str, unit: Unit, lines: Sequence[tuple[str, list[Row], str]]
     ) -> ChartData:
-        """Return a chart of columns of rows, by what each line is called."""
+        """Return a chart of columns of rows; each line has a label."""
         return ChartData(
             title=title,
             unit=unit,
@@ -72,31 +72,35 @@ class _Axis:
         )
 
     def _values(self, rows: list[Row], name: str) -> list[float | None]:
-        known = {row["bucket_at_us"]: row[name] for row in rows}
-        values = [known.get(at_us) for at_us in self.buckets_at_us]
+        by_bucket = {row["bucket_at_us"]: row[name] for row in rows}
+        values = [by_bucket.get(at_us) for at_us in self.buckets_at_us]
         return [float(value) if isinstance(value, int | float) else None for value in values]
 
 
 def charts_of(result: AnalysisResult) -> tuple[ChartData, ...]:
-    """Return the charts of the only session of a result; none where nothing was measured."""
+    """Return the charts of a result with a single session; empty without measurements."""
     table = result.tables.get(DRAWN)
     names = [column.name for column in table.columns] if table else []
     by_rank: dict[int, list[Row]] = {}
     for values in table.rows if table else ():
         row = dict(zip(names, values, strict=True))
         by_rank.setdefault(_number(row["rank"]), []).append(row)
-    rows = [row for many in by_rank.values() for row in many]
+    rows = [row for consumer_rows in by_rank.values() for row in consumer_rows]
     axis = _axis(rows)
     if axis is None:
         return ()
-    whole, worst = by_rank.pop(0, []), [by_rank[rank] for rank in sorted(by_rank)][:_MOST_LINES]
-    rates = [(word, whole, f"{word}_per_s") for word in ("published", "delivered")]
+    all_rows, worst = by_rank.pop(0, []), [by_rank[rank] for rank in sorted(by_rank)][:_MOST_LINES]
+    rates = [(label, all_rows, f"{label}_per_s") for label in ("published", "delivered")]
     charts = [
         axis.chart("Load, all streams and consumers", "msgs/s", rates),
-        axis.chart("Pending, all consumers", "msgs", [("pending", whole, "pending_msgs")]),
+        axis.chart("Pending, all consumers", "msgs", [("pending", all_rows, "pending_msgs")]),
     ]
     for title, name in (("Pending", "pending_msgs"), ("Delivered again", "repeated_msgs")):
-        lines = [(_called(many[0]), many, name) for many in worst if _has(many, name)]
+        lines = [
+            (_called(consumer_rows[0]), consumer_rows, name)
+            for consumer_rows in worst
+            if _has(consumer_rows, name)
+        ]
         charts += [axis.chart(f"{title}, the worst consumers", "msgs", lines)] if lines else []
     return tuple(charts)
 
@@ -124,7 +128,7 @@ _decoder = decoder_of(AnalysisResult)
 
 
 class Findings(Static):
-    """The verdict page, wrapped for the width it has when it is seen."""
+    """The verdict page, wrapped for its width when it becomes visible."""
 
     DEFAULT_CSS = "Findings { height: auto; }"
 
@@ -140,7 +144,7 @@ class Findings(Static):
 
 
 class AnalysisScreen(LiveScreen):
-    """Starts an analysis, or watches the one that runs; it goes on when this is left."""
+    """Starts an analysis, or shows the running one; it continues when the screen is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", id="analysis.stop"),
@@ -172,7 +176,7 @@ class AnalysisScreen(LiveScreen):
     """
 
     left_run_id: ClassVar[int | None] = None
-    """The run that went on when its screen was left: the next screen shows it."""
+    """The run that was running when its screen was closed: the next screen shows it."""
 
     caption = getters.query_one("#caption", Static)
     progress = getters.query_one("#progress", Static)
@@ -193,7 +197,7 @@ class AnalysisScreen(LiveScreen):
         self._are_drawn = False
 
     def body(self) -> Iterable[Widget]:
-        """Caption; then the progress, or a list of tables and the one chosen."""
+        """Yield the caption; then the progress, or a list of tables and the chosen one."""
         yield Static(id="caption", markup=False)
         yield Static(id="progress", markup=False)
         with Horizontal(id="answers"):
@@ -206,12 +210,17 @@ class AnalysisScreen(LiveScreen):
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
-        """Have the engine begin, unless there is a run to come back to."""
+        """Start the analysis, unless there is a run to return to."""
         self.caption.update(safe("Analysis"))
         self.progress.update(safe(f"starting …\n\n{self._keys_text()}", "dim"))
-        left_id, known = AnalysisScreen.left_run_id, self.state.analysis
+        left_id, analysis_run = AnalysisScreen.left_run_id, self.state.analysis
         AnalysisScreen.left_run_id = None
-        if known and left_id is not None and known.run_id == left_id and self._is_meant(known):
+        if (
+            analysis_run
+            and left_id is not None
+            and analysis_run.run_id == left_id
+            and self._is_meant(analysis_run)
+        ):
             self.run_id = left_id
             # Its widgets are mounted by then.
             self.call_after_refresh(self.refresh_state)
@@ -222,26 +231,28 @@ class AnalysisScreen(LiveScreen):
         self.set_interval(1.0, self._draw_progress)
 
     async def _watch_start(self, request: PendingRequest) -> None:
-        """Show why it does not start; watch the run that goes on instead, if there is one."""
+        """Show why the start failed; show the running analysis instead, if there is one."""
         reply = await request
-        other = self.state.analysis
+        other_run = self.state.analysis
         if reply.status == "done":
             return
-        if other is not None and other.running is not None:
-            self.run_id = other.running.run_id
+        if other_run is not None and other_run.running is not None:
+            self.run_id = other_run.running.run_id
             self.notify(f"{reply.text}: this is it", markup=False)
             self.refresh_state()
         elif self.run is None:
             self.progress.update(safe(reply.text, "error"))
 
-    def _is_meant(self, known: AnalysisRun) -> bool:
-        """Return whether a run is what was asked for: any that runs, else one of that session."""
-        if self.session is None or known.finished is None:
+    def _is_meant(self, analysis_run: AnalysisRun) -> bool:
+        """Return whether a run belongs to this screen: any running one, else one of its
+        session.
+        """
+        if self.session is None or analysis_run.finished is None:
             return True
-        return self.session == known.finished.session
+        return self.session == analysis_run.finished.session
 
     def _keys_text(self) -> str:
-        """Return how to stop it, and what becomes of it without this screen."""
+        """Return how to stop the run, and that it continues without this screen."""
         if self._stop_asked:
             return "stopping …"
         back, stop = key_of(self, "back") or "escape", key_of(self, "analysis.stop") or "ctrl+x"
@@ -253,12 +264,12 @@ class AnalysisScreen(LiveScreen):
 
     @property
     def run(self) -> AnalysisRun | None:
-        """The run this screen is about, once it is known."""
+        """Return the run of this screen, if it is known."""
         run = self.state.analysis
         return run if run is not None and run.run_id == self.run_id else None
 
     def refresh_state(self) -> None:
-        """Show how far it is, and the answers once they are there."""
+        """Show the progress, and the results once they exist."""
         run = self.run
         if run is None or self._finished is not None:
             return
@@ -281,15 +292,15 @@ class AnalysisScreen(LiveScreen):
         parts = [progress_text(progress, elapsed_us / 1e6), Content()]
         self.progress.update(Content("\n").join([*parts, safe(self._keys_text(), "dim")]))
 
-    def _end(self, finished: AnalysisFinished) -> None:
-        title = "  ›  ".join(["Analysis", finished.session or ""]).removesuffix("  ›  ")
-        if finished.result_json is None:
-            look = "warn" if finished.status == "cancelled" else "error"
+    def _end(self, result: AnalysisFinished) -> None:
+        title = "  ›  ".join(["Analysis", result.session or ""]).removesuffix("  ›  ")
+        if result.result_json is None:
+            look = "warn" if result.status == "cancelled" else "error"
             hint = safe("escape leaves", "dim")
             self.caption.update(safe(title))
-            self.progress.update(Content("\n\n").join([safe(finished.text, look), hint]))
+            self.progress.update(Content("\n\n").join([safe(result.text, look), hint]))
             return
-        self.result = _decoder.decode(finished.result_json)
+        self.result = _decoder.decode(result.result_json)
         self.caption.update(safe(f"{title}  ·  tables in {self.result.out}/gold"))
         self.findings.result = self.result
         for name, text, rows in menu(self.result):
@@ -315,14 +326,14 @@ class AnalysisScreen(LiveScreen):
         self.table.focus() if self.has_class("-table") else self.query_one(page).focus()
 
     def show_table(self, name: str) -> None:
-        """Show one table at the right; the verdict is a page of text."""
+        """Show a table at the right; the verdict is a page of text."""
         if self.result is None:
             return
         self.meaning.update(safe(meaning_text(self.result, name)))
-        drawn = name == DRAWN and self._are_drawn
-        self.set_class(drawn, "-drawn")
-        self.set_class(name != VERDICT and not drawn, "-table")
-        if name == VERDICT or drawn:
+        is_drawn = name == DRAWN and self._are_drawn
+        self.set_class(is_drawn, "-drawn")
+        self.set_class(name != VERDICT and not is_drawn, "-table")
+        if name == VERDICT or is_drawn:
             return
         column, reverse = self._sorts.get(name, (None, False))
         rows = ResultRows(self.result, name, column, reverse)
@@ -336,29 +347,29 @@ class AnalysisScreen(LiveScreen):
         rows = self.table.source
         if isinstance(rows, ResultRows):
             column, reverse = self._sorts.get(rows.name, (None, False))
-            again = column == message.column_id
-            wanted = not reverse if again else rows.descends(message.column_id)
-            self._sorts[rows.name] = (message.column_id, wanted)
+            is_same = column == message.column_id
+            is_reversed = not reverse if is_same else rows.descends(message.column_id)
+            self._sorts[rows.name] = (message.column_id, is_reversed)
             self.show_table(rows.name)
 
     def action_next_table(self, step: int) -> None:
-        """Go to the table below (1) or above (-1) in the list."""
+        """Select the table below (1) or above (-1) in the list."""
         self.tables.action_cursor_down() if step > 0 else self.tables.action_cursor_up()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to stop it while it runs."""
+        """Return whether stopping is offered: while the analysis runs."""
         if action == "stop":
             return self._goes_on and not self._stop_asked
         return super().check_action(action, parameters)
 
     def action_stop(self) -> None:
-        """End what runs; nothing of it is kept."""
+        """Stop the run; nothing of it is kept."""
         self._stop_asked = True
         self.engine.send(StopAnalysis(0))
         self.refresh_bindings()
         self._draw_progress()
 
     def on_unmount(self) -> None:
-        """Remember what goes on, whichever key led away."""
+        """Store the running analysis, for the next screen."""
         if self._finished is None and not self._stop_asked:
             AnalysisScreen.left_run_id = self.run_id

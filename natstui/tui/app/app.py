@@ -1,4 +1,4 @@
-"""The app: it composes its parts, and hands the newest state to the screen in view."""
+"""The app: it composes its parts, and passes the newest state to the screen in view."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ SHOWN_COUNT = 50
 
 
 class _ShowsState(Protocol):
-    """What the palette needs of the app."""
+    """The part of the app that the palette uses."""
 
     @property
     def state(self) -> State:
-        """The newest state."""
+        """Return the newest state."""
 
 
 class NatstuiCommands(Provider):
@@ -83,69 +83,72 @@ class NatstuiCommands(Provider):
     async def discover(self) -> Hits:
         """Offer the keys of the screen and the commands before anything is typed."""
         keys = list(self._keys())
-        for text, says, do in keys:
-            yield DiscoveryHit(text, do, help=says)
-        for word in _not_keys(text for text, _, _ in keys):
-            if not word.usage or word.usage.startswith("["):
-                run = partial(self.app.post_message, Typed(word.names[0]))
-                yield DiscoveryHit(f":{word.names[0]}", run, help=word.help)
+        for text, description, do in keys:
+            yield DiscoveryHit(text, do, help=description)
+        for command in _not_keys(text for text, _, _ in keys):
+            if not command.usage or command.usage.startswith("["):
+                run = partial(self.app.post_message, Typed(command.names[0]))
+                yield DiscoveryHit(f":{command.names[0]}", run, help=command.help)
 
     async def search(self, query: str) -> Hits:
         """Offer what contains these letters in this order, best match first."""
         matcher = self.matcher(query)
         keys = list(self._keys())
-        for text, says, do in keys:
+        for text, description, do in keys:
             if score := matcher.match(text):
-                yield Hit(score, matcher.highlight(text), do, help=says)
-        for word in _not_keys(text for text, _, _ in keys):
-            if not word.usage and (score := matcher.match(word.names[0])):
-                run = partial(self.app.post_message, Typed(word.names[0]))
-                yield Hit(score, matcher.highlight(word.names[0]), run, help=word.help)
+                yield Hit(score, matcher.highlight(text), do, help=description)
+        for command in _not_keys(text for text, _, _ in keys):
+            if not command.usage and (score := matcher.match(command.names[0])):
+                run = partial(self.app.post_message, Typed(command.names[0]))
+                yield Hit(score, matcher.highlight(command.names[0]), run, help=command.help)
         letters = [letter.lower() for letter in query if not letter.isspace()]
         # Matching costs microseconds a name: only names with all the letters get that far.
-        found = (
+        matches = (
             (matcher.match(text), text, message)
             for text, message in self._assets()
             if _contains(text.lower(), letters)
         )
         best = heapq.nlargest(
-            SHOWN_COUNT, (hit for hit in found if hit[0]), key=lambda hit: hit[0]
+            SHOWN_COUNT, (hit for hit in matches if hit[0]), key=lambda hit: hit[0]
         )
         for score, text, message in best:
             yield Hit(score, safe(text), partial(self.app.post_message, message))
 
     def _keys(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
-        """Yield of each key in the footer: its name, what it does, and its action."""
+        """Yield the name, description and action of each key in the footer."""
         for active in self.screen.active_bindings.values():
             binding = active.binding
             if binding.show and active.enabled and active.node is self.screen:
-                shown = binding.key_display or self.app.get_key_display(binding)
-                says = "  ·  ".join(filter(None, (words_of(binding), f"key {shown}")))
+                key_text = binding.key_display or self.app.get_key_display(binding)
+                description = "  ·  ".join(filter(None, (words_of(binding), f"key {key_text}")))
                 run = partial(self.app.run_action, binding.action, self.screen)
                 label = binding.description
                 if isinstance(self.screen, LiveScreen):
                     label = self.screen.key_label(binding)
-                yield label, says, run
+                yield label, description, run
 
     def _assets(self) -> Iterator[tuple[str, Open]]:
         screen = self.screen
         several = screen.where.systems if isinstance(screen, LiveScreen) else ()
-        for one in several:
+        for system in several:
             yield from (
-                (f"{one.name}: {text}", it) for text, it in _assets_of(one.state, one.name)
+                (f"{system.name}: {text}", message)
+                for text, message in _assets_of(system.state, system.name)
             )
         if not several:
             yield from _assets_of(cast("_ShowsState", self.app).state, None)
 
 
 def _not_keys(labels: Iterable[str]) -> list[Word]:
-    """Return the commands that neither a key of the screen nor Textual offers by their name."""
+    """Return the commands that have another name than the given labels, and that Textual does not
+    offer.
+    """
     names = {text.lower() for text in (*labels, *_OF_TEXTUAL)}
-    return [word for word in COMMANDS if not names & set(word.names)]
+    return [command for command in COMMANDS if not names & set(command.names)]
 
 
 def _assets_of(state: State, system: str | None) -> Iterator[tuple[str, Open]]:
-    """Yield every stream and consumer of a system: its words, and what goes there."""
+    """Yield every stream and consumer of a system: its label, and the message that opens it."""
     for name, _created in state.streams.roster.keys:
         yield str(name), _of(system, Open("stream", str(name)))
     for stream, name, _created in state.consumers.roster.keys:
@@ -159,16 +162,16 @@ def _of(system: str | None, message: Open) -> Open:
 
 def _contains(text: str, letters: list[str]) -> bool:
     """Return whether the letters occur in this order."""
-    at = 0
+    position = 0
     for letter in letters:
-        at = text.find(letter, at) + 1
-        if at == 0:
+        position = text.find(letter, position) + 1
+        if position == 0:
             return False
     return True
 
 
 class Completing(OfferingSuggester):
-    """Completes the last word of a line by what stands in its place in the command's usage."""
+    """Completes the last word of a command line from the command's usage."""
 
     def __init__(self, state: Callable[[], State], themes: Callable[[], Iterable[str]]) -> None:
         # Not kept: streams come and go.
@@ -178,34 +181,36 @@ class Completing(OfferingSuggester):
     async def get_suggestion(self, value: str) -> str | None:
         """Return the line with its last word completed; None where nothing fits."""
         *before, _last = value.split(" ")
-        found = next(iter(self.offers(value, 1)), None)
-        return None if found is None else " ".join([*before, found])
+        suggestion = next(iter(self.offers(value, 1)), None)
+        return None if suggestion is None else " ".join([*before, suggestion])
 
     def offers(self, value: str, most_count: int) -> list[str]:
-        """Return the words that the last one of a line may become, at most so many."""
+        """Return the completions of the last word of a line, at most `most_count`."""
         *before, last = value.split(" ")
         fitting = (name for name in self._names(before) if name.startswith(last))
         return list(islice(fitting, most_count))
 
     def _names(self, before: list[str]) -> Iterable[str]:
-        """Return what may follow these words."""
+        """Return the possible words after the given ones."""
         if not before:
             return WORDS
-        usage = next((word.usage for word in COMMANDS if before[0] in word.names), "")
-        places = usage.replace("[", "").replace("]", "").split()
-        place = places[len(before) - 1] if len(before) <= len(places) else ""
-        if place == "THEME":
+        usage = next((command.usage for command in COMMANDS if before[0] in command.names), "")
+        placeholders = usage.replace("[", "").replace("]", "").split()
+        placeholder = placeholders[len(before) - 1] if len(before) <= len(placeholders) else ""
+        if placeholder == "THEME":
             return sorted(self._themes())
         streams = self._state().streams.roster.rows_of_stream
-        if place == "STREAM":
+        if placeholder == "STREAM":
             return streams
-        if place == "BUCKET":
+        if placeholder == "BUCKET":
             return (stream.removeprefix(kind) for stream in streams for kind in (KV, OBJECTS)
                     if stream.startswith(kind))  # fmt: skip
-        if place == "SUBJECT":
-            known = self._state().stream_configurations.values()
-            return sorted({subject for one in known for subject in one.subjects})
-        if place == "CONSUMER":
+        if placeholder == "SUBJECT":
+            configurations = self._state().stream_configurations.values()
+            return sorted(
+                {subject for configuration in configurations for subject in configuration.subjects}
+            )
+        if placeholder == "CONSUMER":
             keys = self._state().consumers.roster.keys
             return (str(key[1]) for key in keys if key[0] == before[-1])
         return ()
@@ -221,22 +226,22 @@ _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
 
 
 class Updates:
-    """Hands the newest state to the screen in view."""
+    """Passes the newest state to the screen in view."""
 
     def __init__(
-        self, app: App[int], newest: Callable[[], StateChanged], polled: Callable[[], bool]
+        self, app: App[int], newest: Callable[[], StateChanged], is_polled: Callable[[], bool]
     ) -> None:
         self._app = app
         self._newest = newest
-        self._polled = polled
+        self._polled = is_polled
         self._shown = False
         """Whether what the first poll brought was shown."""
         self._due = False
 
     def soon(self) -> None:
-        """Show the newest state soon: records that arrive together are shown together.
+        """Show the newest state soon, together with other records of the same time.
 
-        The first that has rows is shown at once: somebody waits for it.
+        The first state with rows is shown at once, as a user waits for it.
         """
         if not self._shown and self._polled():
             self._shown = True
@@ -253,13 +258,13 @@ class Updates:
             self._app.screen.post_message(self._newest())
 
     def if_late(self) -> None:
-        """Show again how long ago the newest poll came, when that is long."""
+        """Show the age of the newest poll again, if it is large."""
         if self._newest().late_us:
             self.now()
 
 
 class NatstuiApp(GuardedApp):
-    """The viewer. Each part holds its own keys; what screens want arrives as messages."""
+    """The viewer. Each part has its own keys; requests of screens arrive as messages."""
 
     TITLE = "natstui"
     CSS_PATH = "app.tcss"
@@ -290,69 +295,78 @@ class NatstuiApp(GuardedApp):
 
     def __init__(
         self,
-        started: EngineStarted,
+        engine_started: EngineStarted,
         connect: Callable[..., Link],
         link: Link,
         open_replay: Callable[[str], Link] | None = None,
         *,
-        guided: bool = False,
-        others: Sequence[OpenSystem] = (),
+        is_guided: bool = False,
+        other_systems: Sequence[OpenSystem] = (),
         contexts: Contexts = NO_CONTEXTS,
+        may_change_host: bool = True,
     ) -> None:
-        """`connect` starts another engine, `open_replay` one that replays the session in a folder.
+        """Create the app; `connect` starts another engine, `open_replay` one that replays a
+        session folder.
 
-        `connect` takes words that are added to the command line. `guided` shows the guide.
-        `others` are systems beside it, `contexts` knows what it is called, and more of them.
+        `connect` accepts arguments that are added to the command line. `is_guided` shows the
+        guide. `other_systems` are shown as well, `contexts` has the available ones. Without
+        `may_change_host`, the screens write no files of this machine, and start no programs on it.
         """
-        self._opens_where_it_was = not guided
-        mode = None if guided else recall(_MODE)
+        self._opens_where_it_was = not is_guided
+        mode = None if is_guided else recall(_MODE)
         if isinstance(mode, str) and mode in MODE_SCREENS:
             # Textual reads it while it is created: no other screen is drawn before this one.
             self.DEFAULT_MODE = mode  # type: ignore[misc]
-        super().__init__(ascii_only=started.ascii_only, theme=recall_theme(started.theme))
-        self._started = started
+        super().__init__(
+            ascii_only=engine_started.ascii_only, theme=recall_theme(engine_started.theme)
+        )
+        self._started = engine_started
         self._updates = Updates(
             self, lambda: self.parts.newest(), lambda: self.state.now_mono_us > 0
         )
         self.parts = Parts.of(
             self,
-            (OpenSystem(contexts.own or started.target, started, link, connect), *others),
+            (
+                OpenSystem(contexts.own or engine_started.target, engine_started, link, connect),
+                *other_systems,
+            ),
             open_replay,
             self._updates.soon,
             lambda: system_in_view(self),
-            guided=guided,
+            is_guided=is_guided,
             contexts=contexts,
+            may_change_host=may_change_host,
         )
 
     @property
     def state(self) -> State:
-        """The newest whole state of what is shown."""
+        """Return the newest complete state of the shown system or replay."""
         return self.parts.engines.state
 
     @property
     def engine(self) -> Engines:
-        """What takes the requests of screens."""
+        """Return the engines that execute requests of screens."""
         return self.parts.engines
 
     @property
     def link(self) -> Link:
-        """The link of what is shown."""
+        """Return the link of the shown system or replay."""
         return self.parts.engines.shown.link
 
     def post_message(self, message: Message) -> bool:
-        """Take a message; what a screen wants is wanted of the system that it acts on now."""
+        """Post a message; a request of a screen gets the acting system of the screen in view."""
         if isinstance(message, ToApp) and message.system is None:
             message.system = self.parts.engines.acting.name
         return super().post_message(message)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield what the palette has of Textual; the rest is a key or a command of ours."""
+        """Yield Textual's commands for the palette; the others are keys or commands of natstui."""
         for command in super().get_system_commands(screen):
             if command.title in _OF_TEXTUAL:
                 yield command
 
     def on_mount(self) -> None:
-        """Apply the user's keys, then read what the engine reports."""
+        """Apply the user's keymap, then start reading the engine's records."""
         keys, complaints = checked_keys(self._started.keys)
         self.set_keymap(keys)
         for complaint in complaints:
@@ -374,10 +388,14 @@ class NatstuiApp(GuardedApp):
     def deliver_screenshot(
         self, filename: str | None = None, path: str | None = None, time_format: str | None = None
     ) -> None:
-        """Save a picture of the screen as a file that appears complete and replaces nothing.
+        """Save a screenshot as a file that appears complete and replaces nothing.
 
-        It goes to the folder of downloads, or to the current one where there is none.
+        It is written to the downloads folder, or to the current one if there is none. A browser
+        gets it as a download.
         """
+        if self.is_web:
+            super().deliver_screenshot(filename, path, time_format)
+            return
         name = filename or f"natstui {datetime.now():{time_format or _PICTURE_TIME}}.svg"
         folder = user_downloads_path()
         target = Path(path or (folder if folder.is_dir() else Path.cwd()), name)
@@ -396,7 +414,7 @@ class NatstuiApp(GuardedApp):
 
     @on(ToApp)
     async def _hand_over(self, message: ToApp) -> None:
-        """Do what a screen asks for, or say why it cannot be done."""
+        """Execute a request of a screen, or show why it cannot be executed."""
         if not self.screen_stack:
             # The app is ending, and the screen that asks is closed.
             return
@@ -406,7 +424,7 @@ class NatstuiApp(GuardedApp):
             self.notify(safe_copy(str(error)), severity="error", markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer no letter as a key on a screen where one types."""
+        """Disable letter keys on a screen where text is typed."""
         if not self.screen_stack:
             return False
         typing = isinstance(self.screen, LiveScreen) and self.screen.TYPING
@@ -418,16 +436,18 @@ class NatstuiApp(GuardedApp):
         return super().check_action(action, parameters)
 
     def action_part(self, part: str, action: str, *arguments: object) -> None:
-        """Let a part do what one of its keys says."""
+        """Execute the action of a key in a part of the app."""
         self.parts.act(part, action, *arguments)
 
     async def action_switch_mode(self, mode: str) -> None:
-        """Go to a list; what lies on it is closed."""
+        """Open the list of a mode; screens above it are closed."""
         self.parts.systems.keep_in_view()
         await go_to(self, mode)
 
     async def action_quit(self) -> None:
-        """Leave, but ask first when that would throw typed text away, or end what runs."""
+        """Quit, after a prompt if typed text would be lost or a recording or benchmark
+        would end.
+        """
         states = [system.follower.state for system in self.parts.engines.systems.values()]
         if unsent := all_unsent(self, self.MODES):
             title, leave = f"{unsent[0]} is not sent", "leave; typed text is lost"
@@ -444,13 +464,13 @@ class NatstuiApp(GuardedApp):
             self._end()
 
     def _end(self) -> None:
-        """Leave, and open with the same screen the next time."""
+        """Quit, and remember the screen for the next start."""
         if self._opens_where_it_was:
             keep(_MODE, self.current_mode)
         self.exit(0)
 
     async def action_leave(self) -> None:
-        """Close the screen on top, or a replay opened from here, or the app."""
+        """Close the top screen, or a replay that was opened here, or the app."""
         if isinstance(self.screen, LiveScreen) and self.screen.goes_back:
             self.screen.action_back()
         else:
@@ -463,7 +483,7 @@ class NatstuiApp(GuardedApp):
 
 
 async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
-    """Do what a screen asks for; raises NatstuiError."""
+    """Execute a request of a screen; raises NatstuiError."""
     parts = app.parts
     match message:
         case CameIntoView():
@@ -489,16 +509,16 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
             parts.exporter.ask_format(message)
 
 
-def recall_theme(configured: str) -> str:
-    """Return the theme that was chosen last, unless another one was configured since then."""
-    kept = recall(_THEME)
-    if isinstance(kept, list) and len(kept) == 2 and kept[1] == configured:
-        return str(kept[0])
-    return configured
+def recall_theme(configured_theme: str) -> str:
+    """Return the last chosen theme, unless the configured theme has changed since then."""
+    stored = recall(_THEME)
+    if isinstance(stored, list) and len(stored) == 2 and stored[1] == configured_theme:
+        return str(stored[0])
+    return configured_theme
 
 
 def system_in_view(app: App[int]) -> str | None:
-    """Return the system that the screen in view acts on; None: the current one."""
-    live = (one for one in reversed(app.screen_stack) if isinstance(one, LiveScreen))
+    """Return the acting system of the screen in view; None: the current one."""
+    live = (screen for screen in reversed(app.screen_stack) if isinstance(screen, LiveScreen))
     # One that was opened from another acts where that one does.
-    return next(filter(None, (one.where.system for one in live)), None)
+    return next(filter(None, (screen.where.system for screen in live)), None)

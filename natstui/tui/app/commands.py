@@ -1,4 +1,4 @@
-"""The `:` command line: words, what they do, and the sentence when they are wrong."""
+"""The `:` command line: commands, their help, and their errors."""
 
 from __future__ import annotations
 
@@ -25,113 +25,117 @@ from natstui.tui.frame.requests import SystemEngine
 from natstui.units import parse_duration_ns
 
 Run = Callable[[App[int], Parts, list[str]], None]
-"""Does what a command says, with the words after its name; raises UsageError."""
+"""Executes a command with its arguments; raises UsageError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One command: its names, what follows it, what it does."""
+    """A command: its names, arguments and help."""
 
     names: tuple[str, ...]
     usage: str
     help: str
     run: Run
     needs: Literal["server", "replay", None] = None
-    """Only with a live server, or only while a recording is shown."""
+    """Whether it needs a live server, or a replay."""
 
 
 def _mode(name: str) -> Run:
-    def run(app: App[int], parts: Parts, _words: list[str]) -> None:
+    def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
         app.call_later(go_to, app, name)
 
     return run
 
 
-def _consumers(app: App[int], parts: Parts, words: list[str]) -> None:
-    if not words:
+def _consumers(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if not arguments:
         app.call_later(go_to, app, "consumers")
         return
-    app.post_message(Open("consumers", _known_stream(parts.engines.state, words[0])))
+    app.post_message(Open("consumers", _known_stream(parts.engines.state, arguments[0])))
 
 
-def _stream(app: App[int], parts: Parts, words: list[str]) -> None:
-    if len(words) != 1:
+def _stream(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if len(arguments) != 1:
         raise UsageError("write :stream STREAM")
-    app.post_message(Open("stream", _known_stream(parts.engines.state, words[0])))
+    app.post_message(Open("stream", _known_stream(parts.engines.state, arguments[0])))
 
 
-def _consumer(app: App[int], parts: Parts, words: list[str]) -> None:
-    if len(words) != 2:
+def _consumer(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if len(arguments) != 2:
         raise UsageError("write :consumer STREAM CONSUMER")
-    stream, name = _known_stream(parts.engines.state, words[0]), words[1]
-    known = {(key[0], key[1]) for key in parts.engines.state.consumers.roster.keys}
-    if (stream, name) not in known:
+    stream, name = _known_stream(parts.engines.state, arguments[0]), arguments[1]
+    consumer_names = {(key[0], key[1]) for key in parts.engines.state.consumers.roster.keys}
+    if (stream, name) not in consumer_names:
         raise UsageError(f"stream {stream} has no consumer {name}")
     app.post_message(Open("consumer", stream, name))
 
 
-def _buckets(app: App[int], parts: Parts, words: list[str]) -> None:
-    if not words:
+def _buckets(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if not arguments:
         app.call_later(go_to, app, "buckets")
         return
-    known = parts.engines.state.streams.roster.rows_of_stream
-    found = [prefix + words[0] for prefix in (KV, OBJECTS, "") if prefix + words[0] in known]
-    if not found:
-        raise UsageError(f"there is no bucket {words[0]}")
-    app.post_message(Open("bucket", found[0]))
+    streams = parts.engines.state.streams.roster.rows_of_stream
+    bucket_streams = [
+        prefix + arguments[0] for prefix in (KV, OBJECTS, "") if prefix + arguments[0] in streams
+    ]
+    if not bucket_streams:
+        raise UsageError(f"there is no bucket {arguments[0]}")
+    app.post_message(Open("bucket", bucket_streams[0]))
 
 
-def _bench(app: App[int], parts: Parts, words: list[str]) -> None:
-    if words:
-        app.post_message(RunScenario(words[0]))
+def _bench(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if arguments:
+        app.post_message(RunScenario(arguments[0]))
     else:
         app.call_later(go_to, app, "benchmark")
 
 
-def _payload(app: App[int], _parts: Parts, words: list[str]) -> None:
-    if not words:
+def _payload(app: App[int], _parts: Parts, arguments: list[str]) -> None:
+    if not arguments:
         raise UsageError(f"write :payload and {HOW}")
-    SystemEngine(app, None).start(ChangePayload(0, " ".join(words)), "payload")
+    SystemEngine(app, None).start(ChangePayload(0, " ".join(arguments)), "payload")
 
 
-def _runs(app: App[int], parts: Parts, _words: list[str]) -> None:
+def _runs(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     app.post_message(Open("runs", ""))
 
 
 def _known_stream(state: State, name: str) -> str:
-    known = state.streams.roster.rows_of_stream
-    if name in known:
+    streams = state.streams.roster.rows_of_stream
+    if name in streams:
         return name
-    nearest = difflib.get_close_matches(name, list(known)[:10_000], 1)
+    nearest = difflib.get_close_matches(name, list(streams)[:10_000], 1)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
     raise UsageError(f"there is no stream {name}{hint}")
 
 
-def _sub(app: App[int], parts: Parts, words: list[str]) -> None:
-    for word in words:
-        if not is_subject(word):
-            raise UsageError(f"{word!r} is not a subject: write :sub [SUBJECT], as :sub orders.>")
-    app.post_message(Manage(" ".join(("sub", *(words or [">"])))))
+def _sub(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    for subject in arguments:
+        if not is_subject(subject):
+            raise UsageError(
+                f"{subject!r} is not a subject: write :sub [SUBJECT], as :sub orders.>"
+            )
+    app.post_message(Manage(" ".join(("sub", *(arguments or [">"])))))
 
 
-def _backup(app: App[int], parts: Parts, words: list[str]) -> None:
+def _backup(app: App[int], parts: Parts, arguments: list[str]) -> None:
     screen = app.screen
-    about = screen.asset() if isinstance(screen, LiveScreen) else None
-    if words and words[0] != "*":
-        about = Target(_known_stream(parts.engines.state, words[0]))
-    elif words:
-        about = None
-    folder = " ".join(words[1:])
-    app.post_message(Manage(f"backup {folder}", (Target(about.stream),) if about else ()))
+    target = screen.asset() if isinstance(screen, LiveScreen) else None
+    if arguments and arguments[0] != "*":
+        target = Target(_known_stream(parts.engines.state, arguments[0]))
+    elif arguments:
+        target = None
+    folder = " ".join(arguments[1:])
+    app.post_message(Manage(f"backup {folder}", (Target(target.stream),) if target else ()))
 
 
-def _restore(app: App[int], parts: Parts, words: list[str]) -> None:
-    app.post_message(Manage(f"restore {' '.join(words)}"))
+def _restore(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    app.post_message(Manage(f"restore {' '.join(arguments)}"))
 
 
-def _interval(app: App[int], parts: Parts, words: list[str]) -> None:
+def _interval(app: App[int], parts: Parts, arguments: list[str]) -> None:
     try:
-        seconds = parse_duration_ns(words[0] if words else "") / 1e9
+        seconds = parse_duration_ns(arguments[0] if arguments else "") / 1e9
     except ValueError as error:
         raise UsageError(f"write :interval 2s ({error})") from error
     if not 0.1 <= seconds <= 3600:
@@ -139,81 +143,81 @@ def _interval(app: App[int], parts: Parts, words: list[str]) -> None:
     parts.polling.poll_every(seconds)
 
 
-def _theme(app: App[int], parts: Parts, words: list[str]) -> None:
-    if len(words) != 1 or words[0] not in app.available_themes:
+def _theme(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if len(arguments) != 1 or arguments[0] not in app.available_themes:
         raise UsageError(f"write :theme THEME, one of {', '.join(sorted(app.available_themes))}")
-    app.theme = words[0]
+    app.theme = arguments[0]
 
 
-def _note(app: App[int], parts: Parts, words: list[str]) -> None:
-    if not words:
+def _note(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if not arguments:
         raise UsageError("write :note TEXT")
-    parts.engines.send(WriteNote(0, " ".join(words)))
+    parts.engines.send(WriteNote(0, " ".join(arguments)))
 
 
-def _record(app: App[int], parts: Parts, words: list[str]) -> None:
-    parts.recording.start_or_stop(" ".join(words))
+def _record(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    parts.recording.start_or_stop(" ".join(arguments))
 
 
-def _sessions(app: App[int], parts: Parts, _words: list[str]) -> None:
+def _sessions(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     from natstui.tui.sessions.screen import SessionsScreen
 
     app.push_screen(SessionsScreen())
 
 
-def _export(app: App[int], parts: Parts, _words: list[str]) -> None:
+def _export(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     parts.exporter.action_export()
 
 
-def _live(app: App[int], parts: Parts, _words: list[str]) -> None:
+def _live(app: App[int], parts: Parts, _arguments: list[str]) -> None:
     parts.replay.leave()
 
 
-def _seek(app: App[int], parts: Parts, words: list[str]) -> None:
-    parts.replay.seek(" ".join(words))
+def _seek(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    parts.replay.seek(" ".join(arguments))
 
 
-def _analyze(app: App[int], parts: Parts, words: list[str]) -> None:
+def _analyze(app: App[int], parts: Parts, arguments: list[str]) -> None:
     # Imported when it is wanted: few viewers ever analyse.
     from natstui.tui.analysis.screen import AnalysisScreen
 
     # People name recordings with spaces.
-    screen = AnalysisScreen(" ".join(words) or None)
+    screen = AnalysisScreen(" ".join(arguments) or None)
     # It looks whether one runs already.
     screen.where.take(parts.engines.state)
     app.push_screen(screen)
 
 
-def _guide(_app: App[int], parts: Parts, _words: list[str]) -> None:
+def _guide(_app: App[int], parts: Parts, _arguments: list[str]) -> None:
     parts.guide.begin_or_end()
 
 
-def _contexts(app: App[int], parts: Parts, words: list[str]) -> None:
-    if len(words) > 1:
+def _contexts(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if len(arguments) > 1:
         raise UsageError("write :ctx NAME to watch a system, or :ctx -NAME to stop watching")
-    if not words:
+    if not arguments:
         parts.systems.ask()
-    elif words[0].startswith("-"):
-        parts.systems.remove(words[0][1:])
+    elif arguments[0].startswith("-"):
+        parts.systems.remove(arguments[0][1:])
     else:
-        app.run_worker(parts.systems.go_to(words[0]))
+        app.run_worker(parts.systems.go_to(arguments[0]))
 
 
-def _account(app: App[int], parts: Parts, words: list[str]) -> None:
-    if len(words) != 1:
+def _account(app: App[int], parts: Parts, arguments: list[str]) -> None:
+    if len(arguments) != 1:
         raise UsageError("write :account NAME; the servers screen (4) lists accounts")
-    app.run_worker(parts.systems.go_to_account(words[0]))
+    app.run_worker(parts.systems.go_to_account(arguments[0]))
 
 
-def _manage(what: str) -> Run:
-    def run(app: App[int], parts: Parts, _words: list[str]) -> None:
-        app.post_message(Manage(what))
+def _manage(action: str) -> Run:
+    def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
+        app.post_message(Manage(action))
 
     return run
 
 
 def _action(name: str) -> Run:
-    def run(app: App[int], parts: Parts, _words: list[str]) -> None:
+    def run(app: App[int], parts: Parts, _arguments: list[str]) -> None:
         app.call_later(app.run_action, name)
 
     return run
@@ -314,7 +318,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )
-WORDS = [name for word in COMMANDS for name in word.names if len(name) > 3]
+WORDS = [name for command in COMMANDS for name in command.names if len(name) > 3]
 
 
 _NEEDS = {
@@ -324,15 +328,15 @@ _NEEDS = {
 
 
 def run(app: App[int], parts: Parts, line: str) -> None:
-    """Do what a command line says; raise UsageError with a sentence when it is wrong."""
-    first, *rest = line.split() or [""]
+    """Execute a command line; raises UsageError when it is wrong."""
+    first, *arguments = line.split() or [""]
     if not first:
         return
-    for word in COMMANDS:
-        if first in word.names:
-            if word.needs == ("server" if parts.engines.replaying else "replay"):
-                raise UsageError(_NEEDS[word.needs].format(word=first))
-            word.run(app, parts, rest)
+    for command in COMMANDS:
+        if first in command.names:
+            if command.needs == ("server" if parts.engines.replaying else "replay"):
+                raise UsageError(_NEEDS[command.needs].format(word=first))
+            command.run(app, parts, arguments)
             return
     nearest = difflib.get_close_matches(first, [n for w in COMMANDS for n in w.names], 1)
     hint = f"; did you mean :{nearest[0]}?" if nearest else ""

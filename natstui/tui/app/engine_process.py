@@ -1,4 +1,4 @@
-"""The engine as a process: started before the screen is imported, so that both go on at once."""
+"""The engine process, started before the screen is imported, so that both start in parallel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIPE_BYTES = 1 << 20
 
 
 class EngineFailed(NatstuiError):
-    """The engine could not be started, or ended before its first record and said why on stderr."""
+    """The engine could not be started, or ended with an error before its first record."""
 
     def __init__(self, sentence: str, exit_code: int) -> None:
         super().__init__(sentence)
@@ -23,14 +23,14 @@ class EngineFailed(NatstuiError):
 
 
 class EngineProcess(NamedTuple):
-    """An engine and the file it writes its stderr to, which must never be the screen."""
+    """An engine and the file of its stderr, which must never be the terminal."""
 
     process: subprocess.Popen[bytes]
     stderr: IO[bytes]
 
 
 def start_engine(argv: Sequence[str]) -> EngineProcess:
-    """Start an engine on pipes; raise EngineFailed without such a program."""
+    """Start an engine on pipes; raises EngineFailed if the program does not exist."""
     # Whoever takes the process closes it.
     stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
     try:
@@ -51,7 +51,7 @@ def start_engine(argv: Sequence[str]) -> EngineProcess:
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Enlarge the pipe where the system allows it: the engine can write while we fold."""
+    """Enlarge the pipe where the system allows it, so that the engine can write during folds."""
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -11,12 +11,12 @@ from textual.app import App
 from textual.notifications import SeverityLevel
 
 from natstui.clean import clean_line
-from natstui.errors import NatstuiError, UsageError
+from natstui.errors import NatstuiError, Refused, UsageError
 from natstui.model.live.state import State
 from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Command, Record, Watch
+from natstui.model.records.record import Command, HostCommand, Record, Watch
 from natstui.model.records.recording import (
     ChangeSession,
     ChangeSpeed,
@@ -35,7 +35,7 @@ from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import EngineCallbacks, LiveSystem, OpenSystem, follow
 from natstui.tui.frame.head.status_text import COLOUR
 from natstui.tui.frame.live import NO_SERVER
-from natstui.tui.frame.requests import PendingRequest
+from natstui.tui.frame.requests import HOST_REFUSED, PendingRequest
 from natstui.tui.frame.systems import SystemState
 from natstui.tui.kit.looks import series_colors
 from natstui.tui.kit.text import safe_copy
@@ -52,21 +52,23 @@ _REPLAY_COMMANDS = (
     | ChangeSession
     | AnalysisCommand
 )
-"""What the engine of a replay understands."""
+"""Commands that the engine of a replay accepts."""
 _LOADING_TOLD_S = 600.0
-"""At most; the toast goes away when the replay is there."""
+"""Maximum time of the loading toast; it is removed when the replay is ready."""
 
 
 class Announcements:
-    """Shows errors of a recording or replay, and the end of an analysis whose screen was left."""
+    """Shows toasts for errors of recordings and replays, and for the end of an analysis in
+    background.
+    """
 
     def __init__(self, app: App[int]) -> None:
         self._app = app
 
     def show(self, record: Record, *, of_replay: bool, system: str = "") -> None:
-        """Show a record as a toast if somebody should know it.
+        """Show a record as a toast if it is important.
 
-        `system` is where it is from, where there are several.
+        `system` is the source of the record, among several.
         """
         match record:
             case RecordingChanged(reason=str() as reason):
@@ -80,54 +82,58 @@ class Announcements:
                 pass
 
     def _show_analysed(self, record: AnalysisFinished) -> None:
-        """Tell the end of an analysis whose screen was left."""
+        """Show the end of an analysis whose screen was closed."""
         from natstui.tui.analysis.screen import AnalysisScreen
 
         if record.run_id == AnalysisScreen.left_run_id:
-            done = record.status == "done"
-            text = f"{record.text}; :analyze shows it" if done else record.text
-            severity: SeverityLevel = "information" if done else "error"
+            is_done = record.status == "done"
+            text = f"{record.text}; :analyze shows it" if is_done else record.text
+            severity: SeverityLevel = "information" if is_done else "error"
             self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
 
 
 class Engines:
-    """The systems that are watched, each by an engine of its own, and a replay over them."""
+    """The watched systems, each with its own engine, and a replay that may cover them."""
 
     def __init__(
         self,
         app: GuardedApp,
-        opened: Sequence[OpenSystem],
+        open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_soon: Callable[[], None],
         announcements: Announcements,
         in_view: Callable[[], str | None],
+        *,
+        may_change_host: bool,
     ) -> None:
-        """`open_replay` starts an engine; `show_soon` is called for a newer state.
+        """Create with the opened systems; `open_replay` starts a replay engine.
 
-        `in_view` returns the system that the screen in view acts on, None for the current one.
+        `show_soon` is called for a newer state. `in_view` returns the acting system of the screen
+        in view, None for the current one. Without `may_change_host`, a `HostCommand` is refused.
         """
         self._app = app
         self._open_replay = open_replay
         self.show_soon = show_soon
         self._announcements = announcements
         self._in_view = in_view
+        self._may_change_host = may_change_host
         self._replay: Follower | None = None
         self._loaded = asyncio.Event()
         """The replay has a moment to show, or there is none any more."""
         self._heard = EngineCallbacks(self._announce, self._show_newer, self._replay_ended)
         self.systems: dict[str, LiveSystem] = {}
-        """What the app was opened on, and what was added: by name, in the order of the screen."""
-        for one in opened:
-            self.systems[one.name] = LiveSystem(app, one, self._heard)
+        """Systems of the start and added ones, by name, in the order of the screen."""
+        for system in open_systems:
+            self.systems[system.name] = LiveSystem(app, system, self._heard)
         self._left: dict[str, LiveSystem] = {}
-        """What is watched no more: a screen that was opened on it shows it as it was last."""
-        self.current = opened[0].name
+        """Removed systems: a screen that was opened on one shows its last state."""
+        self.current = open_systems[0].name
         """The system of screens that show only one, and of those that show none."""
         self.closing: set[asyncio.Task[int]] = set()
-        """Engines that were left and are about to end."""
+        """Tasks that end engines of removed systems."""
 
     def of(self, system: str | None) -> LiveSystem:
-        """Return a system by its name, the acting one for none; raises UsageError."""
+        """Return a system by its name, the acting one for None; raises UsageError."""
         if system is None:
             return self.acting
         if system not in self.systems:
@@ -135,54 +141,68 @@ class Engines:
         return self.systems[system]
 
     def state_of(self, system: LiveSystem) -> State:
-        """Return the newest whole state of a system, or of the replay that covers it."""
+        """Return the newest complete state of a system, or of the replay that covers it."""
         return self._replay.state if self._replay is not None else system.follower.state
 
     @property
     def acting(self) -> LiveSystem:
-        """The system that the screen in view acts on."""
+        """Return the acting system of the screen in view."""
         name = self._in_view() or self.current
         return self.systems.get(name) or self._left.get(name) or self.systems[self.current]
 
     @property
     def home(self) -> Follower:
-        """What the app was opened on, behind a replay: a live server, or a recording."""
+        """Return the follower that the app was opened on, behind a replay: a server or a
+        recording.
+        """
         return self.acting.follower
 
     @property
     def shown(self) -> Follower:
-        """What is shown: a replay, else the system in view."""
+        """Return the shown follower: of a replay, else of the system in view."""
         return self._replay or self.home
 
     @property
     def state(self) -> State:
-        """The newest whole state of what is shown."""
+        """Return the newest complete state of the shown follower."""
         return self.shown.state
 
     @property
     def replaying(self) -> bool:
-        """A recording is shown, not a live server."""
+        """Return whether a recording is shown, not a live server."""
         return self.state.replay is not None
 
     @property
     def links(self) -> list[Link]:
-        """The link of every engine: of what is shown, then of each system."""
+        """Return the links of all engines: the shown one first."""
         systems = [system.follower.link for system in self.systems.values()]
         return list(dict.fromkeys((self.shown.link, *systems)))
 
     def several(self) -> list[SystemState]:
-        """Return what is known of each system; nothing where there is one, or a replay."""
+        """Return the state of each of several systems; empty with a single one, or a replay."""
         if len(self.systems) < 2 or self._replay is not None:
             return []
         followers = [system.follower for system in self.systems.values()]
         colours = series_colors(dark=self._app.current_theme.dark)
         return [
-            SystemState(name, system_look(at, one.state, colours), one.state, one.late_us)
-            for at, (name, one) in enumerate(zip(self.systems, followers, strict=True))
+            SystemState(
+                name, system_look(index, system.state, colours), system.state, system.late_us
+            )
+            for index, (name, system) in enumerate(zip(self.systems, followers, strict=True))
         ]
 
+    def check_host_change(self) -> None:
+        """Raise Refused if screens may change nothing on the machine of natstui."""
+        if not self._may_change_host:
+            raise Refused(HOST_REFUSED)
+
     def send(self, command: Command, system: str | None = None) -> None:
-        """Send a command to an engine, unless it is one that only a server can answer."""
+        """Send a command to an engine, unless a replay is shown and it needs a server.
+
+        Raises Refused for a `HostCommand` that is not allowed.
+        """
+        if isinstance(command, HostCommand):
+            self.check_host_change()
         if not self.replaying:
             self.of(system).follower.link.send(command)
         elif isinstance(command, _REPLAY_COMMANDS):
@@ -191,14 +211,17 @@ class Engines:
             self._app.notify(NO_SERVER, severity="warning")
 
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
-        """Send a command with a new id; it fails at once in a replay if only a server could do it.
+        """Send a command with a new id; it fails at once in a replay if it needs a server.
 
-        Raises UsageError for a system that is no longer watched.
+        Raises UsageError for a system that is no longer watched, and Refused for a `HostCommand`
+        that is not allowed.
         """
+        if isinstance(command, HostCommand):
+            self.check_host_change()
         if not self.replaying:
-            of = self.of(system)
-            request = of.follower.link.request(command)
-            request.system = of.name if len(self.systems) > 1 else ""
+            target = self.of(system)
+            request = target.follower.link.request(command)
+            request.system = target.name if len(self.systems) > 1 else ""
             return request
         if isinstance(command, _REPLAY_COMMANDS):
             return self.shown.link.request(command)
@@ -215,20 +238,20 @@ class Engines:
             system.follower.link.send(command)
 
     def start(self) -> None:
-        """Begin to read what the app was opened on."""
+        """Start reading the engines of the systems."""
         for system in self.systems.values():
             system.start()
 
-    def add(self, opened: OpenSystem) -> None:
-        """Watch one more system."""
-        self._left.pop(opened.name, None)
-        self.systems[opened.name] = LiveSystem(self._app, opened, self._heard)
-        self.systems[opened.name].start()
-        self.current = opened.name
+    def add(self, open_system: OpenSystem) -> None:
+        """Add a system."""
+        self._left.pop(open_system.name, None)
+        self.systems[open_system.name] = LiveSystem(self._app, open_system, self._heard)
+        self.systems[open_system.name].start()
+        self.current = open_system.name
         self.show_soon()
 
     def remove(self, system: str) -> None:
-        """Watch a system no longer, and end its engine."""
+        """Remove a system, and end its engine."""
         if len(self.systems) == 1:
             raise UsageError(f"{clean_line(system)} is the only system: to leave natstui, press q")
         self._left[system] = self.of(system)
@@ -247,21 +270,21 @@ class Engines:
             self.show_soon()
 
     def _announce(self, record: Record, follower: Follower) -> None:
-        named = (system.name for system in self.systems.values() if system.follower is follower)
-        name = next(named, "") if len(self.systems) > 1 else ""
-        replayed = follower.state.replay is not None
-        self._announcements.show(record, of_replay=replayed, system=name)
+        names = (system.name for system in self.systems.values() if system.follower is follower)
+        name = next(names, "") if len(self.systems) > 1 else ""
+        was_replay = follower.state.replay is not None
+        self._announcements.show(record, of_replay=was_replay, system=name)
 
     def _replay_ended(self, follower: Follower) -> None:
-        words = follower.link.last_stderr_line() or "the engine ended"
+        reason = follower.link.last_stderr_line() or "the engine ended"
         follower.link.close()
-        self._app.notify(safe_copy(f"the replay ended: {words}"), severity="error")
+        self._app.notify(safe_copy(f"the replay ended: {reason}"), severity="error")
         self.show_home()
 
     def replay_session(self, folder: str, make_room: Callable[[], Awaitable[bool]]) -> None:
-        """Show a recording from a replay engine of its own; the live engine goes on behind it.
+        """Show a recording with its own replay engine, covering the live ones.
 
-        `make_room` is called when it can be shown, and returns whether it may be.
+        `make_room` is called when the replay is ready, and returns whether it may be shown.
         """
         task = self._replay_session(folder, make_room)
         self._app.run_worker(task, group="replay", exclusive=True)
@@ -269,12 +292,12 @@ class Engines:
     async def _replay_session(self, folder: str, make_room: Callable[[], Awaitable[bool]]) -> None:
         if self._open_replay is None:
             return
-        words = safe_copy(f"loading {Path(folder).name} …")
-        self._app.notify(words, title="replay", timeout=_LOADING_TOLD_S)
+        toast_text = safe_copy(f"loading {Path(folder).name} …")
+        self._app.notify(toast_text, title="replay", timeout=_LOADING_TOLD_S)
         try:
             await self._load(self._open_replay, folder, make_room)
         finally:
-            take_back(self._app, words)
+            take_back(self._app, toast_text)
 
     async def _load(
         self,
@@ -282,10 +305,10 @@ class Engines:
         folder: str,
         make_room: Callable[[], Awaitable[bool]],
     ) -> None:
-        """Put the replay in the place of what is shown, and wait until it has a moment."""
+        """Load a replay, and show it once it has a first state."""
         link = await asyncio.to_thread(open_replay, folder)
         try:
-            started = await asyncio.to_thread(
+            engine_started = await asyncio.to_thread(
                 link.wait_started, partial(self._app.notify, severity="warning")
             )
         except NatstuiError as error:
@@ -297,17 +320,17 @@ class Engines:
             return
         self.close_replay()
         self._loaded.clear()
-        self._replay = follower = Follower(link, started)
+        self._replay = follower = Follower(link, engine_started)
         self._app.run_worker(follow(self._app, follower, self._heard))
         await self._loaded.wait()
 
     def show_home(self) -> None:
-        """Go back from a replay to what the app was opened on."""
+        """Close a replay, and show the systems of the start."""
         self.close_replay()
         self.show_soon()
 
     def close_replay(self) -> None:
-        """End the replay that covers what the app was opened on, if there is one."""
+        """End the replay that covers the systems, if there is one."""
         follower, self._replay = self._replay, None
         self._loaded.set()
         if follower is not None:
@@ -320,9 +343,9 @@ class Engines:
         closing.add_done_callback(self.closing.discard)
 
 
-def system_look(at: int, state: State, colours: Sequence[str]) -> str:
-    """Return the colour of a system: the one the user marked it with, else one of its place."""
-    marked = state.started.colour if state.started is not None else None
-    if marked and COLOUR.fullmatch(marked):
-        return f"on {marked}"
-    return colours[at % len(colours)]
+def system_look(index: int, state: State, colours: Sequence[str]) -> str:
+    """Return the look of a system: the colour of its profile, else the colour for its index."""
+    color = state.started.colour if state.started is not None else None
+    if color and COLOUR.fullmatch(color):
+        return f"on {color}"
+    return colours[index % len(colours)]

@@ -18,7 +18,7 @@ from natstui.tui.app.link import Link
 _LATE_FROM_US = 1_500_000
 _SECOND_US = 1_000_000
 _TOGETHER_COUNT = 500
-"""This many records are folded at once, while more of the same moment are still to come."""
+"""Number of records of the same moment that are folded at once."""
 _MANY_COUNT, _PREFERRED_FOR_S = 1_000, 5.0
 """Where so much is wrong, the worst of it is chosen anew so seldom."""
 
@@ -27,13 +27,13 @@ _VERY_MANY_ROWS, _JUDGED_EVERY_S = 65_000, 2.9
 
 
 class Follower:
-    """A link and the newest complete state: while a replay seeks, the state before stays."""
+    """A link and its newest complete state: during a seek of a replay the previous state stays."""
 
-    def __init__(self, link: Link, started: EngineStarted) -> None:
+    def __init__(self, link: Link, engine_started: EngineStarted) -> None:
         self.link = link
         self.closed = False
         """The app closed the link itself: its end is no trouble."""
-        self.state = self._folded = State().after(started)
+        self.state = self._folded = State().after(engine_started)
         self._whole = True
         self._unjudged = False
         self._waiting: list[Record] = []
@@ -43,15 +43,15 @@ class Follower:
         self._judged_s = float("-inf")
 
     def fold(self, record: Record) -> bool:
-        """Fold one record into the state; return whether there is a newer state to show."""
+        """Fold a record into the state; return whether there is a newer complete state."""
         newer = self.take(record)
         self.judge()
         return newer
 
     def take(self, record: Record) -> bool:
-        """Fold one record, and leave for `judge` what is wrong then; return as `fold` does.
+        """Fold a record without its findings, which `judge` adds; returns the same as `fold`.
 
-        Until then the state before stays.
+        Until then the previous state stays.
         """
         if not self._whole or isinstance(record, ReplayReset):
             return self._build(record)
@@ -65,14 +65,15 @@ class Follower:
         return True
 
     def judge(self) -> None:
-        """Find what is wrong after what was taken, and show that."""
+        """Evaluate the findings of the folded records, and publish the state."""
         for _ in self.judging():
             pass
 
     def judging(self) -> Iterator[None]:
-        """Do what `judge` does in parts, of which each takes some milliseconds.
+        """Do the same as `judge` in steps of some milliseconds.
 
-        Nothing may be taken before the last of them. Of very many rows, only so seldom.
+        No record may be folded before the last step. With very many rows, findings are evaluated
+        less often.
         """
         if not self._unjudged or not self._whole:
             return
@@ -86,11 +87,13 @@ class Follower:
 
     @property
     def _rows_count(self) -> int:
-        """How many streams and consumers there are."""
+        """Return the number of streams and consumers."""
         return len(self._folded.streams.roster.keys) + len(self._folded.consumers.roster.keys)
 
     def prefer(self, record: Record) -> None:
-        """Have the engine poll what has a finding in every poll; a new engine knows none."""
+        """Request that the engine polls rows with findings in every poll; a new engine has no such
+        rows.
+        """
         if isinstance(record, EngineStarted):
             self._preferred, self._preferred_s = frozenset(), 0.0
         if not isinstance(record, Snapshot) or self.state.replay is not None:
@@ -105,11 +108,13 @@ class Follower:
             self.link.send(Prefer(0, consumers))
 
     def _build(self, record: Record) -> bool:
-        """Add a record of the moment a replay seeks to; return whether that is complete now."""
+        """Add a record of the moment that a replay seeks to; return whether the moment is
+        complete.
+        """
         self._whole = isinstance(record, ReplayPosition)
         self._waiting.append(record)
-        polled = isinstance(record, PastPolls | Snapshot)
-        if self._whole or polled or len(self._waiting) >= _TOGETHER_COUNT:
+        is_poll = isinstance(record, PastPolls | Snapshot)
+        if self._whole or is_poll or len(self._waiting) >= _TOGETHER_COUNT:
             self._folded = folded(self._folded, self._waiting)
             self._waiting.clear()
         if isinstance(record, Snapshot) or self._whole:
@@ -121,7 +126,7 @@ class Follower:
 
     @property
     def late_us(self) -> int:
-        """How long ago the newest poll came, at the moment shown, in whole seconds.
+        """Return the age of the newest poll at the shown moment, in whole seconds as µs.
 
         0 right after it: a screen need not be drawn again between quick polls.
         """

@@ -49,12 +49,14 @@ class Palette(TerminalSized, CommandPalette):
 
 
 class GuardedApp(App[int]):
-    """Cleans what it shows and copies; keeps the report of a crash in a private file."""
+    """Cleans the text that it shows and copies; writes crash reports to a private file."""
 
     def __init__(
         self, *, ascii_only: bool = False, log_to: Path | None = None, theme: str = ""
     ) -> None:
-        """`theme` is shown from the first frame on; one that is not known is our first."""
+        """Create the app with `theme` from the first frame on; an unknown one is replaced by the
+        default.
+        """
         super().__init__()
         self._own_filters = (HARMLESS, ASCII) if ascii_only else (HARMLESS,)
         self._log_to = log_to
@@ -62,22 +64,22 @@ class GuardedApp(App[int]):
         self._toasts: dict[str, float] = {}
         self._input = InputOrder(self, super().on_event)
         register_themes(self)
-        known = theme in self.available_themes
+        is_known_theme = theme in self.available_themes
         # Not on mount: the first frame would be drawn in Textual's own theme.
-        self.set_reactive(GuardedApp.theme, theme if known else THEMES[0].name)
+        self.set_reactive(GuardedApp.theme, theme if is_known_theme else THEMES[0].name)
 
     def get_driver_class(self) -> type[Driver]:
-        """Return our terminal driver on Unix, else the one Textual chose."""
-        chosen = super().get_driver_class()
-        if chosen.__name__ != "LinuxDriver":
-            return chosen
+        """Return natstui's terminal driver on Unix, else the one of Textual."""
+        driver_class = super().get_driver_class()
+        if driver_class.__name__ != "LinuxDriver":
+            return driver_class
         # It cannot be imported everywhere.
         from natstui.tui.app.terminal_driver import TerminalDriver
 
         return TerminalDriver
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle keys, pastes and clicks in the order they came."""
+        """Handle keys, pastes and clicks in their order."""
         if isinstance(event, ORDERED) and not event.is_forwarded:
             await self._input.take(event)
         else:
@@ -85,19 +87,19 @@ class GuardedApp(App[int]):
 
     @property
     def waiting_count(self) -> int:
-        """How many events wait for the app, the inputs it holds back included."""
+        """Return how many events wait for the app, including queued inputs."""
         return self.message_queue_size + self._input.held_count
 
     def action_command_palette(self) -> None:
-        """Show what can be done, to choose from; one palette only, also below another screen."""
+        """Show the command palette, unless one is already open."""
         open_already = any(isinstance(screen, CommandPalette) for screen in self.screen_stack)
         if self.use_command_palette and not open_already:
             self.push_screen(Palette(id="--command-palette"))
 
     def search_themes(self) -> None:
-        """Show the themes, to choose from."""
-        words = "Search for themes…"
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder=words))
+        """Show the themes to choose from."""
+        placeholder = "Search for themes…"
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder=placeholder))
 
     async def run_action(
         self,
@@ -105,29 +107,33 @@ class GuardedApp(App[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Do what a key says; a defect in it is reported, and the app goes on.
+        """Execute the action of a key; a defect in it is reported, and the app continues.
 
-        A screen that is still being made does it as soon as it is there: on a busy machine a key
-        may come first.
+        On a screen that is still being created, the action waits until it exists: on a busy
+        machine a key may come first.
         """
         screen = default_namespace.screen if isinstance(default_namespace, Widget) else None
         if screen is not None and not screen.is_mounted:
-            later = partial(self.run_action, action, default_namespace, namespaces)
-            return screen.call_later(later)
+            retry = partial(self.run_action, action, default_namespace, namespaces)
+            return screen.call_later(retry)
         with contained("the action of the key", self.report_defect):
             if not await super().run_action(action, default_namespace, namespaces):
                 return False
         return True
 
     def report_defect(self, sentence: str) -> None:
-        """Show the sentence about a defect long enough to be read."""
+        """Show the sentence of a defect long enough to be read."""
         self.notify(sentence, severity="error", timeout=15)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's filters and, after them, ours."""
+        """Return Textual's filters, then natstui's."""
         # Only a terminal has few colours; a picture has all of them.
-        few = self.console.color_system == "standard" and not self.is_headless
-        return (*super().get_line_filters(), *self._own_filters, *((SIXTEEN,) if few else ()))
+        has_few_colors = self.console.color_system == "standard" and not self.is_headless
+        return (
+            *super().get_line_filters(),
+            *self._own_filters,
+            *((SIXTEEN,) if has_few_colors else ()),
+        )
 
     def clear_selection(self) -> None:
         """Deselect the text on the screen in view, if there is one.
@@ -139,7 +145,7 @@ class GuardedApp(App[int]):
             super().clear_selection()
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy text without what would act when it is pasted into a shell."""
+        """Copy text without characters that would act when it is pasted into a shell."""
         super().copy_to_clipboard(safe_copy(text))
 
     def notify(
@@ -151,11 +157,13 @@ class GuardedApp(App[int]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a toast, never as markup; the same text again within 2 s is not shown."""
+        """Show a toast, never as markup; the same text is not shown again within 2 s."""
         if (now_s := monotonic()) - self._toasts.get(message, -_SAME_TOAST_S) < _SAME_TOAST_S:
             return
         self._toasts = {
-            text: at for text, at in self._toasts.items() if now_s - at < _SAME_TOAST_S
+            text: shown_at_s
+            for text, shown_at_s in self._toasts.items()
+            if now_s - shown_at_s < _SAME_TOAST_S
         }
         self._toasts[message] = now_s
         super().notify(
@@ -167,7 +175,7 @@ class GuardedApp(App[int]):
         )
 
     def action_help_quit(self) -> None:
-        """Say which key quits when somebody presses ctrl+c: Textual says it in markup."""
+        """Show which key quits after ctrl+c: Textual shows it as markup."""
         for key, active in self.active_bindings.items():
             if active.binding.action in ("quit", "app.quit"):
                 self.notify(f"{key} leaves natstui")
@@ -196,15 +204,15 @@ class GuardedApp(App[int]):
             self.push_screen(TooSmall())
 
     def _leave(self, number: int) -> None:
-        """End with the exit code a shell expects after a signal."""
+        """Quit with the exit code that a shell expects after a signal."""
         self.exit(return_code=128 + number)
 
     def panic(self, *renderables: RenderableType) -> None:
-        """Write a crash report instead of what Textual would print with all values."""
+        """Write a crash report; Textual would print all local variables."""
         self._fatal_error()
 
     def _fatal_error(self) -> None:
-        """Write the crash to a log and leave one line; Textual's own shows local variables."""
+        """Write the crash to a log and print one line; Textual would print local variables."""
         error = self._exception or RuntimeError("panic without an exception")
         if self.is_web and isinstance(error, BrokenPipeError):
             # The page was closed, or what serves it was killed: as a terminal that hangs up.
@@ -219,19 +227,19 @@ class GuardedApp(App[int]):
 
 
 def take_back(app: App[int], message: str) -> None:
-    """Remove a toast that is no longer so."""
+    """Remove a toast whose text is no longer true."""
     for notification in list(app._notifications):
         if notification.message == clean_text(message):
             app._unnotify(notification)
 
 
 def too_small(size: Size) -> bool:
-    """Return whether a terminal of this size cannot be used."""
+    """Return whether a terminal of this size is too small."""
     return size.width < LEAST.width or size.height < LEAST.height
 
 
 class TooSmall(TerminalSized, ModalScreen[None]):
-    """Says how large the terminal must be, and goes when it is."""
+    """A notice that the terminal is too small; it closes when it is large enough."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.quit", "Quit", show=False)]
     DEFAULT_CSS = """
@@ -239,15 +247,15 @@ class TooSmall(TerminalSized, ModalScreen[None]):
     """
 
     def compose(self) -> ComposeResult:
-        """Yield the sentence."""
+        """Yield the notice."""
         yield Static(markup=False)
 
     def on_resize(self) -> None:
-        """Say the present size, or give the screen back."""
+        """Show the current size, or close."""
         self._look()
 
     def on_screen_resume(self) -> None:
-        """Go when the terminal has become large enough below another screen."""
+        """Close if the terminal has become large enough below another screen."""
         self._look()
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""Every key of a screen and what its columns mean: made from the bindings themselves."""
+"""The help: every key of a screen and the meaning of its columns, generated from the bindings."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
 Pairs = list[tuple[str, str]]
-"""What is explained, and the explanation."""
+"""Terms and their explanations."""
 
 
 class HelpScreen(TerminalSized, ModalScreen[None]):
-    """A panel over the screen it explains."""
+    """The help as a panel over the screen that it explains."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close", id="help.leave"),
@@ -51,7 +51,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
 
     @classmethod
     def of(cls, screen: Screen[object]) -> HelpScreen:
-        """Return the help of a screen; its own keys come before those of others."""
+        """Return the help of a screen; the screen's own keys come first."""
         rows = screen.rows if isinstance(screen, TableScreen) else None
         specs = screen.SPECS if isinstance(screen, LiveScreen) else ()
         columns = [(spec.title, spec.help) for spec in (rows.specs if rows else specs)]
@@ -60,9 +60,9 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         return cls(_keys_of(screen), columns, charts, figures)
 
     def compose(self) -> ComposeResult:
-        """Keys, columns, the figures of the top lines, commands, and what findings mean."""
-        words = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
-        found = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
+        """Yield keys, columns, the figures of the top lines, commands, and kinds of findings."""
+        commands = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
+        findings = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
         with VerticalScroll(id="help") as panel:
             panel.border_subtitle = "/ finds · esc closes"
             yield Input(placeholder="find", compact=True, id="find")
@@ -73,21 +73,21 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
             if self._charts:
                 yield HelpSection("CHARTS", self._charts)
             yield HelpSection("TOP LINES", [*self._figures, *STRIP_HELP])
-            yield HelpSection("COMMANDS", words)
-            yield HelpSection("FINDINGS", found)
+            yield HelpSection("COMMANDS", commands)
+            yield HelpSection("FINDINGS", findings)
 
     def on_mount(self) -> None:
-        """Let keys scroll it until something is to be found."""
+        """Focus the panel, so that keys scroll it."""
         self.query_one("#help").focus()
 
     def action_find(self) -> None:
-        """Ask what to look for."""
+        """Show the search input."""
         self.add_class("-finding")
         self.query_one(Input).focus()
 
     @on(Input.Changed)
     def _found(self, event: Input.Changed) -> None:
-        """Keep the lines that have all the words."""
+        """Show only the lines that contain all search words."""
         for part in self.query(HelpSection):
             part.keep(event.value)
 
@@ -96,7 +96,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         self.query_one("#help").focus()
 
     def action_leave(self) -> None:
-        """Clear what is looked for, then close its line, then the help."""
+        """Clear the search text, then close its input, then the help."""
         line = self.query_one(Input)
         if line.value:
             line.value = ""
@@ -108,13 +108,13 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
 
 
 _SHARED = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
-"""What screens are made of: keys of these are alike on many of them."""
+"""Base classes of screens: their keys are common to many screens."""
 _OWN, _ALIKE, _APP = "KEYS OF THIS SCREEN", "KEYS OF SCREENS LIKE THIS", "KEYS EVERYWHERE"
 
 
 def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
-    """Return the keys that are active, and what each does; those of the screen alone first."""
-    alike = {
+    """Return the active keys with their descriptions by section; the screen's own first."""
+    common_ids = {
         binding.id
         for base in _SHARED
         if isinstance(screen, base)
@@ -126,31 +126,31 @@ def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
         binding = active.binding
         if not binding.description or not binding.id:
             continue
-        shared = _ALIKE if binding.id in alike or active.node is not screen else _OWN
-        place = _APP if active.node is screen.app else shared
-        shown = binding.key_display or screen.app.get_key_display(binding)
-        label, words = binding.description, words_of(binding)
+        section = _ALIKE if binding.id in common_ids or active.node is not screen else _OWN
+        place = _APP if active.node is screen.app else section
+        key_text = binding.key_display or screen.app.get_key_display(binding)
+        label, description = binding.description, words_of(binding)
         if isinstance(screen, LiveScreen) and (now := screen.key_label(binding)) != label:
-            label, words = now, ""
-        says = ": ".join(filter(None, (label, words)))
-        texts = keys[place].setdefault(says, [])
-        if shown not in texts:
-            texts.append(shown)
+            label, description = now, ""
+        help_text = ": ".join(filter(None, (label, description)))
+        texts = keys[place].setdefault(help_text, [])
+        if key_text not in texts:
+            texts.append(key_text)
     return {
-        title: [(" ".join(shown), text) for text, shown in found.items()]
-        for title, found in keys.items()
-        if found
+        title: [(" ".join(key_texts), text) for text, key_texts in texts.items()]
+        for title, texts in keys.items()
+        if texts
     }
 
 
 _KEY_CELLS = 46
-"""A column of keys has so many cells at least: most keys are told in one line of it."""
+"""Minimum width of a column of keys: most descriptions fit on a line."""
 _SENTENCE_CELLS = 72
 _BETWEEN = 3
 
 
 class HelpSection(Static):
-    """A title over pairs, in as many columns as there is room for."""
+    """A title over pairs, in as many columns as fit."""
 
     def __init__(self, title: str, pairs: Pairs, least_cells: int = _SENTENCE_CELLS) -> None:
         super().__init__(markup=False)
@@ -158,17 +158,19 @@ class HelpSection(Static):
         self._kept = pairs
 
     def keep(self, text: str) -> None:
-        """Show only what has all words of a text."""
-        words = text.lower().split()
+        """Show only the pairs that contain all words of a text."""
+        search_words = text.lower().split()
         self._kept = [
-            pair for pair in self._pairs if all(word in " ".join(pair).lower() for word in words)
+            pair
+            for pair in self._pairs
+            if all(search_word in " ".join(pair).lower() for search_word in search_words)
         ]
         self.display = bool(self._kept)
         if self._kept:
             self.on_resize()
 
     def on_resize(self) -> None:
-        """Lay it out for the new width."""
+        """Change the columns to the new width."""
         width = self.content_size.width
         if not width:
             return
@@ -186,24 +188,24 @@ class HelpSection(Static):
 
 
 def _blocks(pairs: Pairs, cells: int) -> list[list[Content]]:
-    """Return each pair as the lines that it takes in a column."""
-    widest = max((len(left) for left, _ in pairs), default=0)
-    beside = min(widest, cells // 2) + 2
-    found = []
-    for left, right in pairs:
-        head, words = safe(left.ljust(beside), "strong"), safe(right)
-        if len(left) + 2 > beside:
+    """Return each pair as its lines in a column."""
+    widest = max((len(term) for term, _ in pairs), default=0)
+    term_width = min(widest, cells // 2) + 2
+    blocks = []
+    for term, explanation in pairs:
+        head, text = safe(term.ljust(term_width), "strong"), safe(explanation)
+        if len(term) + 2 > term_width:
             # It has a line for itself, and what it means stands where that of others does.
-            parts = [head, *words.wrap(cells - beside)]
+            parts = [head, *text.wrap(cells - term_width)]
         else:
-            first, *rest = list(words.wrap(cells - beside)) or [Content()]
-            parts = [Content.assemble(head, first), *rest]
-        found.append([parts[0], *(Content(" " * beside) + part for part in parts[1:])])
-    return found
+            first, *other_lines = list(text.wrap(cells - term_width)) or [Content()]
+            parts = [Content.assemble(head, first), *other_lines]
+        blocks.append([parts[0], *(Content(" " * term_width) + part for part in parts[1:])])
+    return blocks
 
 
 def _even(blocks: Sequence[Sequence[Content]], count: int) -> list[list[Content]]:
-    """Return the blocks in order as columns of about the same height, none torn."""
+    """Return the blocks in order as columns of about the same height, none split."""
     height = -(-sum(map(len, blocks)) // count)
     while True:
         columns: list[list[Content]] = [[]]

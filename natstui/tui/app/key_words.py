@@ -1,6 +1,6 @@
-"""What each key does, in a few words, for the help and the palette.
+"""A short description of each key, for the help and the palette.
 
-Of what changes a server, the rows of the actions say it (`tui/frame/action_keys.py`).
+Keys that change a server are described by the rows of the actions (`tui/frame/action_keys.py`).
 """
 
 from __future__ import annotations
@@ -173,5 +173,5 @@ KEY_WORDS: Mapping[str, str] = {
 
 
 def words_of(binding: Binding) -> str:
-    """Return what a key does; its name alone where that says it all."""
+    """Return the description of a key; its label where that is enough."""
     return binding.tooltip or KEY_WORDS.get(binding.id or "", "")

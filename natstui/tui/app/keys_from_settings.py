@@ -17,23 +17,23 @@ _NAMED = {key.value for key in Keys} | {"space"}
 _TAKEN_BY_TERMINALS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter"}
 
 
-def checked_keys(wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return what can be used of a keymap, and one sentence for each entry that cannot."""
-    known = {binding.id for binding in _imported()}
-    if not wanted.keys() <= known:
-        known = {binding.id for binding in every_binding()}
+def checked_keys(keymap: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the valid part of a keymap, and one sentence for each invalid entry."""
+    binding_ids = {binding.id for binding in _imported()}
+    if not keymap.keys() <= binding_ids:
+        binding_ids = {binding.id for binding in every_binding()}
     good, complaints = {}, []
-    for action, keys in wanted.items():
-        if action not in known:
-            nearest = difflib.get_close_matches(action, filter(None, known), 1)
+    for action, keys in keymap.items():
+        if action not in binding_ids:
+            nearest = difflib.get_close_matches(action, filter(None, binding_ids), 1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             complaints.append(f"viewer.keys: there is no action {action!r}{hint}")
         elif bad := [key for key in keys.split(",") if not _is_key(key.strip())]:
             complaints.append(f"viewer.keys.{action}: {bad[0]!r} is not a key")
-        elif taken := [key for key in keys.split(",") if key.strip() in _TAKEN_BY_TERMINALS]:
-            same = _TAKEN_BY_TERMINALS[taken[0].strip()]
+        elif reserved := [key for key in keys.split(",") if key.strip() in _TAKEN_BY_TERMINALS]:
+            equivalent = _TAKEN_BY_TERMINALS[reserved[0].strip()]
             complaints.append(
-                f"viewer.keys.{action}: terminals cannot tell {taken[0]!r} from {same}"
+                f"viewer.keys.{action}: terminals cannot tell {reserved[0]!r} from {equivalent}"
             )
         else:
             good[action] = keys
@@ -50,9 +50,9 @@ def _is_key(key: str) -> bool:
 
 
 def _is_character_name(name: str) -> bool:
-    """Return whether Textual's name of a character, as `question_mark`, is one."""
-    words = name.replace("_", " ").upper()
-    for candidate in (words, words.replace(" SIGN", "-SIGN")):
+    """Return whether a name is Textual's name of a character, as `question_mark`."""
+    unicode_name = name.replace("_", " ").upper()
+    for candidate in (unicode_name, unicode_name.replace(" SIGN", "-SIGN")):
         try:
             unicodedata.lookup(candidate)
         except KeyError:
@@ -62,7 +62,7 @@ def _is_character_name(name: str) -> bool:
 
 
 def every_binding() -> list[Binding]:
-    """Return every key that has an id, also of screens that nobody opened yet."""
+    """Return every binding that has an id, also of screens that were not opened yet."""
     package = importlib.import_module("natstui.tui")
     for module in pkgutil.walk_packages(package.__path__, "natstui.tui."):
         if not module.name.startswith("natstui.tui.kit."):
@@ -71,7 +71,7 @@ def every_binding() -> list[Binding]:
 
 
 def _imported() -> Iterator[Binding]:
-    """Yield every key with an id of every class that is imported."""
+    """Yield every binding with an id of every imported class."""
     waiting: list[type] = [DOMNode]
     while waiting:
         cls = waiting.pop()

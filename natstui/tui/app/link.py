@@ -18,22 +18,25 @@ from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
 from natstui.tui.app.engine_process import EngineFailed, EngineProcess, start_engine
-from natstui.tui.frame.requests import PendingRequest, ReplyRecord
+from natstui.tui.frame.requests import ENGINE_ENDED, PendingRequest, ReplyRecord
 from natstui.units import bytes_text
 
 _READ_BYTES = 1 << 20
 _KEPT_BYTES = 1 << 20
-"""Commands for an engine that takes none now: thousands of keys."""
+"""Limit of queued commands for an engine that does not read: thousands of keys."""
 _FIRST_LINE_BYTES = 1 << 20
 MOST_LINE_BYTES = 128 << 20
-"""Of a line of the engine: the largest message has 64 MiB, and a third more as text."""
+"""Limit of a line of the engine: the largest message has 64 MiB, and a third more as text."""
 _YIELD_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
 _SILENT_S = 3.0
 START_LIMIT_S = 60.0
-"""A connection by ssh to a busy machine takes seconds; one that waits for a password, for ever."""
+"""How long to wait for the first line: ssh to a busy machine takes seconds, a password prompt
+forever.
+"""
 _WORDS_CHARS = 80
-_ENDED = "the engine ended before it replied"
+_STDERR_BYTES = 1 << 16
+"""How much is read of the end of an engine's stderr: an engine over ssh may write any amount."""
 
 
 def _endless(most_bytes: int) -> str:
@@ -44,24 +47,28 @@ def _endless(most_bytes: int) -> str:
 
 
 class Link:
-    """One engine process. Pipes only: a child that inherits the terminal steals its keys."""
+    """One engine process. Only pipes: a child that inherits the terminal steals its keys."""
 
     def __init__(self, engine: Sequence[str] | EngineProcess, first_line: bytes = b"") -> None:
-        """Start the engine unless it has been, and write it a line; raise EngineFailed."""
-        started = engine if isinstance(engine, EngineProcess) else start_engine(engine)
-        self._process, self._stderr = started
+        """Start the engine unless it runs, and send it a first line; raises EngineFailed."""
+        process = engine if isinstance(engine, EngineProcess) else start_engine(engine)
+        self._process, self._stderr = process
         self.parting_words = ""
         """What it wrote to stderr last, once it is closed."""
         assert self._process.stdin is not None
         self._unsent = bytearray()
         """Commands that an engine which hangs has not taken yet."""
         self._writing_on: asyncio.AbstractEventLoop | None = None
-        """Where it is told when the engine takes more."""
+        """The loop that calls back when the engine reads again."""
         self.pending: dict[int, PendingRequest] = {}
-        """The requests that somebody waits for, by their ids."""
+        """The requests without a reply yet, by their ids."""
+        self._received_count = 0
+        """How often the engine has written something."""
         self._ended = False
         self._reading: asyncio.ReadTransport | None = None
-        """What has its stdout, and alone may close it, while records are read."""
+        """The transport of the engine's stdout, which alone may close it while records are
+        read.
+        """
         if first_line:
             with contextlib.suppress(BrokenPipeError):
                 write_all(self._process.stdin.fileno(), first_line)
@@ -70,24 +77,24 @@ class Link:
 
     @property
     def pid(self) -> int:
-        """Process id of the engine."""
+        """Return the process id of the engine."""
         return self._process.pid
 
     def wait_started(
-        self, tell: Callable[[str], None] = lambda _text: None, *, limit_s: float = START_LIMIT_S
+        self, notify: Callable[[str], None] = lambda _text: None, *, limit_s: float = START_LIMIT_S
     ) -> EngineStarted:
-        """Block until the first record; raise EngineFailed with the engine's own sentence.
+        """Block until the first record; raises EngineFailed with the engine's own sentence.
 
-        `tell` gets a sentence about an engine that has not written anything after 3 s. One that
-        has not begun after `limit_s` has failed.
+        `notify` gets a sentence about an engine that has not written anything after 3 s. One that
+        has not started after `limit_s` has failed.
         """
-        first = self._first_line(tell, time.monotonic() + limit_s)
+        first = self._first_line(notify, time.monotonic() + limit_s)
         if first is None:
-            said = self.last_stderr_line()
-            heard = f"; it wrote {said!r} to stderr" if said else ""
+            stderr_line = self.last_stderr_line()
+            stderr_note = f"; it wrote {stderr_line!r} to stderr" if stderr_line else ""
             raise EngineFailed(
-                f"the engine {self._words} did not reply within {limit_s:g} s{heard}: run it in "
-                "a shell to see what it waits for",
+                f"the engine {self._words} did not reply within {limit_s:g} s{stderr_note}: run "
+                "it in a shell to see what it waits for",
                 1,
             )
         if len(first) > _FIRST_LINE_BYTES:
@@ -105,19 +112,19 @@ class Link:
             self.last_stderr_line() or "the engine ended without any output", code or 1
         )
 
-    def _first_line(self, tell: Callable[[str], None], end_s: float) -> bytes | None:
-        """Read one line byte by byte: a buffer would also take what comes right after it.
+    def _first_line(self, notify: Callable[[str], None], end_s: float) -> bytes | None:
+        """Read one line byte by byte: a buffer would also consume the bytes after it.
 
-        Returns None when there is none at `end_s` of the monotonic clock.
+        Returns None without a line at `end_s` of the monotonic clock.
         """
         assert self._process.stdout is not None
         stdout, line = self._process.stdout.fileno(), bytearray()
-        ready = select.poll()
-        ready.register(stdout, select.POLLIN)
-        if not ready.poll(max(0.0, min(_SILENT_S, end_s - time.monotonic())) * 1000):
-            tell(f"the engine {self._words} has not replied yet: still waiting")
+        poller = select.poll()
+        poller.register(stdout, select.POLLIN)
+        if not poller.poll(max(0.0, min(_SILENT_S, end_s - time.monotonic())) * 1000):
+            notify(f"the engine {self._words} has not replied yet: still waiting")
         while not line.endswith(b"\n") and len(line) <= _FIRST_LINE_BYTES:
-            if not ready.poll(max(0.0, end_s - time.monotonic()) * 1000):
+            if not poller.poll(max(0.0, end_s - time.monotonic()) * 1000):
                 return None
             byte = os.read(stdout, 1)
             if not byte:
@@ -127,25 +134,30 @@ class Link:
 
     @property
     def _words(self) -> str:
-        """Its command line, in backquotes."""
+        """Return the command line of the engine, in backquotes."""
         args = self._process.args
-        words = shlex.join(args) if isinstance(args, list | tuple) else str(args)
-        words = clean_line(words)
-        return f"`{words[:_WORDS_CHARS]}…`" if len(words) > _WORDS_CHARS else f"`{words}`"
+        command_line = shlex.join(args) if isinstance(args, list | tuple) else str(args)
+        command_line = clean_line(command_line)
+        return (
+            f"`{command_line[:_WORDS_CHARS]}…`"
+            if len(command_line) > _WORDS_CHARS
+            else f"`{command_line}`"
+        )
 
     def last_stderr_line(self) -> str:
-        """Return what the engine wrote to stderr last: one sentence, without its prefix."""
-        self._stderr.seek(0)
+        """Return the last line on the engine's stderr: one sentence, without its prefix."""
+        size_bytes = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size_bytes - _STDERR_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return lines[-1].removeprefix("natstui: ") if lines else ""
 
     async def records(
-        self, left_out: Callable[[BadLine, int], None] = lambda _error, _count: None
+        self, on_bad_line: Callable[[BadLine, int], None] = lambda _error, _count: None
     ) -> AsyncIterator[Record]:
-        """Yield every record that no request waits for; end when the engine ends.
+        """Yield every record that is no reply to a request; ends when the engine ends.
 
-        A line that cannot be read is left out: `left_out` gets the reason and their number.
-        Raises EngineFailed for one that is longer than any.
+        An unreadable line is skipped: `on_bad_line` gets the reason and the number of such lines.
+        Raises EngineFailed for a line above the limit.
         """
         bad_lines_count = 0
         loop = asyncio.get_running_loop()
@@ -160,22 +172,23 @@ class Link:
             yielded_s = perf_counter()
             # Not readline(): it searches a large line again from its start with every chunk.
             while chunk := await reader.read(_READ_BYTES):
-                head, newline, rest = chunk.rpartition(b"\n")
+                self._received_count += 1
+                head, newline, incomplete = chunk.rpartition(b"\n")
                 if not newline:
                     parts.append(chunk)
                     unended_bytes += len(chunk)
                     if unended_bytes > MOST_LINE_BYTES:
                         raise EngineFailed(_endless(MOST_LINE_BYTES), 1)
                     continue
-                unended_bytes = len(rest)
+                unended_bytes = len(incomplete)
                 lines = b"".join((*parts, head)).split(b"\n")
-                parts = [rest] if rest else []
+                parts = [incomplete] if incomplete else []
                 for line in lines:
                     try:
                         record = decode_record(line)
                     except BadLine as error:
                         bad_lines_count += 1
-                        left_out(error, bad_lines_count)
+                        on_bad_line(error, bad_lines_count)
                     else:
                         if not self._is_awaited(record):
                             yield record
@@ -188,7 +201,7 @@ class Link:
             self._fail_pending()
 
     def _is_awaited(self, record: Record) -> bool:
-        """Give a record to the request that waits for it; return whether one does."""
+        """Pass a record to the request that it belongs to; return whether there is one."""
         if not isinstance(record, ReplyRecord):
             return False
         request = self.pending.get(record.command_id)
@@ -197,20 +210,20 @@ class Link:
         return request is not None
 
     def _fail_pending(self) -> None:
-        """Let nobody wait any more: no reply comes."""
+        """Fail all requests without a reply, after the engine has ended."""
         self._ended = True
         for request in list(self.pending.values()):
-            request.fail(_ENDED)
+            request.fail(ENGINE_ENDED)
         self.pending.clear()
 
     def _forget(self, command_id: int) -> None:
         self.pending.pop(command_id, None)
 
     def request(self, command: Command) -> PendingRequest:
-        """Send a command with a new id, and return what its reply is awaited from."""
-        request = PendingRequest(self._forget)
+        """Send a command with a new id, and return the pending request."""
+        request = PendingRequest(self._forget, lambda: self._received_count)
         if self._ended:
-            request.fail(_ENDED)
+            request.fail("the engine has ended: nothing was sent")
             return request
         self.pending[request.command_id] = request
         try:
@@ -220,9 +233,9 @@ class Link:
         return request
 
     def send(self, command: Command) -> None:
-        """Write a command; it is dropped when the engine has ended, and kept while it hangs.
+        """Send a command; dropped after the engine has ended, and queued while it hangs.
 
-        Raises EngineFailed when it has hung for so long that no more is kept.
+        Raises EngineFailed when the queue is full.
         """
         line = encode_command(command)
         if len(self._unsent) + len(line) > _KEPT_BYTES:
@@ -233,7 +246,7 @@ class Link:
             self._write()
 
     def _write(self) -> None:
-        """Write what the engine takes now, and the rest once it takes more."""
+        """Write what the pipe accepts now, and the rest when it accepts more."""
         stdin = self._process.stdin
         assert stdin is not None
         try:
@@ -249,7 +262,7 @@ class Link:
         self._stop_writing()
 
     def _stop_writing(self) -> None:
-        """Keep nothing for the engine any more."""
+        """Discard the queue of commands."""
         self._unsent.clear()
         stdin = self._process.stdin
         if self._writing_on is not None and stdin is not None and not stdin.closed:
@@ -257,7 +270,7 @@ class Link:
         self._writing_on = None
 
     async def close_aside(self) -> int:
-        """Close as `close` does, in a thread: an engine may take seconds to end."""
+        """Do the same as `close` in a thread: an engine may take seconds to end."""
         self._stop_writing()
         self._fail_pending()
         code = await asyncio.to_thread(self._end)
@@ -265,7 +278,7 @@ class Link:
         return code
 
     def close(self) -> int:
-        """Close the engine's stdin, kill it if it does not end in time; return its code."""
+        """Close the engine's stdin, kill it if it does not end in time; return its exit code."""
         self._stop_writing()
         self._fail_pending()
         code = self._end()
@@ -284,7 +297,7 @@ class Link:
             return self._process.wait()
 
     def _close_stdout(self) -> None:
-        """Close it through its reader: the loop may have it in hand at this moment."""
+        """Close stdout through its transport, which the loop may be using."""
         if self._reading is not None:
             self._reading.close()
             self._reading = None

@@ -1,4 +1,4 @@
-"""One system that is watched: its engine is read, and another started when it is lost."""
+"""A watched system: its engine is read, and another one started when it ends."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from time import perf_counter
 from natstui.defects import contained
 from natstui.errors import NatstuiError
 from natstui.lines import BadLine
+from natstui.model.records.analysis import AnalysisFinished
+from natstui.model.records.benchmark import BenchmarkSummed
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted, Record
 from natstui.tui.app.follower import Follower
@@ -21,37 +23,37 @@ from natstui.units import counted
 _RESTART_S = 2.0
 _MUCH_S = 0.004
 _REST_S = 0.01
-"""A poll of many rows takes tens of milliseconds in some steps: a key is drawn between them."""
+"""Pause between the steps of a large poll, so that a key is drawn between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSystem:
-    """A system whose engine has started."""
+    """A system whose engine is running."""
 
     name: str
     started: EngineStarted
     link: Link
     connect: Callable[..., Link]
-    """Starts another engine on it; takes words that are added to the command line."""
+    """Starts another engine for it; accepts arguments that are added to the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineCallbacks:
-    """Who is told what an engine says."""
+    """Callbacks for the records of an engine."""
 
     said: Callable[[Record, Follower], None]
-    """Every record, after it was folded."""
+    """Called with every record, after it was folded."""
     newer: Callable[[Follower], None]
-    """There is a newer state."""
+    """Called when there is a newer state."""
     lost: Callable[[Follower], None]
-    """The engine has ended, and nobody asked it to."""
+    """Called when the engine has ended unexpectedly."""
 
 
-async def follow(app: GuardedApp, follower: Follower, heard: EngineCallbacks) -> None:
+async def follow(app: GuardedApp, follower: Follower, callbacks: EngineCallbacks) -> None:
     """Fold an engine's records until it ends."""
 
     def left_out(error: BadLine, count: int) -> None:
-        """Say it of the first line, then of the tenth, and so on."""
+        """Report the first unreadable line, then the tenth, and so on."""
         if str(count).strip("0") == "1":
             text = f"{counted(count, 'line')} of the engine left out: {error}"
             app.notify(text, severity="warning")
@@ -61,47 +63,51 @@ async def follow(app: GuardedApp, follower: Follower, heard: EngineCallbacks) ->
             newer = False
             with contained("reading the engine's output", app.report_defect):
                 newer = await _taken(follower, record)
-                heard.said(record, follower)
+                callbacks.said(record, follower)
                 follower.prefer(record)
             if newer:
-                heard.newer(follower)
+                callbacks.newer(follower)
     except NatstuiError as error:
         app.notify(str(error), severity="error", markup=False)
     if not follower.closed:
-        heard.lost(follower)
+        callbacks.lost(follower)
 
 
 async def _taken(follower: Follower, record: Record) -> bool:
-    """Take a record and judge what it tells; return whether there is a newer state."""
+    """Fold a record with its findings; return whether there is a newer state."""
     began_s = perf_counter()
     newer = follower.take(record)
     is_live = follower.state.replay is None
-    is_much = is_live and perf_counter() - began_s > _MUCH_S
-    if is_much:
+    is_slow = is_live and perf_counter() - began_s > _MUCH_S
+    if is_slow:
         await asyncio.sleep(_REST_S)
     for _ in follower.judging():
         if is_live:
             await asyncio.sleep(_REST_S)
-    if is_much:
+    if is_slow:
         await asyncio.sleep(_REST_S)
     return newer
 
 
 class LiveSystem:
-    """A server's engine, or that of the recording the app was opened on."""
+    """The engine of a server, or of the recording that the app was opened on."""
 
-    def __init__(self, app: GuardedApp, opened: OpenSystem, heard: EngineCallbacks) -> None:
-        """`heard.lost` is not called: it starts another engine itself."""
-        self.name = opened.name
-        self.follower = Follower(opened.link, opened.started)
-        self._app, self.connect = app, opened.connect
-        self._heard = replace(heard, said=self._said, lost=self._lost)
-        self._tell = heard
+    def __init__(
+        self, app: GuardedApp, open_system: OpenSystem, callbacks: EngineCallbacks
+    ) -> None:
+        """Create without reading; `callbacks.lost` is not called, as it restarts the engine
+        itself.
+        """
+        self.name = open_system.name
+        self.follower = Follower(open_system.link, open_system.started)
+        self._app, self.connect = app, open_system.connect
+        self._heard = replace(callbacks, said=self._said, lost=self._lost)
+        self._tell = callbacks
         self._resuming = False
         """An engine was started to continue a recording, and has not reported anything yet."""
 
     def start(self) -> None:
-        """Begin to read what its engine says."""
+        """Start reading the engine's records."""
         self._app.run_worker(follow(self._app, self.follower, self._heard))
 
     def _said(self, record: Record, follower: Follower) -> None:
@@ -115,19 +121,34 @@ class LiveSystem:
         reason = f"{words}; starting another"
         follower.fold(LinkChanged(follower.state.now_at_us, "failed", reason))
         self._interrupt_recording(words)
+        self._end_runs(words)
         self._tell.newer(follower)
         self._app.set_timer(_RESTART_S, self._restart)
 
-    def _interrupt_recording(self, words: str) -> None:
+    def _interrupt_recording(self, reason: str) -> None:
         """Report that nothing is recorded now; end the recording if it could not be resumed."""
         recording = self.follower.state.recording
         if recording is None or not recording.on:
             return
-        what = "the recording ended" if self._resuming else "not recording"
-        changed = replace(recording, on=not self._resuming, reason=f"{what}: {words}")
+        status = "the recording ended" if self._resuming else "not recording"
+        interrupted = replace(recording, on=not self._resuming, reason=f"{status}: {reason}")
         self._resuming = False
-        self.follower.fold(changed)
-        self._tell.said(changed, self.follower)
+        self.follower.fold(interrupted)
+        self._tell.said(interrupted, self.follower)
+
+    def _end_runs(self, reason: str) -> None:
+        """Report that the benchmark and the analysis in the engine have ended with it."""
+        state = self.follower.state
+        if state.benchmark is not None and state.benchmark.is_running:
+            text = f"the benchmark ended without a result: {reason}"
+            self.follower.fold(BenchmarkSummed(state.now_at_us, text, failed=True))
+        if state.analysis is not None and (progress := state.analysis.running) is not None:
+            text = f"the analysis ended without a result: {reason}"
+            analysis_end = AnalysisFinished(
+                state.now_at_us, progress.run_id, progress.session, "failed", text
+            )
+            self.follower.fold(analysis_end)
+            self._tell.said(analysis_end, self.follower)
 
     def _restart(self) -> None:
         if self.follower.closed:

@@ -1,4 +1,4 @@
-"""The parts of the app, made and connected."""
+"""The parts of the app: created and connected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = [
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the app is composed of. A key names a part by its field here."""
+    """The parts of the app. A key names a part by its field here."""
 
     engines: Engines
     announcements: Announcements
@@ -47,23 +47,27 @@ class Parts:
     def of(
         cls,
         app: GuardedApp,
-        opened: Sequence[OpenSystem],
+        open_systems: Sequence[OpenSystem],
         open_replay: Callable[[str], Link] | None,
         show_soon: Callable[[], None],
         in_view: Callable[[], str | None],
         *,
-        guided: bool,
+        is_guided: bool,
         contexts: Contexts,
+        may_change_host: bool,
     ) -> Parts:
-        """Return the parts of an app on engines that have started."""
+        """Return the parts of an app for running engines."""
         announcements = Announcements(app)
-        engines = Engines(app, opened, open_replay, show_soon, announcements, in_view)
-        polling = Polling(app, engines, opened[0].started.interval_s, show_soon)
+        engines = Engines(
+            app, open_systems, open_replay, show_soon, announcements, in_view,
+            may_change_host=may_change_host,
+        )  # fmt: skip
+        polling = Polling(app, engines, open_systems[0].started.interval_s, show_soon)
         return cls(
             engines,
             announcements,
             Exporter(app, engines),
-            Guide(app, lambda: engines.state, show_soon, is_on=guided),
+            Guide(app, lambda: engines.state, show_soon, is_on=is_guided),
             polling,
             Recording(app, engines),
             ReplayControls(app, engines),
@@ -71,22 +75,24 @@ class Parts:
         )
 
     def newest(self) -> StateChanged:
-        """Return what the screen in view should show now, the guide's next step as well."""
+        """Return the state that the screen in view should show, with the text of the guide."""
         self.guide.look()
-        marked_a, shown = self.replay.marked_a, self.engines.shown
+        marked_a, follower = self.replay.marked_a, self.engines.shown
         a_at_us = shown_at_us(marked_a) if marked_a and self.engines.replaying else None
-        paused = not self.polling.on and not self.engines.replaying
+        is_paused = not self.polling.on and not self.engines.replaying
         # Nothing is late that nobody asks for.
-        late_us = 0 if paused else shown.late_us
-        newest = StateChanged(shown.state, late_us, a_at_us, paused, self.guide.text())
+        late_us = 0 if is_paused else follower.late_us
+        newest = StateChanged(follower.state, late_us, a_at_us, is_paused, self.guide.text())
         several = self.engines.several()
-        newest.systems = [replace(one, late_us=0) for one in several] if paused else several
+        newest.systems = (
+            [replace(system, late_us=0) for system in several] if is_paused else several
+        )
         newest.acting = self.engines.acting.name
-        newest.covers_another = shown is not self.engines.home
+        newest.covers_another = follower is not self.engines.home
         return newest
 
     def act(self, part: str, action: str, *arguments: object) -> None:
-        """Do what a key of a part says."""
+        """Execute the action of a key in a part."""
         getattr(self._with_keys(part), f"action_{action}")(*arguments)
 
     def may(self, part: str, action: str, *, typing: bool) -> bool:

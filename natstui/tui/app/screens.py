@@ -1,6 +1,6 @@
-"""Which screen shows, makes, changes or removes what, and how one goes from screen to screen.
+"""Creates the screens for messages, and moves between screens.
 
-A screen is imported when it is wanted.
+A screen is imported at its first use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODE_SCREENS = {
 
 
 def new_screen(message: Open | Manage, state: State) -> LiveScreen:
-    """Return the screen for what the user wants; raises UsageError when that cannot be."""
+    """Return the screen for a message; raises UsageError when there is none."""
     if isinstance(message, Open):
         return _opened_screen(message)
     if message.what != "journal" and state.started is not None and state.started.account:
@@ -80,7 +80,7 @@ def _opened_screen(message: Open) -> LiveScreen:
 
 
 def _bucket_screen(stream: str) -> LiveScreen:
-    """Return what shows the keys or files of a bucket; raises UsageError for no bucket."""
+    """Return the screen of a bucket's keys or files; raises UsageError for another stream."""
     if stream.startswith(KV):
         from natstui.tui.stores.keys import KeysScreen
 
@@ -100,49 +100,49 @@ def mode_screen(mode: str) -> LiveScreen:
 
 
 async def close_covering(app: App[int]) -> bool:
-    """Close what lies on the first screen of the mode; return whether nothing stays open.
+    """Close the screens above the first one of the mode; return whether all were closed.
 
-    A screen that holds typed text stays, and a toast says so.
+    A screen with typed text stays, and a toast reports it.
     """
     while len(app.screen_stack) > 1:
         top = app.screen
-        if isinstance(top, LiveScreen) and (held := top.unsent()):
-            app.notify(f"{held} is not sent yet, and stays open", severity="warning")
+        if isinstance(top, LiveScreen) and (unsent_text := top.unsent()):
+            app.notify(f"{unsent_text} is not sent yet, and stays open", severity="warning")
             return False
         await app.pop_screen()
     return True
 
 
 def all_unsent(app: App[int], modes: Iterable[str]) -> list[str]:
-    """Return what typed text any screen of these modes holds."""
-    found: list[str] = []
+    """Return summaries of the typed text on all screens of these modes."""
+    texts: list[str] = []
     for mode in modes:
         # A mode that nobody went to has no screens yet.
         with contextlib.suppress(KeyError):
             screens = app.get_screen_stack(mode)
-            found += [screen.unsent() for screen in screens if isinstance(screen, LiveScreen)]
-    return [held for held in found if held]
+            texts += [screen.unsent() for screen in screens if isinstance(screen, LiveScreen)]
+    return [text for text in texts if text]
 
 
 def at_work(states: Iterable[State], *, recording: bool) -> list[str]:
-    """Return what would end if the app did: of live servers, what is recorded or measured.
+    """Return descriptions of recordings and benchmarks that would end with the app.
 
-    `recording`: somebody asked for it; one that the settings begin ends with the app as it began.
+    `recording`: whether to include one that a user has started; one of the settings ends with the
+    app anyway.
     """
-    found: list[str] = []
+    texts: list[str] = []
     for state in states:
         if state.replay is not None:
             continue
         if recording and state.recording is not None and state.recording.on:
-            found.append("a recording is running")
-        view = state.benchmark
-        if view is not None and view.planned and not (view.finished or view.summed):
-            found.append("a benchmark is running")
-    return found
+            texts.append("a recording is running")
+        if state.benchmark is not None and state.benchmark.is_running:
+            texts.append("a benchmark is running")
+    return texts
 
 
 async def go_to(app: App[int], mode: str) -> None:
-    """Go to the first screen of a mode; a screen that holds typed text stays open there."""
+    """Open the first screen of a mode; a screen with typed text stays open there."""
     # What lies below the closed ones has not been drawn for as long as they were open.
     with app.batch_update():
         await close_covering(app)
@@ -151,7 +151,7 @@ async def go_to(app: App[int], mode: str) -> None:
 
 
 async def run_scenario(app: App[int], scenario: str) -> None:
-    """Bring the screen of benchmarks into view, and let it start this scenario."""
+    """Open the benchmark screen, and let it start this scenario."""
     if not await close_covering(app):
         return
     app.switch_mode("benchmark")
@@ -174,23 +174,23 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.managing.journal import JournalScreen
 
         return JournalScreen(undo_last=True)
-    what, _, words = message.what.partition(" ")
-    if what == "sub":
+    name, _, arguments = message.what.partition(" ")
+    if name == "sub":
         from natstui.tui.messages.listening.screen import ListenScreen
 
-        return ListenScreen(tuple(words.split()))
-    if what == "backup":
+        return ListenScreen(tuple(arguments.split()))
+    if name == "backup":
         from natstui.tui.managing.backup import BackupScreen
 
-        return BackupScreen(message.targets[0].stream if message.targets else "", words)
-    if what in ("messages", "tail", "tap", "dead-letters", "clients", "publishers"):
+        return BackupScreen(message.targets[0].stream if message.targets else "", arguments)
+    if name in ("messages", "tail", "tap", "dead-letters", "clients", "publishers"):
         return _reading_screen(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
-    if what == "restore":
+    if name == "restore":
         from natstui.tui.managing.backup import RestoreScreen
 
-        return RestoreScreen(words)
+        return RestoreScreen(arguments)
     if message.what in ("publish", "pull"):
         return _sending_screen(message, state)
     from natstui.tui.frame.form.screen import FormScreen
@@ -222,8 +222,8 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
         if consumer is None:
             raise UsageError("there is no consumer under the cursor")
         return DeadLettersScreen(stream, consumer)
-    what, _, first_seq = message.what.partition(" ")
-    if what == "messages":
+    name, _, first_seq = message.what.partition(" ")
+    if name == "messages":
         return MessagesScreen(stream, consumer, int(first_seq) if first_seq else None)
     subjects = strings_at(json.loads(_stream_json(state, stream)), "subjects")
     if not subjects:
@@ -240,10 +240,10 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
         return PullScreen(stream, second or "")
     config = state.stream_configurations.get(stream)
     subjects = config.subjects if config else ()
-    plain = [one for one in subjects if not has_wildcard(one)]
+    literal_subjects = [subject for subject in subjects if not has_wildcard(subject)]
     # Of `orders.>` what is certain: the rest is to be typed.
-    begun = [re.split(r"[*>]", one, maxsplit=1)[0] for one in subjects]
-    subject = next(iter((*plain, *begun)), "")
+    prefixes = [re.split(r"[*>]", subject, maxsplit=1)[0] for subject in subjects]
+    subject = next(iter((*literal_subjects, *prefixes)), "")
     return PublishScreen(stream, subject, int(second) if second else None)
 
 
@@ -257,14 +257,14 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
     )
     from natstui.tui.streams.form import StreamForm, cloned_stream, edited_stream, new_stream
 
-    stream, consumer, made = message.targets[0] if message.targets else Target("")
+    stream, consumer, created_at_us = message.targets[0] if message.targets else Target("")
     match message.what.partition(" ")[0]:
         case "add-stream":
             return StreamForm(new_stream())
         case "clone-stream":
             return StreamForm(cloned_stream(_stream_json(state, stream)))
         case "edit-stream":
-            return StreamForm(edited_stream(_stream_json(state, stream), made))
+            return StreamForm(edited_stream(_stream_json(state, stream), created_at_us))
         case "add-consumer":
             stream = stream or newest_stream(state)
             owner_json = _stream_json(state, stream) if stream else None
@@ -275,18 +275,20 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
                 raise UsageError(f"the configuration of {consumer} is not known yet")
             owner_json = _stream_json(state, stream)
             if message.what.startswith("edit-consumer"):
-                return ConsumerForm(edited_consumer(stream, owner_json, config.config_json, made))
+                return ConsumerForm(
+                    edited_consumer(stream, owner_json, config.config_json, created_at_us)
+                )
             return ConsumerForm(cloned_consumer(stream, owner_json, config.config_json))
         case _:
             return _action_screen(message.what, message.targets, state)
 
 
 def _action_screen(action: str, targets: Sequence[Target], state: State) -> LiveScreen:
-    """Return the screen that asks before an action is done."""
+    """Return the confirmation screen of an action."""
     from natstui.tui.managing.action import ActionScreen
 
-    word, _, number = action.partition(" ")
-    spec = SPECS.get(word)
+    name, _, number = action.partition(" ")
+    spec = SPECS.get(name)
     if spec is None or not spec.is_asked or not targets:
         raise UsageError(f"there is nothing to {action} here")
     production = state.started is not None and state.started.production
@@ -294,7 +296,7 @@ def _action_screen(action: str, targets: Sequence[Target], state: State) -> Live
 
 
 def _stream_json(state: State, stream: str) -> str:
-    """Return a stream's configuration as the server wrote it; raises UsageError."""
+    """Return a stream's configuration as the server sent it; raises UsageError."""
     config = state.stream_configurations.get(stream)
     if config is None:
         raise UsageError(f"the configuration of {stream} is not known yet")

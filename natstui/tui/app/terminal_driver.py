@@ -1,4 +1,4 @@
-"""Textual's driver of a Unix terminal, for one that may be closed, or send anything at all."""
+"""A driver for Unix terminals that may be closed, or send any bytes."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _READ_BYTES = 4096
 _LOOK_S = 0.1
 _WAIT_S = 0.005
 _MOST_WAITING = 64
-"""Events the app has not looked at yet; the next wait in the terminal until it has."""
+"""Limit of events that the app has not handled yet; further ones wait in the terminal."""
 
 
 class HoldsInput(Protocol):
-    """An app that may hold input back."""
+    """An app that may queue input."""
 
     @property
     def waiting_count(self) -> int:
-        """How many events wait for the app, the inputs it holds back included."""
+        """Return how many events wait for the app, including queued inputs."""
 
 
 class TerminalDriver(LinuxDriver):
-    """Takes every input, restarts only what was suspended, and survives a terminal's end."""
+    """Reads every input, restarts only after a suspension, and survives the terminal's end."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class TerminalDriver(LinuxDriver):
         self._taken_count = 0
 
     def run_input_thread(self) -> None:
-        """Read what the terminal sends until the app ends; nothing of it ends this thread."""
+        """Read the terminal's input until the app ends; no input ends this thread."""
         try:
             self._read_until_end(TerminalInput())
         except BaseException as error:
@@ -78,7 +78,7 @@ class TerminalDriver(LinuxDriver):
                     self.process_message(event)
 
     def _read(self) -> bytes:
-        """Return what came; nothing, after a moment, from a terminal that is gone."""
+        """Return the input; empty, after a short wait, when the terminal is closed."""
         try:
             data = os.read(self.fileno, _READ_BYTES)
         except OSError as error:
@@ -91,14 +91,14 @@ class TerminalDriver(LinuxDriver):
         return data
 
     def _wait_for_app(self) -> None:
-        """Hold input back while the app is behind: else a storm of it would fill the memory."""
+        """Wait while the app is behind: else an input storm would fill the memory."""
         app = cast("HoldsInput", self._app)
         while self._sent_count - self._taken_count + app.waiting_count > _MOST_WAITING:
             if self.exit_event.wait(_WAIT_S):
                 return
 
     def send_message(self, message: Message) -> None:
-        """Hand an event to the app's loop, and count it: a busy loop takes none for a while."""
+        """Post an event to the app's loop, and count it as waiting."""
         self._sent_count += 1
         asyncio.run_coroutine_threadsafe(self._take(message), self._loop)
 
@@ -107,7 +107,9 @@ class TerminalDriver(LinuxDriver):
         self._app.post_message(message)
 
     def _query_in_band_window_resize(self) -> None:
-        """Ask for no sizes among the keys: the system tells them, and nobody can type those."""
+        """Do not request in-band resize reports: the system reports sizes, and nobody can type
+        those.
+        """
 
     def _sigcont_application(self, number: int, frame: FrameType | None) -> None:
         # It also comes behind every hang-up, and a second start would leave two writers.
@@ -116,28 +118,28 @@ class TerminalDriver(LinuxDriver):
 
 
 class Vanishing:
-    """A text file that takes everything, also when what it leads to is gone.
+    """A text file that ignores writes after its target is closed.
 
-    Textual's writer thread would die of the error, and the app wait for it for ever.
+    Textual's writer thread would end with the error, and the app would wait for it forever.
     """
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
 
     def write(self, text: str) -> int:
-        """Write, or drop what nobody can see."""
+        """Write, or drop the text when the target is closed."""
         with self._noticing():
             self._file.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush what can be."""
+        """Flush if the target is open."""
         with self._noticing():
             self._file.flush()
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Leave when the terminal is gone, also where the system does not say so by a signal."""
+        """Quit when the terminal is closed, also where the system sends no signal."""
         try:
             yield
         except OSError as error:
@@ -154,16 +156,16 @@ class Vanishing:
         return self._file.fileno()
 
     def isatty(self) -> bool:
-        """Return whether it leads to a terminal."""
+        """Return whether it is a terminal."""
         return self._file.isatty()
 
 
 class TerminalInput:
-    """Bytes of a terminal as events of Textual; no bytes end the viewer.
+    """Converts terminal bytes into Textual events; no bytes end the viewer.
 
     Textual (8.2) decodes strictly, and its parser fails on numbers that are no character or no
-    size; either would end its input thread, and with it the app. Here, what is no UTF-8 becomes
-    U+FFFD, and what is no key is dropped.
+    size; either would end its input thread, and with it the app. Here, invalid UTF-8 becomes
+    U+FFFD, and unknown sequences are dropped.
     """
 
     def __init__(self) -> None:
@@ -171,10 +173,10 @@ class TerminalInput:
         self._parser = XTermParser()
 
     def events(self, data: bytes) -> list[Message]:
-        """Return the events of the bytes that came; empty bytes mean that time went by.
+        """Return the events of bytes; empty bytes mean that time has passed.
 
-        Of mouse moves in a row only the last is kept: a terminal can send them faster than any
-        app can look at them.
+        Of successive mouse moves only the last is returned: a terminal can send them faster than
+        any app handles them.
         """
         kept: list[Message] = []
         for event in self._all(data):
@@ -194,7 +196,7 @@ class TerminalInput:
         yield from self._parsed("")
 
     def _parsed(self, character: str) -> list[Message]:
-        """Return the events that one more character, or the time gone by, makes complete."""
+        """Return the events that a character, or passed time, completes."""
         try:
             return list(self._parser.feed(character) if character else self._parser.tick())
         except (ValueError, ArithmeticError, ParseError):

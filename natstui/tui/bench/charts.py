@@ -1,4 +1,4 @@
-"""A benchmark as series over time: throughput, what was sent and received in all, latency."""
+"""The charts of a benchmark: throughput, sent and received totals, latency."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ SLOT_US = 100_000
 
 
 def summed_workers(view: BenchmarkView, name: str) -> list[WorkerKey]:
-    """Return the workers whose counts are added up: of a plan with senders, not who answers."""
+    """Return the workers whose counts are summed: without responders if the plan has senders."""
     plan = view.planned.plan if view.planned is not None else None
     roles = plan.roles if plan is not None else ()
-    left_out = {role.name for role in roles if not role.traits.is_summed(name)}
-    return [key for key in view.totals if key[0] not in left_out] or [*view.totals]
+    unsummed = {role.name for role in roles if not role.traits.is_summed(name)}
+    return [key for key in view.totals if key[0] not in unsummed] or [*view.totals]
 
 
 def added_up(view: BenchmarkView, name: str) -> list[float]:
-    """Return messages of all workers so far, a value per slot, oldest first.
+    """Return the messages of all workers so far, a value per slot, oldest first.
 
     Between two reports a worker's count grows evenly; the last value is the sum of all reports.
     """
@@ -42,18 +42,18 @@ def added_up(view: BenchmarkView, name: str) -> list[float]:
 
 
 def _grown(
-    points: Sequence[WorkerPoint], name: str, whole: int, first_us: int, slots: int
+    points: Sequence[WorkerPoint], name: str, total_count: int, first_us: int, slots: int
 ) -> list[float]:
     """Return one worker's count at the end of each slot, by interpolation between reports."""
     # What points no longer kept counted stands at the beginning.
     at_us = points[0].at_us - round(points[0].interval_s * 1e6)
-    count = float(whole - sum(getattr(point, name) for point in points))
+    count = float(total_count - sum(getattr(point, name) for point in points))
     values: list[float] = []
     for point in points:
-        more, span_us = getattr(point, name), max(1, point.at_us - at_us)
+        new_count, span_us = getattr(point, name), max(1, point.at_us - at_us)
         while len(values) < slots and (slot_us := first_us + len(values) * SLOT_US) <= point.at_us:
-            values.append(count + more * max(0, slot_us - at_us) / span_us)
-        at_us, count = max(at_us, point.at_us), count + more
+            values.append(count + new_count * max(0, slot_us - at_us) / span_us)
+        at_us, count = max(at_us, point.at_us), count + new_count
     return values + [count] * (slots - len(values))
 
 
@@ -67,28 +67,30 @@ def throughput(view: BenchmarkView, name: str) -> list[float | None]:
 
 
 def timed(view: BenchmarkView, values: Sequence[float | None]) -> list[tuple[int, float | None]]:
-    """Return values of slots, as `throughput` has them, with the moments when they end."""
+    """Return values of slots, as `throughput` returns them, with the end time of each slot."""
     first_us = _span_us(view)[0]
-    return [(first_us + at * SLOT_US, value) for at, value in enumerate(values, 1)]
+    return [(first_us + slot * SLOT_US, value) for slot, value in enumerate(values, 1)]
 
 
 SMOOTHED_SLOTS = 10
-"""A point of the throughput is the mean of a second: reports come in bursts."""
+"""Number of slots in a throughput mean: reports come in bursts."""
 
 
 def smoothed(values: Sequence[float | None]) -> list[float | None]:
-    """Return each value as the mean of itself and those right before it."""
-    found: list[float | None] = []
-    for at in range(len(values)):
-        near = [v for v in values[max(0, at + 1 - SMOOTHED_SLOTS) : at + 1] if v is not None]
-        found.append(sum(near) / len(near) if near else None)
-    return found
+    """Return each value as the mean of itself and the previous ones."""
+    means: list[float | None] = []
+    for index in range(len(values)):
+        recent = [
+            v for v in values[max(0, index + 1 - SMOOTHED_SLOTS) : index + 1] if v is not None
+        ]
+        means.append(sum(recent) / len(recent) if recent else None)
+    return means
 
 
 def rate_now_per_s(view: BenchmarkView, name: str, keys: Sequence[WorkerKey]) -> float | None:
-    """Return messages a second of these workers: the mean of the last point of the throughput.
+    """Return messages per second of these workers: the mean of the last point of the throughput.
 
-    None before there is one. What all workers did is the sum of what each did.
+    None before there is one. The rate of all workers is the sum of their rates.
     """
     first_us, newest_us = _span_us(view)
     # The newest slots are left out while a worker has yet to report.
@@ -107,36 +109,38 @@ def rate_now_per_s(view: BenchmarkView, name: str, keys: Sequence[WorkerKey]) ->
 def _msgs_after(points: Sequence[WorkerPoint], name: str, moment_us: int) -> float:
     """Return how many messages a worker reported after a moment, by interpolation."""
     msgs = 0.0
-    for at in range(len(points) - 1, -1, -1):
-        point = points[at]
+    for index in range(len(points) - 1, -1, -1):
+        point = points[index]
         if point.at_us <= moment_us:
             break
-        since_us = points[at - 1].at_us if at else point.at_us - round(point.interval_s * 1e6)
+        since_us = (
+            points[index - 1].at_us if index else point.at_us - round(point.interval_s * 1e6)
+        )
         share = (point.at_us - moment_us) / max(1, point.at_us - since_us)
         msgs += getattr(point, name) * min(1.0, share)
     return msgs
 
 
 RECENT_S = 10.0
-"""How far back the small pictures of a run go."""
+"""Longest time span of a run's sparklines."""
 
 
 def recent_s(view: BenchmarkView) -> float:
-    """Return how many seconds the small pictures of a run are of, the same for all of them."""
+    """Return the time span of a run's sparklines, the same for all of them."""
     return min(RECENT_S, _window_s(view))
 
 
 def recent_values(
     view: BenchmarkView, points: Sequence[tuple[int, float | None]], cells: int
 ) -> list[float | None]:
-    """Return values of the last seconds of a run, one a cell; `points` are times and values."""
+    """Return values of the last seconds of a run, one per cell; `points` are times and values."""
     newest_us, window_us = _span_us(view)[1], recent_s(view) * 1e6
     ages = [(float(newest_us - at_us), value) for at_us, value in points]
     return by_time(ages, cells, window_us, _LONGEST_GAP_US)
 
 
 _LONGEST_GAP_US = 2_000_000
-"""Two reports further apart have nothing between them."""
+"""Interval of reports above which there is a gap between them."""
 
 
 def _span_us(view: BenchmarkView) -> tuple[int, int]:
@@ -156,19 +160,19 @@ def _window_s(view: BenchmarkView) -> float:
 
 
 def _ends_at_s(view: BenchmarkView) -> float | None:
-    """Return when a run that is over ended, Unix time; None while it goes on: until now."""
+    """Return the end of a run in Unix time; None while it is running."""
     newest_us = _span_us(view)[1]
     return newest_us / 1e6 if view.phase == "finished" and newest_us else None
 
 
 def throughput_chart(view: BenchmarkView) -> ChartData | None:
-    """Return what all workers together sent and received a second."""
+    """Return the chart of messages sent and received per second by all workers together."""
     rates = [smoothed(throughput(view, name)) for name in ("sent_msgs", "received_msgs")]
     count = max(map(len, rates))
     if not count:
         return None
     # The newest slots are left out while a worker has yet to report.
-    behind = len(added_up(view, "sent_msgs")) - 1 - count
+    slots_after = len(added_up(view, "sent_msgs")) - 1 - count
     step_s = SLOT_US / 1e6
     labels, result = ("sent", "received"), view.finished.result if view.finished else None
     means = (result.publish_per_s, result.receive_per_s) if result else (None, None)
@@ -177,7 +181,7 @@ def throughput_chart(view: BenchmarkView) -> ChartData | None:
     return ChartData(
         title="Throughput",
         unit="msgs/s",
-        at_s=[(at - count + 1 - behind) * step_s for at in range(count)],
+        at_s=[(slot - count + 1 - slots_after) * step_s for slot in range(count)],
         series=tuple(lines),
         window_s=_window_s(view),
         ends_at_s=_ends_at_s(view),
@@ -197,37 +201,37 @@ _SIGNS: dict[str, tuple[str, Tone]] = {
 
 
 def run_marks(view: BenchmarkView) -> tuple[Mark, ...]:
-    """Return what changed the run: its phases, workers that came or died, other rates."""
+    """Return the marks of changes during a run: phases, started or dead workers, other rates."""
     newest_us = _span_us(view)[1]
     return tuple(
-        Mark(min(0.0, (it.at_us - newest_us) / 1e6), sign, it.mark or "", tone)
-        for it in view.log
-        if it.change in _SIGNS
-        for sign, tone in (_SIGNS[it.change or ""],)
+        Mark(min(0.0, (change.at_us - newest_us) / 1e6), sign, change.mark or "", tone)
+        for change in view.log
+        if change.change in _SIGNS
+        for sign, tone in (_SIGNS[change.change or ""],)
     )
 
 
 def cumulative_chart(view: BenchmarkView) -> ChartData | None:
-    """Return sent against received, added up over time."""
-    sent, received = added_up(view, "sent_msgs"), added_up(view, "received_msgs")
-    if len(sent) < 2:
+    """Return the chart of messages sent and received in total over time."""
+    sent_counts, received_counts = added_up(view, "sent_msgs"), added_up(view, "received_msgs")
+    if len(sent_counts) < 2:
         return None
     step_s = SLOT_US / 1e6
     return ChartData(
         title="Sent and received",
         unit="msgs",
-        at_s=[(at - len(sent) + 1) * step_s for at in range(len(sent))],
-        series=(Series("sent", sent), Series("received", received)),
+        at_s=[(slot - len(sent_counts) + 1) * step_s for slot in range(len(sent_counts))],
+        series=(Series("sent", sent_counts), Series("received", received_counts)),
         window_s=_window_s(view),
         ends_at_s=_ends_at_s(view),
         fill="between",
-        overall=(sent[-1], received[-1]) if view.finished else (),
+        overall=(sent_counts[-1], received_counts[-1]) if view.finished else (),
         overall_word="total",
     )
 
 
 def latency_chart(view: BenchmarkView) -> ChartData | None:
-    """Return the latency that matters most over time, corrected: a band from p50 to p99."""
+    """Return the chart of the main latency over time, corrected: a band from p50 to p99."""
     main = main_latency(view.latencies)
     if main is None or len(view.seconds) < 2:
         return None
@@ -245,7 +249,9 @@ def latency_chart(view: BenchmarkView) -> ChartData | None:
         fill="band",
         marks=tuple(mark._replace(text="") for mark in run_marks(view)),
         first_color=LATENCY_COLOR,
-        overall=tuple(_s(main[1].percentile_ns(at)) for at in (50, 99)) if view.finished else (),
+        overall=tuple(_s(main[1].percentile_ns(percentile)) for percentile in (50, 99))
+        if view.finished
+        else (),
         overall_word="overall",
     )
 

@@ -1,4 +1,4 @@
-"""The figures of a benchmark that are read first: what flows now, and what came of it. Pure."""
+"""The main figures of a benchmark: the current rates, and its result. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPARK_CELLS = 12
 
 
 class Figure(NamedTuple):
-    """One figure: what it is of, its value, its last seconds, and the look of it."""
+    """A figure: its subject, value, sparkline and look."""
 
     title: str
     value: str
@@ -36,27 +36,27 @@ class Figure(NamedTuple):
     spark: str = ""
     look: str = "strong"
     color_index: int | None = None
-    """Which colour of the lines of charts its picture has."""
+    """Index of the chart line whose colour the sparkline has."""
     before: str = ""
-    """What it was in the last run of the same plan."""
+    """The value in the last run of the same plan."""
 
     @property
     def text(self) -> str:
-        """The value with its unit."""
+        """Return the value with its unit."""
         return f"{self.value}{self.unit}"
 
 
 def main_figures(view: BenchmarkView) -> list[Figure]:
-    """Return the figures of a run, at most five; none where there was no run."""
+    """Return the figures of a run, at most five; empty without a run."""
     if view.planned is None:
         return []
     return _result(view) if view.finished is not None else _live(view)
 
 
 def _live(view: BenchmarkView) -> list[Figure]:
-    """Return what flows now."""
+    """Return the figures of a running benchmark."""
     counts = total_counts(view.totals.values())
-    found = []
+    figures = []
     for title, name, color in (
         ("sent", "sent_msgs", SENT_COLOR),
         ("acked", "acked_msgs", SENT_COLOR),
@@ -68,27 +68,27 @@ def _live(view: BenchmarkView) -> list[Figure]:
         now_per_s = rate_now_per_s(view, name, keys)
         rates = smoothed(throughput(view, name))
         spark = sparkline(recent_values(view, timed(view, rates), SPARK_CELLS), SPARK_CELLS)
-        found.append(Figure(title, rate_text(now_per_s), "/s", spark, color_index=color))
-    reported = view.progress is not None and view.progress.pending_msgs is not None
-    if view.behind_msgs and reported:
-        behind = view.behind_msgs[-1]
+        figures.append(Figure(title, rate_text(now_per_s), "/s", spark, color_index=color))
+    has_pending = view.progress is not None and view.progress.pending_msgs is not None
+    if view.behind_msgs and has_pending:
+        behind_msgs = view.behind_msgs[-1]
         spark = sparkline(view.behind_msgs, SPARK_CELLS)
-        look = "warn" if behind else "ok"
-        found.append(Figure("behind", count_text(behind), "", spark, look=look))
+        look = "warn" if behind_msgs else "ok"
+        figures.append(Figure("behind", count_text(behind_msgs), "", spark, look=look))
     main_name = _main_name(view)
     p99s = [(point.at_us, point.p99_ns.get(main_name)) for point in view.seconds]
     spark = sparkline(recent_values(view, p99s, SPARK_CELLS), SPARK_CELLS)
     # Of the newest second, as the chart has it; the table has those since the start.
     p99_ns = p99s[-1][1] if p99s else None
-    return [*found, *(figure._replace(spark=spark) for figure in _latency(view, p99_ns))]
+    return [*figures, *(figure._replace(spark=spark) for figure in _latency(view, p99_ns))]
 
 
 def _result(view: BenchmarkView) -> list[Figure]:
-    """Return what came of the run, and how the last one of the same plan differed."""
+    """Return the figures of a result, compared with the last run of the same plan."""
     assert view.finished is not None
     result = view.finished.result
     previous = view.summed.previous if view.summed is not None else None
-    found = []
+    figures = []
     received_per_s, sent_per_s = None, None
     if previous is not None:
         received_per_s, sent_per_s = previous.receive_per_s, previous.publish_per_s
@@ -99,25 +99,25 @@ def _result(view: BenchmarkView) -> list[Figure]:
         if now_per_s:
             before = _change(now_per_s, before_per_s, lambda per_s: f"{per_s:,.0f}/s")
             value = f"{now_per_s:,.0f}"
-            found.append(Figure(title, value, "/s", color_index=color, before=before))
+            figures.append(Figure(title, value, "/s", color_index=color, before=before))
             break
     p99_ns = previous.p99_ns if previous and previous.latency == _main_name(view) else None
-    for one in _latency(view):
+    for figure in _latency(view):
         main = main_latency(view.latencies)
         now_ns = main and main[1].percentile_ns(99)
         before = _change(now_ns, p99_ns, lambda ns: f"{ms_text(round(ns))} ms")
-        found.append(one._replace(before=before))
-    lost = result.accounting.lost_msgs
-    if lost is not None:
+        figures.append(figure._replace(before=before))
+    lost_msgs = result.accounting.lost_msgs
+    if lost_msgs is not None:
         before_msgs = previous.lost_msgs if previous is not None else None
         before = "" if before_msgs is None else f"{before_msgs:,} in the last run"
-        sign, look = (" ✖", "bad") if lost else (" ✓", "ok")
-        found.append(Figure("lost", f"{lost:,}", sign, look=look, before=before))
-    return found
+        sign, look = (" ✖", "bad") if lost_msgs else (" ✓", "ok")
+        figures.append(Figure("lost", f"{lost_msgs:,}", sign, look=look, before=before))
+    return figures
 
 
 def _change(now: float | None, before: float | None, text: Callable[[float], str]) -> str:
-    """Return by how much a figure differs from that of the last run; empty without one."""
+    """Return the change of a figure since the last run, as text; empty without one."""
     if not now or not before:
         return ""
     return f"{now / before - 1:+.0%} against {text(before)} in the last run"
@@ -129,7 +129,7 @@ def _main_name(view: BenchmarkView) -> str:
 
 
 def _latency(view: BenchmarkView, p99_ns: int | None = None) -> list[Figure]:
-    """Return the p99 of the latency that matters most: the one given, else since the start."""
+    """Return the p99 of the main latency: the given one, else since the start."""
     main = main_latency(view.latencies)
     if main is None:
         return []
@@ -142,8 +142,8 @@ def large(number: str) -> tuple[str, ...]:
     """Return a number in three lines of box drawing."""
     lines = ["", "", ""]
     for character in number:
-        at = DIGITS.find(character)
-        shape = DIGITS3X3_BOLD[3 * at : 3 * at + 3] if at >= 0 else ("", "", character)
+        digit = DIGITS.find(character)
+        shape = DIGITS3X3_BOLD[3 * digit : 3 * digit + 3] if digit >= 0 else ("", "", character)
         width = max(map(len, shape))
         lines = [line + part.ljust(width) for line, part in zip(lines, shape, strict=True)]
     return tuple(lines)

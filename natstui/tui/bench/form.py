@@ -1,4 +1,4 @@
-"""The form of a benchmark: what it does, live, and the command that does the same."""
+"""The benchmark form: its fields, a live preview, and the equivalent command."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ FIRST = {
         {"name": "publishers", "pattern": "publish", "msgs": "100k"},
     ],
 }
-"""What the form shows before anybody filled it."""
+"""Start values of the form."""
 
 
 @dataclass
 class Draft:
-    """What was filled in: it outlives the form, which closes when a benchmark is run."""
+    """The values typed into the form; kept when the form closes for a run."""
 
     document: Document = field(default_factory=lambda: dict(FIRST))
     texts: dict[str, str] = field(default_factory=lambda: texts_of(FIRST))
     base: tuple[str, Document] | None = None
-    """The ready scenario that filled it."""
+    """The ready scenario that filled the form."""
 
     def fill(self, name: str, text: str) -> None:
-        """Begin with a file; raise ValueError where it is none. What was typed goes."""
+        """Fill with a scenario file; raises ValueError if it is not valid. Typed values are
+        replaced.
+        """
         document = parsed(text)
         try:
             texts = texts_of(document)
@@ -54,7 +56,7 @@ class Draft:
 
 
 class BenchmarkForm(LiveScreen):
-    """A field a line; what it will do stands below, or beside on a wide screen."""
+    """The form of a benchmark; its preview is below, or beside the fields on a wide screen."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -93,17 +95,17 @@ class BenchmarkForm(LiveScreen):
         """The field that has the keys."""
 
     def body(self) -> Iterable[Widget]:
-        """Caption, fields, what they mean, and the explanation of the one in focus."""
+        """Yield the caption, the fields, their preview, and the help of the focused field."""
         yield Static(id="caption")
         with Horizontal(id="form"):
             with VerticalScroll(id="fields", can_focus=False):
-                for one in FIELDS:
-                    yield FieldRow(one, self.draft.texts[one.path])
+                for field in FIELDS:
+                    yield FieldRow(field, self.draft.texts[field.path])
             yield Static(id="preview", markup=False)
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Show what the draft means, with the keys at its first field."""
+        """Show the preview of the draft, and focus the first field."""
         for row in self.query(FieldRow):
             row.show_empty(row.field.absent)
         self._redraft()
@@ -129,23 +131,23 @@ class BenchmarkForm(LiveScreen):
         self.refresh_bindings()
 
     def _redraft(self) -> None:
-        """Show the fields that the pattern has, what is wrong, and what it will do."""
+        """Show the fields of the pattern, their errors, and the preview."""
         texts = self.draft.texts
-        wrong = mistakes(texts)
+        errors = mistakes(texts)
         before = texts_of(self.draft.document)
         for row in self.query(FieldRow):
             path = row.field.path
             # Not by a class: the next key may go there before styles are read.
             row.display = is_shown(path, texts["shape"])
-            row.mark(changed=texts[path] != before[path], wrong=path in wrong)
-        self._say(next(iter(wrong.values()), ""))
-        if not wrong:
+            row.mark(is_changed=texts[path] != before[path], is_wrong=path in errors)
+        self._say(next(iter(errors.values()), ""))
+        if not errors:
             command = command_text(self.draft.document, texts, self.draft.base)
             # Of few lines the fields need more.
             width = 0 if self.has_class("-narrow") else self.preview.content_size.width
             drawing = safe_lines("\n".join(drawing_lines(texts, width)), "accent")
-            told = safe_lines("\n".join(["", *preview_lines(texts), command]))
-            self.preview.update(Content.assemble(drawing, told))
+            preview_text = safe_lines("\n".join(["", *preview_lines(texts), command]))
+            self.preview.update(Content.assemble(drawing, preview_text))
 
     def _say(self, text: str) -> None:
         if text:
@@ -153,12 +155,14 @@ class BenchmarkForm(LiveScreen):
             return
         base = self.draft.base[0] if self.draft.base else "a benchmark"
         run, file = key_of(self, "bench.form.run"), key_of(self, "bench.form.file")
-        more = len(self.draft.document.get("role", [])) - 2
-        others = f"; the file has {more} more roles" if more > 0 else ""
-        self.caption.update(safe(f"{base}: {run} runs it, {file} a scenario or its file{others}"))
+        extra_roles = len(self.draft.document.get("role", [])) - 2
+        extra_text = f"; the file has {extra_roles} more roles" if extra_roles > 0 else ""
+        self.caption.update(
+            safe(f"{base}: {run} runs it, {file} a scenario or its file{extra_text}")
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let + and - be letters wherever no rate is typed."""
+        """Handle + and - as letters except in a rate field."""
         if action == "slide":
             return self._at == "rate"
         if action == "run" and self.state.replay is not None:
@@ -166,15 +170,15 @@ class BenchmarkForm(LiveScreen):
         return super().check_action(action, parameters)
 
     def action_slide(self, direction: int) -> None:
-        """Go to the next round rate."""
+        """Change to the next round rate."""
         row = self._row("rate")
         row.set_text(slid(row.text, direction))
 
     def action_run(self) -> None:
-        """Run it, or go to the first field that is wrong; what was typed stays either way."""
-        wrong = mistakes(self.draft.texts)
-        if wrong:
-            path, sentence = next(iter(wrong.items()))
+        """Run the benchmark, or focus the first wrong field; typed values are kept."""
+        errors = mistakes(self.draft.texts)
+        if errors:
+            path, sentence = next(iter(errors.items()))
             self._say(sentence)
             self.set_focus(self._row(path).editor)
             return
@@ -184,12 +188,14 @@ class BenchmarkForm(LiveScreen):
         return written(with_texts(self.draft.document, self.draft.texts))
 
     def action_file(self) -> None:
-        """Show the text of the form among the ready scenarios; one taken fills the form."""
-        own = "" if mistakes(self.draft.texts) else self._file()
-        self.app.push_screen(ScenariosScreen(own, self.take))
+        """Show the scenario file of the form in the list of ready scenarios, which can fill the
+        form.
+        """
+        own_text = "" if mistakes(self.draft.texts) else self._file()
+        self.app.push_screen(ScenariosScreen(own_text, self.take))
 
     def take(self, name: str, text: str) -> str:
-        """Fill the form with a file; return why not, empty when it is filled."""
+        """Fill the form with a file; return the error, empty on success."""
         try:
             self.draft.fill(name, text)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Saved benchmark runs: look at one, compare several."""
+"""Saved benchmark runs: list, details, and comparison."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class RunsScreen(LiveScreen):
         self._text = ""
 
     def body(self) -> Iterable[Widget]:
-        """The list beside what is known of the marked ones."""
+        """Yield the list beside the details of the marked runs."""
         yield Static("reading the saved runs …", id="caption")
         with Horizontal(id="runs"):
             yield MarkList[str]()
             yield VerticalScroll(Static(id="comparison", markup=False))
 
     def on_mount(self) -> None:
-        """Ask the engine what there is."""
+        """Request the list of runs from the engine."""
         run_task(self, self._list)
 
     async def _list(self) -> None:
@@ -67,7 +67,7 @@ class RunsScreen(LiveScreen):
         self._show(json.loads(reply.body_json) if reply.body_json else reply.text)
 
     def _show(self, text: str) -> None:
-        """Show figures, continued below their values where lines are too long."""
+        """Show a text, with long lines continued below their values."""
         self._text = text
         width = self.result.content_size.width or self.size.width
         self.result.update(safe_lines(hanging(text.strip("\n"), width)))
@@ -86,7 +86,7 @@ class RunsScreen(LiveScreen):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to compare once a run is marked."""
+        """Return whether comparing is offered: once a run is marked."""
         if action == "compare":
             return self.is_mounted and bool(self.runs.selected)
         return super().check_action(action, parameters)

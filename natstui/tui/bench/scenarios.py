@@ -1,4 +1,4 @@
-"""Pick a ready scenario or change its text; fill the form with it, or run it."""
+"""Ready scenarios: choose one, edit its text, fill the form with it, or run it."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.text import fit, safe
 
 FORM = "form"
-"""The entry of the list that is the form itself."""
+"""The id of the list entry for the form itself."""
 _HEAD = ("NAME", "KIND", "FROM → TO", "MUCH", "RATE/S", "TITLE")
 _WIDTHS = (18, 8, 9, 5, 10)
 
 
 def scenario_row(name: str, title: str, text: str) -> str:
-    """Return a scenario as a row: its kind, how many send and receive, how much, how fast."""
+    """Return the row of a scenario: kind, number of senders and receivers, amount and rate."""
     texts = texts_of(parsed(text))
     ends = [texts["publishers"]]
     ends += [texts["consumers"]] if is_shown("consumers", texts["shape"]) else []
-    much = texts["msgs"] or texts["duration"]
-    return row_text(name, texts["shape"], " → ".join(ends), much, texts["rate"] or "max", title)
+    amount = texts["msgs"] or texts["duration"]
+    return row_text(name, texts["shape"], " → ".join(ends), amount, texts["rate"] or "max", title)
 
 
 def row_text(*cells: str) -> str:
     """Return cells in their columns; the last one has the rest of the line."""
-    beside = [fit(cell, width) for cell, width in zip(cells, _WIDTHS, strict=False)]
-    return " ".join([*beside, cells[-1]])
+    columns = [fit(cell, width) for cell, width in zip(cells, _WIDTHS, strict=False)]
+    return " ".join([*columns, cells[-1]])
 
 
 class ScenariosScreen(LiveScreen):
-    """A table of the ready scenarios, the text of the chosen one below, ready to be edited."""
+    """A table of the ready scenarios, with an editor of the chosen one below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "run", "Run", id="scenario.run", priority=True),
@@ -54,23 +54,25 @@ class ScenariosScreen(LiveScreen):
     ]
 
     drafts: ClassVar[dict[str, str]] = {}
-    """Edited texts by scenario: they outlive this list, which closes when one is run."""
+    """Edited texts by scenario; kept when this list closes for a run."""
     last: ClassVar[str] = ""
-    """The scenario that was looked at last."""
+    """The scenario that was shown last."""
 
     caption = getters.query_one("#caption", Static)
     options = getters.query_one(OptionList)
     editor = getters.query_one(TextArea)
 
-    def __init__(self, own: str = "", take: Callable[[str, str], str] | None = None) -> None:
-        """`own` is the file of the form; `take` takes a name and a text, or says why not."""
+    def __init__(self, own_text: str = "", take: Callable[[str, str], str] | None = None) -> None:
+        """Create with `own_text`, the file of the form; `take` fills the form, and returns an
+        error or "".
+        """
         super().__init__()
-        self._own, self._take = own, take
+        self._own, self._take = own_text, take
         self._texts: dict[str, str] = {}
         self._shown = ""
 
     def body(self) -> Iterable[Widget]:
-        """A list beside a text."""
+        """Yield a list beside a text."""
         yield Static("reading the scenarios …", id="caption")
         with Vertical(id="scenarios"):
             yield Static(id="head", markup=False)
@@ -78,7 +80,7 @@ class ScenariosScreen(LiveScreen):
             yield TextArea(show_line_numbers=False, tab_behavior="focus")
 
     def on_mount(self) -> None:
-        """Ask the engine what there is."""
+        """Request the scenarios from the engine."""
         run_task(self, self._list)
 
     async def _list(self) -> None:
@@ -88,17 +90,20 @@ class ScenariosScreen(LiveScreen):
         else:
             self._fill(json.loads(reply.body_json))
 
-    def _fill(self, answer: dict[str, Any]) -> None:
-        ready = answer["scenarios"]
+    def _fill(self, reply: dict[str, Any]) -> None:
+        scenarios = reply["scenarios"]
         if self._own:
             # What was edited of an older form is not what this one says.
             self.drafts.pop(FORM, None)
-            ready = [{"name": FORM, "title": "as it is filled in", "text": self._own}, *ready]
-        self._texts = {one["name"]: one["text"] for one in ready}
+            scenarios = [
+                {"name": FORM, "title": "as it is filled in", "text": self._own},
+                *scenarios,
+            ]
+        self._texts = {scenario["name"]: scenario["text"] for scenario in scenarios}
         self.query_one("#head", Static).update(safe(row_text(*_HEAD), "dim"))
-        for one in ready:
-            row = scenario_row(one["name"], one["title"], one["text"])
-            self.options.add_option(Option(safe(row), id=one["name"]))
+        for scenario in scenarios:
+            row = scenario_row(scenario["name"], scenario["title"], scenario["text"])
+            self.options.add_option(Option(safe(row), id=scenario["name"]))
         names = list(self._texts)
         last = FORM if self._own else ScenariosScreen.last
         self.options.highlighted = names.index(last) if last in names else 0
@@ -112,7 +117,7 @@ class ScenariosScreen(LiveScreen):
 
     @on(TextArea.Changed)
     def _keep(self) -> None:
-        """Keep an edited text, whatever happens to this list."""
+        """Store an edited text, so that it is kept when the list closes."""
         if not self._shown:
             return
         if self.editor.text == self._texts[self._shown]:
@@ -125,17 +130,17 @@ class ScenariosScreen(LiveScreen):
         key = key_of(self, "scenario.run")
         fill = key_of(self, "scenario.take")
         if self._shown in self.drafts:
-            words = f"edited: {key} runs your text, {fill} fills the form, ctrl+z takes it back"
+            hint = f"edited: {key} runs your text, {fill} fills the form, ctrl+z takes it back"
         else:
-            words = f"enter or {fill} fills the form with it, {key} runs it as it is"
-        self.caption.update(safe(words))
+            hint = f"enter or {fill} fills the form with it, {key} runs it as it is"
+        self.caption.update(safe(hint))
 
     @on(OptionList.OptionSelected)
     def _fill_form(self, message: OptionList.OptionSelected) -> None:
         self.action_take()
 
     def action_take(self) -> None:
-        """Fill the form with the text, and go back to it."""
+        """Fill the form with the text, and return to it."""
         if self._take is None:
             return
         name = "" if self._shown == FORM or self._shown in self.drafts else self._shown

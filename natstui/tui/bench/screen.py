@@ -1,4 +1,4 @@
-"""A benchmark while it runs, what came of it, and the keys that start, change and end one."""
+"""A running benchmark and its result, and the keys that start, change and end it."""
 
 from __future__ import annotations
 
@@ -46,11 +46,10 @@ from natstui.tui.bench.figures import Figure, large, main_figures
 from natstui.tui.bench.text import hanging, steered_role
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.confirmation import request_confirmed
-from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
-from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.detail.screen import LOG_KEY, ChartReading
+from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.looks import series_colors, style_of
@@ -62,22 +61,24 @@ from natstui.tui.kit.text import safe, safe_copy, safe_lines
 FASTER, SLOWER = 1.25, 0.8
 
 
-def _key(name: str, key: str, action: str, text: str, *, shown: str | None = None) -> Binding:
-    return Binding(key, f"part('steering', {action})", text, key_display=shown, id=f"bench.{name}")
+def _key(name: str, key: str, action: str, text: str, *, key_text: str | None = None) -> Binding:
+    return Binding(
+        key, f"part('steering', {action})", text, key_display=key_text, id=f"bench.{name}"
+    )
 
 
-_PICK = _key("pick", "b,enter", "'pick'", "Form", shown="b")
+_PICK = _key("pick", "b,enter", "'pick'", "Form", key_text="b")
 
 
 class Steering(ScreenPart):
-    """Starts benchmarks, and steers the one that the screen shows."""
+    """Starts benchmarks, and controls the one on the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         _PICK,
         _key("stop", "ctrl+x", "'stop'", "Stop"),
         _key("again", "r", "'again'", "Again"),
-        _key("faster", "plus,equals_sign", "'rate', 1", "Faster", shown="+"),
-        _key("slower", "minus", "'rate', -1", "Slower", shown="-"),
+        _key("faster", "plus,equals_sign", "'rate', 1", "Faster", key_text="+"),
+        _key("slower", "minus", "'rate', -1", "Slower", key_text="-"),
         _key("add", "a", "'add'", "Add"),
         _key("kill", "k", "'kill'", "Kill"),
         _key("freeze", "f", "'freeze'", "Freeze"),
@@ -91,10 +92,12 @@ class Steering(ScreenPart):
         self._is_requested = False
         """Whether the engine has a run to do, to whose end it replies."""
         self._planned_before: BenchmarkPlanned | None = None
-        """The run that was shown when it was requested."""
+        """The run on the screen when the next one was requested."""
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer on a live server what can be done now: to start a run, or to change one."""
+        """Return whether an action is offered: to start a run, or to change the running one, live
+        only.
+        """
         if self._screen.state.replay is not None:
             return False
         match action:
@@ -107,13 +110,12 @@ class Steering(ScreenPart):
 
     @property
     def runs(self) -> bool:
-        """Whether a benchmark runs."""
-        view = self._view
-        return view.planned is not None and view.finished is None and view.summed is None
+        """Return whether a benchmark is running."""
+        return self._view.is_running
 
     @property
     def is_starting(self) -> bool:
-        """Whether a run was requested of which nothing is known yet."""
+        """Return whether a run was requested and is not planned yet."""
         return self._is_requested and self._view.planned is self._planned_before
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
@@ -126,18 +128,20 @@ class Steering(ScreenPart):
         self._screen.refresh_bindings()
         self._screen.refresh_state()
         try:
-            await request_confirmed(self._screen, command)
+            reply = await request_confirmed(self._screen, command)
         finally:
             self._is_requested = False
+        if reply is not None and reply.status != "done":
+            show_reply(self._screen.app, reply, "benchmark")
         self._screen.refresh_bindings()
         self._screen.refresh_state()
 
     def action_pick(self) -> None:
-        """Open the form, which also leads to the ready scenarios."""
+        """Open the form, which also has the ready scenarios."""
         self._screen.app.post_message(Open("scenarios", ""))
 
     def action_stop(self) -> None:
-        """End the run now; its result is marked partial."""
+        """Stop the run now; its result is marked partial."""
         self._steer(StopBenchmark(0))
 
     def action_again(self) -> None:
@@ -146,31 +150,35 @@ class Steering(ScreenPart):
             self.start(self._last.scenario, dict(self._last.overrides))
 
     def action_rate(self, direction: int) -> None:
-        """Let the senders send a quarter more, or a fifth less."""
+        """Increase the rate of the senders by a quarter, or decrease it by a fifth."""
         factor = FASTER if direction > 0 else SLOWER
         self._steer(ChangeRate(0, factor_ratio=factor))
 
     def action_add(self) -> None:
-        """Start one more worker of the role that receives, else of the first."""
+        """Start a worker of the role that receives, else of the first role."""
         self._steer(AddWorker(0, _steered(self._screen.state)))
 
     def action_kill(self) -> None:
-        """Kill the last worker of the role that receives, else of the first, as in a crash."""
+        """Kill the last worker of the role that receives, else of the first role, as in a
+        crash.
+        """
         self._steer(KillWorker(0, _steered(self._screen.state)))
 
     def action_freeze(self) -> None:
-        """Let the last worker of the role that receives do nothing, or go on."""
+        """Pause or resume the last worker of the role that receives."""
         self._steer(HoldWorkers(0, _steered(self._screen.state)))
 
     def action_hold(self) -> None:
-        """Let every worker do nothing, or go on; what a schedule owes is sent then."""
+        """Pause or resume every worker; overdue messages are sent after the pause."""
         self._steer(HoldWorkers(0))
 
     def action_payload(self) -> None:
-        """Ask what the senders shall send from now on."""
-        if (planned := self._view.planned) is None:
+        """Prompt for the new payload of the senders."""
+        if (plan_record := self._view.planned) is None:
             return
-        payload = next((one.payload for one in planned.plan.roles if one.traits.sends), Payload())
+        payload = next(
+            (role.payload for role in plan_record.plan.roles if role.traits.sends), Payload()
+        )
 
         def change(text: str | None) -> None:
             if text is not None:
@@ -192,7 +200,7 @@ class Steering(ScreenPart):
         self,
         command: StopBenchmark | ChangeRate | ChangePayload | AddWorker | KillWorker | HoldWorkers,
     ) -> None:
-        """Ask for a change of the run."""
+        """Request a change of the run."""
         # What is done stands in the log; what cannot be done would be seen nowhere.
         run_task(self._screen.app, self._send, command)
 
@@ -204,7 +212,7 @@ class Steering(ScreenPart):
 
 
 def _payload_understood(text: str, now: Payload) -> tuple[str, str]:
-    """Return what a payload means, and why it is none."""
+    """Return the meaning of a typed payload, and why it is not valid."""
     try:
         new = payload_of(text, now)
     except ValueError as error:
@@ -213,7 +221,7 @@ def _payload_understood(text: str, now: Payload) -> tuple[str, str]:
 
 
 def _pick_hint(screen: LiveScreen) -> str:
-    """Return the end of a sentence: which key opens the form, also where none is offered.
+    """Return the end of a sentence: which key opens the form; in a replay the recorded text.
 
     So a replay shows the words that were on the screen.
     """
@@ -221,9 +229,9 @@ def _pick_hint(screen: LiveScreen) -> str:
 
 
 def _steered(state: State) -> str:
-    """Return the role whose workers are added and killed; empty before any run."""
-    planned = state.benchmark.planned if state.benchmark else None
-    return (steered_role(planned.plan) or "") if planned else ""
+    """Return the role whose workers the keys add and kill; empty before any run."""
+    plan_record = state.benchmark.planned if state.benchmark else None
+    return (steered_role(plan_record.plan) or "") if plan_record else ""
 
 
 class RunSummary(Static):
@@ -236,56 +244,66 @@ class RunSummary(Static):
         """How many rows its text takes."""
 
     def show(
-        self, summed: BenchmarkSummed | None, instead: str = "", *, uncorrected: bool = False
+        self,
+        summary: BenchmarkSummed | None,
+        placeholder: str = "",
+        *,
+        with_uncorrected: bool = False,
     ) -> None:
-        """Show what came of the run, or `instead` while nothing has."""
-        shown = (summed, instead, uncorrected, self.content_size.width)
-        if shown != self._shown:
-            self._shown = shown
-            drawn = _drawn(*shown)
-            self.rows_count = drawn.plain.count("\n") + 1
-            self.update(drawn)
+        """Show the result of the run, or `placeholder` without one."""
+        inputs = (summary, placeholder, with_uncorrected, self.content_size.width)
+        if inputs != self._shown:
+            self._shown = inputs
+            content = _drawn(*inputs)
+            self.rows_count = content.plain.count("\n") + 1
+            self.update(content)
 
     def on_resize(self) -> None:
-        """Wrap for the new width, which is another as soon as the run is over."""
-        summed, instead, uncorrected, _ = self._shown
-        self.show(summed, instead, uncorrected=uncorrected)
+        """Wrap for the new width, which changes as soon as the run is over."""
+        summary, placeholder, with_uncorrected, _ = self._shown
+        self.show(summary, placeholder, with_uncorrected=with_uncorrected)
         # A text that changes while sizes are told keeps the height it had before.
         self.call_after_refresh(self.refresh, layout=True)
 
 
-def _drawn(summed: BenchmarkSummed | None, instead: str, uncorrected: bool, width: int) -> Content:
-    if summed is None:
-        return Content(instead)
-    sentence, _, rest = summed.text.partition("\n")
-    if not uncorrected:
-        rest = "\n".join(one for one in rest.splitlines() if ".uncorrected" not in one)
-    body = safe_lines("\n" + hanging(rest, width) if rest and width else "")
-    return Content.assemble(safe(sentence, "error" if summed.failed else ""), body)
+def _drawn(
+    summary: BenchmarkSummed | None, placeholder: str, with_uncorrected: bool, width: int
+) -> Content:
+    if summary is None:
+        return Content(placeholder)
+    sentence, _, table_text = summary.text.partition("\n")
+    if not with_uncorrected:
+        table_text = "\n".join(
+            text_line for text_line in table_text.splitlines() if ".uncorrected" not in text_line
+        )
+    body = safe_lines("\n" + hanging(table_text, width) if table_text and width else "")
+    return Content.assemble(safe(sentence, "error" if summary.failed else ""), body)
 
 
 TEXTS_EVERY_S = 0.5
 _MOST_FIGURES = 5
 _LEAST_BELOW = 3
-"""Lines of the texts below the workers of a narrow screen, else they begin below its edge."""
+"""Minimum lines of the texts below the workers of a narrow screen, else they start below
+its edge.
+"""
 _LEAST_ROWS = 5
-"""Of the distribution, also where one has to scroll to them."""
+"""Minimum rows of the latency distribution, also where it must be scrolled."""
 
 
 class FittedText(SectionText):
-    """Text that the screen makes for the width it has."""
+    """A text that the screen renders for its width."""
 
     class Fitted(Message):
-        """It has another width now."""
+        """The width of the text has changed."""
 
     def on_resize(self) -> None:
-        """Wrap what there is, and have it made again."""
+        """Wrap the text, and post that it must be rendered again."""
         super().on_resize()
         self.post_message(self.Fitted())
 
 
 class FigureRow(Horizontal):
-    """The figures that are read first, each in a frame of its own."""
+    """The main figures, each in a frame."""
 
     DEFAULT_CSS = """
     FigureRow { height: 3; padding: 0; display: none; }
@@ -299,36 +317,36 @@ class FigureRow(Horizontal):
     """
 
     def compose(self) -> ComposeResult:
-        """As many frames as there may be figures."""
+        """Yield as many frames as there are figures at most."""
         for _ in range(_MOST_FIGURES):
             yield Static(markup=False)
 
-    def show(self, shown: Sequence[Figure], *, is_large: bool) -> None:
-        """Show figures, from the left; the large ones have three lines."""
-        self.set_class(bool(shown), "-shown")
+    def show(self, figures: Sequence[Figure], *, is_large: bool) -> None:
+        """Show figures, from the left; large ones have three lines."""
+        self.set_class(bool(figures), "-shown")
         self.set_class(is_large, "-large")
         colors = series_colors(dark=self.app.current_theme.dark)
-        for at, frame in enumerate(self.query(Static)):
-            frame.display = at < len(shown)
-            if at < len(shown):
-                one = shown[at]
-                look = one.look if one.color_index is None else colors[one.color_index]
-                frame.border_title = one.title
-                frame.border_subtitle = one.before
+        for index, frame in enumerate(self.query(Static)):
+            frame.display = index < len(figures)
+            if index < len(figures):
+                figure = figures[index]
+                look = figure.look if figure.color_index is None else colors[figure.color_index]
+                frame.border_title = figure.title
+                frame.border_subtitle = figure.before
                 if is_large:
                     # Beside the number what its frame says, where there is none.
-                    beside = ("", "", one.unit)
+                    side_texts = ("", "", figure.unit)
                     if self.screen.has_class("-narrow"):
-                        beside = (one.title, one.before.partition(" ")[0], one.unit)
-                    rows = zip(large(one.value), beside, strict=True)
+                        side_texts = (figure.title, figure.before.partition(" ")[0], figure.unit)
+                    rows = zip(large(figure.value), side_texts, strict=True)
                     lines = [
-                        Content.assemble(safe_lines(digits, look), " ", safe(words, "dim"))
-                        for digits, words in rows
+                        Content.assemble(safe_lines(digits, look), " ", safe(side_text, "dim"))
+                        for digits, side_text in rows
                     ]
                     frame.update(Content("\n").join(lines))
                 else:
-                    value = safe(one.text, one.look)
-                    frame.update(Content.assemble(value, "  ", safe(one.spark, look)))
+                    value = safe(figure.text, figure.look)
+                    frame.update(Content.assemble(value, "  ", safe(figure.spark, look)))
 
 
 def _framed(title: str, text: Widget, *, id: str) -> VerticalScroll:
@@ -339,7 +357,7 @@ def _framed(title: str, text: Widget, *, id: str) -> VerticalScroll:
 
 
 def _bars(screen: LiveScreen) -> tuple[str, ...]:
-    """Return the colours of the distribution: up to p50, up to p99, beyond."""
+    """Return the colours of the distribution: up to p50, up to p99, above."""
     variables = screen.app.theme_variables
     colors = series_colors(dark=screen.app.current_theme.dark)
     return (colors[LATENCY_COLOR], variables["text-warning"], variables["text-error"])
@@ -348,7 +366,7 @@ def _bars(screen: LiveScreen) -> tuple[str, ...]:
 class BenchmarkScreen(LiveScreen):
     """Charts above; workers, latencies and messages below them, at the bottom the log.
 
-    When a run is over, what came of it stands in the place of its workers.
+    After a run, its result replaces the workers.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -377,24 +395,26 @@ class BenchmarkScreen(LiveScreen):
         """Whether the keys that change a run were offered."""
 
     def second_line(self) -> list[Cell] | None:
-        """Return the figures of the run where there is no room for their frames."""
+        """Return the figures of the run where there is no space for their frames."""
         view = self.state.benchmark or BenchmarkView()
-        shown = main_figures(view)
-        if not shown or not self.has_class("-narrow") or view.finished is not None:
+        figures = main_figures(view)
+        if not figures or not self.has_class("-narrow") or view.finished is not None:
             return None
         return [
-            Cell(" ".join(filter(None, (one.title, one.spark[-4:], one.text))), one.look)
-            for one in shown
+            Cell(
+                " ".join(filter(None, (figure.title, figure.spark[-4:], figure.text))), figure.look
+            )
+            for figure in figures
         ]
 
     def action_uncorrected(self) -> None:
-        """Show also latencies since messages were sent, not since they were due."""
+        """Show also latencies from the time of sending, not from the due time."""
         self._with_uncorrected = not self._with_uncorrected
         self._texts_at_s = 0.0
         self.refresh_state()
 
     def body(self) -> Iterable[Widget]:
-        """Caption; charts; workers or the summary beside latencies and messages; the log."""
+        """Yield caption, charts, workers or summary, latencies, messages and log."""
         yield Static(id="caption", markup=False)
         yield FigureRow()
         with Vertical(id="bench"):
@@ -409,18 +429,19 @@ class BenchmarkScreen(LiveScreen):
             yield _framed("Log", SectionText(id="log"), id="bench-log")
 
     def refresh_state(self) -> None:
-        """Show the newer state of the benchmark: every half second is as fast as anybody reads."""
+        """Show the newer state of the benchmark, at most every half second."""
         view, now_s = self.state.benchmark or BenchmarkView(), monotonic()
-        phases = {"-idle": view.planned is None, "-finished": view.finished is not None}
-        if any(self.has_class(name) != on for name, on in phases.items()):
-            for name, on in phases.items():
-                self.set_class(on, name)
+        is_over = view.planned is not None and not view.is_running
+        phases = {"-idle": view.planned is None, "-finished": is_over}
+        if any(self.has_class(name) != is_on for name, is_on in phases.items()):
+            for name, is_on in phases.items():
+                self.set_class(is_on, name)
         if self.steering.runs is not self._offered_running:
             self._offered_running = self.steering.runs
             self.refresh_bindings()
         # In a replay a moment may stay: nothing newer comes that would show the rest of it.
-        over = view.planned is None or view.finished is not None or self.state.replay is not None
-        if over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
+        is_fixed = not view.is_running or self.state.replay is not None
+        if is_fixed or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
             self._texts_at_s, self._log = now_s, view.log
             self._show_texts(view)
             self._show_charts()
@@ -433,7 +454,7 @@ class BenchmarkScreen(LiveScreen):
         self.refresh_state()
 
     def _show_charts(self) -> None:
-        """Show the charts; also when there is nothing: a replay goes back to before a run."""
+        """Show the charts, empty ones too: a replay may seek to before a run."""
         view = self.state.benchmark or BenchmarkView()
         shown = (throughput_chart(view), latency_chart(view), cumulative_chart(view))
         charts = list(self.query(Chart))
@@ -443,7 +464,7 @@ class BenchmarkScreen(LiveScreen):
         self.reading.show(charts, shown)
 
     def _show_texts(self, view: BenchmarkView) -> None:
-        """Show everything that is read."""
+        """Show all texts."""
         starts = self.steering.is_starting
         title = "starting the benchmark" if starts else text.title_text(view, self.size.width)
         caption = safe(title)
@@ -452,22 +473,22 @@ class BenchmarkScreen(LiveScreen):
             caption = caption.stylize(style_of("primary"), *full.span())
         self.caption.update(caption, layout=False)
         self.big.show(main_figures(view), is_large=view.finished is not None)
-        none = f"no benchmark has run{_pick_hint(self)}, with built-in scenarios"
-        none = none if view.planned is None and not starts else ""
-        self.summary.show(view.summed, none, uncorrected=self._with_uncorrected)
+        no_run_text = f"no benchmark has run{_pick_hint(self)}, with built-in scenarios"
+        no_run_text = no_run_text if view.planned is None and not starts else ""
+        self.summary.show(view.summed, no_run_text, with_uncorrected=self._with_uncorrected)
         if view.planned is None:
             for texts in (self.workers_text, self.figures, self.flow, self.log_text):
                 texts.show([])
             return
-        place = "#bench-below" if self.has_class("-narrow") else "#bench-workers"
-        room = self.query_one(place).size.height
+        target_id = "#bench-below" if self.has_class("-narrow") else "#bench-workers"
+        room = self.query_one(target_id).size.height
         width = self.workers_text.content_size.width
         colors = series_colors(dark=self.app.current_theme.dark)
         workers = worker_sections(view, width, room, colors)
         self.workers_text.show(workers)
         # A title alone at the lower edge says nothing: what follows begins below it.
-        left = room - sum(len(section.lines) for section in workers)
-        gap = left if self.has_class("-narrow") and 0 < left < _LEAST_BELOW else 0
+        free_rows = room - sum(len(section.lines) for section in workers)
+        gap = free_rows if self.has_class("-narrow") and 0 < free_rows < _LEAST_BELOW else 0
         self.figures.styles.margin = (gap, 0, 0, 0)
         flow = text.flow_section(view)
         # The summary has the latencies, in more figures.
@@ -477,16 +498,16 @@ class BenchmarkScreen(LiveScreen):
             else [
                 text.latency_section(
                     view,
-                    uncorrected=self._with_uncorrected,
-                    framed=not self.has_class("-narrow"),
+                    with_uncorrected=self._with_uncorrected,
+                    is_framed=not self.has_class("-narrow"),
                 )
             ]
         )
         # Where there is no column of their own for them.
         figures += [flow] if self.has_class("-narrow") else []
-        beside = sum(len(section.lines) + 2 for section in figures)
-        place = "#bench-below" if self.has_class("-narrow") else "#bench-figures"
-        room = self.query_one(place).size.height - beside - 1
+        figures_rows = sum(len(section.lines) + 2 for section in figures)
+        target_id = "#bench-below" if self.has_class("-narrow") else "#bench-figures"
+        room = self.query_one(target_id).size.height - figures_rows - 1
         width = self.figures.content_size.width
         figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room), _bars(self)))
         log = text.log_section(view)
@@ -498,16 +519,16 @@ class BenchmarkScreen(LiveScreen):
         self.log_text.show([replace(log, title="")])
         self._share_rows(sum(len(section.lines) + 2 for section in figures))
 
-    def _share_rows(self, beside: int) -> None:
-        """Give the charts of a run that is over what its summary does not need."""
+    def _share_rows(self, figures_rows: int) -> None:
+        """Give the charts of a finished run the rows that its summary does not need."""
         below = self.query_one("#bench-below").styles
         if self.has_class("-finished") and self.has_class("-wide"):
-            below.height = max(self.summary.rows_count, beside) + 1
+            below.height = max(self.summary.rows_count, figures_rows) + 1
         else:
             below.clear_rule("height")
 
     @on(FittedText.Fitted)
     def _fit(self) -> None:
-        """Make texts for their new width, without waiting for their turn."""
+        """Render the texts for their new width at once."""
         self._texts_at_s = 0.0
         self.refresh_state()

@@ -1,4 +1,4 @@
-"""A benchmark as text and series: workers, throughput, latencies, progress, account, log."""
+"""A benchmark as text: workers, throughput, latencies, progress, message counts, log."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from natstui.units import UNKNOWN, count_text, duration_text, local_text
 
 _NARROW = 100
 _SUMMARY_LABEL = 13
-"""Where values of a summary begin."""
+"""Column at which values of a summary begin."""
 
 
 def title_text(view: BenchmarkView, width: int = 120) -> str:
-    """Return title, phase, progress and time left, a shorter bar where there is little room."""
+    """Return title, phase, progress and remaining time, with a shorter bar in a small width."""
     if view.planned is None:
         return "no benchmark has run"
     progress = view.progress
     parts = [clean_line(view.planned.plan.title), view.phase]
-    if progress is not None and view.finished is None:
+    if progress is not None and view.is_running:
         if progress.done_ratio is not None:
             cells = 20 if width >= _NARROW else 8
             parts.append(f"{bar(progress.done_ratio, cells)} {progress.done_ratio:.0%}")
@@ -43,6 +43,8 @@ def title_text(view: BenchmarkView, width: int = 120) -> str:
     if view.finished is not None:
         result = view.finished.result
         parts.append(f"{result.verdict}{' · PARTIAL' if result.partial else ''}")
+    elif view.summed is not None:
+        parts.append("ended without a result")
     return "  ·  ".join(parts)
 
 
@@ -68,17 +70,17 @@ _FIGURE_WIDTH = 5
 
 
 def latency_section(
-    view: BenchmarkView, *, uncorrected: bool = False, framed: bool = False
+    view: BenchmarkView, *, with_uncorrected: bool = False, is_framed: bool = False
 ) -> Section:
-    """Return a table of percentiles of every latency that was measured, since messages were due.
+    """Return a table of the percentiles of every measured latency, from the due time.
 
-    `uncorrected` adds those since they were sent, in which what waited before is missing, and
-    what each is. `framed` is below a frame's title, Latency.
+    `with_uncorrected` adds those from the time of sending, which lack earlier waiting, and
+    explanations. `is_framed`: it is below a frame's title, Latency.
     """
     lines, latencies = [], view.latencies
     for name in LATENCY_FIELDS:
         histogram = getattr(latencies, name)
-        if name.endswith("_uncorrected") and not uncorrected:
+        if name.endswith("_uncorrected") and not with_uncorrected:
             continue
         if histogram.total_count:
             values = [histogram.percentile_ns(percent) for percent in _PERCENTS]
@@ -87,16 +89,16 @@ def latency_section(
             lines.append(line(name.replace("_uncorrected", " unc."), _columns(texts), look))
     if not lines:
         return Section("LATENCY", (line("", "nothing measured yet", "dim"),))
-    lines.sort(key=lambda one: one.label)
+    lines.sort(key=lambda latency_line: latency_line.label)
     head = line("ms", _columns([*(f"p{percent:g}" for percent in _PERCENTS), "max"]), "dim")
-    words = [
-        line(one.label, LATENCY_WORDS[one.label], "dim")
-        for one in lines
-        if uncorrected and one.label in LATENCY_WORDS
+    explanations = [
+        line(latency_line.label, LATENCY_WORDS[latency_line.label], "dim")
+        for latency_line in lines
+        if with_uncorrected and latency_line.label in LATENCY_WORDS
     ]
-    title = ("" if framed else "LATENCY ") + "FROM DUE TIME"
-    title += "; unc.: from sending" if uncorrected else ""
-    return Section(title, (head, *lines, *words))
+    title = ("" if is_framed else "LATENCY ") + "FROM DUE TIME"
+    title += "; unc.: from sending" if with_uncorrected else ""
+    return Section(title, (head, *lines, *explanations))
 
 
 def _columns(texts: Sequence[str]) -> str:
@@ -116,16 +118,18 @@ def ms_text(latency_ns: int | None) -> str:
 def distribution_section(
     view: BenchmarkView, width: int, most_rows: int = 64, colors: Sequence[str] = ()
 ) -> Section:
-    """Return how many messages had which latency, in equal steps, percentiles marked.
+    """Return the number of messages by latency, in equal steps, with percentiles marked.
 
-    What is quicker than nearly all shares the first row, what is slower than p99 the last. Bars
-    are as long as their counts; beyond p50 and p99 they have the second and third of `colors`.
+    The first row includes the fastest messages, the last row all above p99. Bars are as long as
+    their counts; beyond p50 and p99 they have the second and third of `colors`.
     """
     main = main_latency(view.latencies)
     if main is None:
         return Section("", ())
     name, histogram = main
-    low_ns, p50_ns, p99_ns = (histogram.percentile_ns(at) or 0 for at in (1.0, 50.0, 99.0))
+    low_ns, p50_ns, p99_ns = (
+        histogram.percentile_ns(percentile) or 0 for percentile in (1.0, 50.0, 99.0)
+    )
     span_ns = (p99_ns - low_ns + 1) / (min(most_rows, _MOST_ROWS) - 2)
     # A bucket is known to 0.4 %: shorter steps would tell of nothing.
     step_ns = _round_step_ns(max(span_ns, p99_ns / 100))
@@ -142,18 +146,20 @@ def distribution_section(
         at_ns = histogram.percentile_ns(PERCENTILES[mark])
         if at_ns is not None:
             marks.setdefault(row_of(at_ns), []).append(f"p{PERCENTILES[mark]:g}")
-    most, room = max(counts.values()), max(4, width - _BESIDE_BAR)
+    max_count, room = max(counts.values()), max(4, width - _BESIDE_BAR)
     lines = []
     for row, count in counts.items():
         if row == last and not count:
             continue
         edge = _ms_in_steps(min(row + 1, last) * step_ns, step_ns)
-        told = f"{bar(count / most, room, empty=' ')} {count_text(count):>5}"
+        bar_text = f"{bar(count / max_count, room, empty=' ')} {count_text(count):>5}"
         color = sum(row_of(end_ns) < row for end_ns in (p50_ns, p99_ns))
         parts = ((0, room, colors[color]),) if color < len(colors) else ()
         label = f"≥ {edge}" if row == last else f"< {edge}"
-        shown = line(label, f"{told}  {_together(marks.get(row, []))}")
-        lines.append(replace(shown, parts=(*parts, (len(told), len(shown.text), "strong"))))
+        row_line = line(label, f"{bar_text}  {_together(marks.get(row, []))}")
+        lines.append(
+            replace(row_line, parts=(*parts, (len(bar_text), len(row_line.text), "strong")))
+        )
     return Section(f"DISTRIBUTION {name}, ms", tuple(lines))
 
 
@@ -170,13 +176,13 @@ _ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 
 
 def _ms_in_steps(latency_ns: int, step_ns: int) -> str:
-    """Return milliseconds with as many decimals as tell the steps apart."""
+    """Return milliseconds with as many decimals as distinguish the steps."""
     return f"{latency_ns / 1e6:.{max(0, 7 - len(str(step_ns)))}f}"
 
 
 def _together(marks: Sequence[str]) -> str:
-    """Return the percentiles in one row: there is room for two."""
-    return " ".join(f"◂ {mark}" if at == 0 else mark for at, mark in enumerate(_few(marks)))
+    """Return the percentiles in one row, at most two."""
+    return " ".join(f"◂ {mark}" if index == 0 else mark for index, mark in enumerate(_few(marks)))
 
 
 def _few(marks: Sequence[str]) -> list[str]:
@@ -193,32 +199,34 @@ _NOT_STORED = (
     ("unanswered", "unanswered_msgs"),
     ("sent again", "retried_msgs"),
 )
-"""Where else a message that was sent may be; `repeats` are those the stream had already."""
+"""Other outcomes of sent messages; `repeats` are those the stream already had."""
 
 
 def flow_section(view: BenchmarkView) -> Section:
-    """Return the sums so far and what the server holds; at the end, what the result says of it."""
+    """Return the totals so far and the messages on the server; after the run, the result."""
     counts = total_counts(view.totals.values())
-    sent, received = _sum(view, "sent_msgs"), _sum(view, "received_msgs")
-    responses = counts.received_msgs - received
+    sent_msgs, received_msgs = _sum(view, "sent_msgs"), _sum(view, "received_msgs")
+    responses = counts.received_msgs - received_msgs
     stores = view.planned is None or view.planned.plan.stream is not None
     lines = [
-        line("sent", f"{sent:,}"),
+        line("sent", f"{sent_msgs:,}"),
         *((line("acked", f"{counts.acked_msgs:,}"),) if stores else ()),
         *(
             line(label, f"{count:,}", "warn")
             for label, name in _NOT_STORED
             if (count := getattr(counts, name))
         ),
-        line("received", f"{received:,}"),
+        line("received", f"{received_msgs:,}"),
         *((line("responses", f"{responses:,}"),) if responses else ()),
         *((line("foreign", f"{counts.foreign_msgs:,}"),) if counts.foreign_msgs else ()),
     ]
     if stores:
-        again = counts.redelivered_msgs
-        lines.append(line("redelivered", f"{again:,}", "warn" if again else ""))
-    held = _held_msgs(view, stores=stores).items()
-    lines += [line(label, f"{n:,}") for label, n in held if n is not None]
+        redelivered_msgs = counts.redelivered_msgs
+        lines.append(
+            line("redelivered", f"{redelivered_msgs:,}", "warn" if redelivered_msgs else "")
+        )
+    server_counts = _held_msgs(view, stores=stores).items()
+    lines += [line(label, f"{n:,}") for label, n in server_counts if n is not None]
     return Section("MESSAGES", tuple(lines))
 
 
@@ -227,11 +235,13 @@ def _sum(view: BenchmarkView, name: str) -> int:
 
 
 def _held_msgs(view: BenchmarkView, *, stores: bool) -> dict[str, int | None]:
-    """Return what the server holds: of a run that is over, its result, as polls end before it."""
+    """Return the messages on the server: after the run those of its result, as polls end before
+    it.
+    """
     if view.finished is not None:
-        books = view.finished.result.accounting
-        stored: dict[str, int | None] = {"stored": books.stored_msgs} if stores else {}
-        return stored | {"lost": books.lost_msgs}
+        accounting = view.finished.result.accounting
+        counts: dict[str, int | None] = {"stored": accounting.stored_msgs} if stores else {}
+        return counts | {"lost": accounting.lost_msgs}
     if view.progress is None or not stores:
         return {}
     now = view.progress
@@ -243,9 +253,9 @@ def _held_msgs(view: BenchmarkView, *, stores: bool) -> dict[str, int | None]:
 
 
 def log_section(view: BenchmarkView) -> Section:
-    """Return what happened, newest first."""
+    """Return the log, newest first."""
     lines = [
-        line(local_text(it.at_us), (f"{it.worker}: " if it.worker else "") + it.text)
-        for it in reversed(view.log[-LOG_SHOWN:])
+        line(local_text(entry.at_us), (f"{entry.worker}: " if entry.worker else "") + entry.text)
+        for entry in reversed(view.log[-LOG_SHOWN:])
     ]
     return Section("LOG", tuple(lines) or (line("", "nothing yet", "dim"),))

@@ -1,4 +1,4 @@
-"""The workers of a benchmark as text: what each does, its share, and how long it takes. Pure."""
+"""The workers of a benchmark as text: rates, share of CPU, and latencies. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
-from natstui.model.bench.counts import TELLING_LATENCIES
-from natstui.model.bench.in_flight import in_flight_msgs
+from natstui.model.bench.counts import TELLING_LATENCIES, in_flight_msgs
 from natstui.model.bench.view import BenchmarkView, WorkerKey
 from natstui.tui.bench.charts import rate_now_per_s, recent_values
 from natstui.tui.bench.text import ms_text
@@ -25,7 +24,7 @@ SPARK_WIDTH = 20
 def _recent_rates(
     view: BenchmarkView, key: WorkerKey, name: str, cells: int
 ) -> list[float | None]:
-    """Return what a worker did a second in the last seconds, one value a cell."""
+    """Return the rates of a worker in the last seconds, one value a cell."""
     rates = [
         (point.at_us, getattr(point, name) / point.interval_s if point.interval_s > 0 else None)
         for point in view.series[key]
@@ -44,41 +43,41 @@ _ACTS = (
     ("acks", "acks_sent_msgs"),
 )
 _RATE_CELLS = 11
-"""Cells of an act of a worker: its name with `/s` stands above it."""
+"""Width of a worker's rate; its name with `/s` is the column title."""
 _BETWEEN = 3
 _BUSY_RATIO = 0.9
-"""Of a core; a worker above it measures itself."""
+"""Share of a core above which a worker's own speed limits the result."""
 
 
 def worker_sections(
     view: BenchmarkView, width: int, height: int = 0, colors: Sequence[str] = ()
 ) -> list[Section]:
-    """Return a framed picture of each worker, in as many columns as `width` has room for.
+    """Return a framed view of each worker, in as many columns as fit into `width`.
 
-    Its frame names it and says what it does a second now; below, how much of a core it takes, and
-    where there is room how long its messages took, its share of all that its role did, what came
-    again and what is in flight. Those of each role have the next of `colors`. Where `height` rows
-    are not enough for frames, a worker has a line of a table.
+    The frame's title has the worker's name and current rate; below are its share of a core, and if
+    there is space, latency, share of the role, redelivered and in-flight messages. Each role has
+    the next of `colors`. Where `height` rows are not enough for frames, a worker has a line of a
+    table.
     """
     roles: dict[str, list[WorkerKey]] = {}
     for key in view.series:
         roles.setdefault(key[0], []).append(key)
     panels = [
-        _Panel(view, role, sorted(keys), colors[at % len(colors)] if colors else "")
-        for at, (role, keys) in enumerate(roles.items())
+        _Panel(view, role, sorted(keys), colors[index % len(colors)] if colors else "")
+        for index, (role, keys) in enumerate(roles.items())
     ]
-    framed = _framed(panels, width, height)
-    return [framed] if framed else [panel.section(width, ()) for panel in panels]
+    framed_section = _framed(panels, width, height)
+    return [framed_section] if framed_section else [panel.section(width, ()) for panel in panels]
 
 
 _FRAME_CELLS = 19
-"""The least width of a worker's frame."""
+"""Minimum width of a worker's frame."""
 _MOST_FRAME_CELLS = 48
 _MOST_SPARK_ROWS = 7
 
 
 def _framed(panels: Sequence[_Panel], width: int, height: int) -> Section | None:
-    """Return the frames of all workers, or None where there is no room for them."""
+    """Return the frames of all workers, or None if they do not fit."""
     count = sum(len(panel.keys) for panel in panels)
     if not count or width < _FRAME_CELLS:
         return None
@@ -92,8 +91,8 @@ def _framed(panels: Sequence[_Panel], width: int, height: int) -> Section | None
     frames = [panel.frame(key, cells, spark_rows) for panel in panels for key in panel.keys]
     lines: list[Line] = []
     for first in range(0, count, columns):
-        beside = frames[first : first + columns]
-        lines += [_beside(parts) for parts in zip(*beside, strict=True)]
+        frames_in_row = frames[first : first + columns]
+        lines += [_beside(parts) for parts in zip(*frames_in_row, strict=True)]
     return Section("", tuple(lines))
 
 
@@ -102,7 +101,7 @@ Looks = Sequence[tuple[str, str]]
 
 
 def _toned(row: str, color: str, rows: int) -> Iterator[tuple[str, str]]:
-    """Yield a line of a picture in two tones where it has several: its edge is the bright one."""
+    """Yield a line of a sparkline; of several rows the top one is brighter."""
     for is_full, letters in groupby(row, key=lambda letter: letter == "█" and rows > 1):
         yield "".join(letters), f"{color} 55%" if is_full and color.startswith("#") else color
 
@@ -120,12 +119,12 @@ def _beside(frames: Sequence[Looks]) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class _Extra:
-    """A column that is shown where there is room, as wide as its head."""
+    """An optional column, as wide as its title."""
 
     head: str
     texts: Mapping[WorkerKey, str]
     rank: int
-    """Which goes first where there is little room: the highest."""
+    """Columns with the highest rank are hidden first."""
 
 
 class _Panel:
@@ -144,10 +143,10 @@ class _Panel:
 
     def frame(self, key: WorkerKey, cells: int, spark_rows: int) -> list[Looks]:
         """Return the lines of a worker's frame."""
-        inner, is_over = cells - 2, _is_over(self._view, key)
-        color = "dim" if is_over else self._color
+        inner, has_ended = cells - 2, _is_over(self._view, key)
+        color = "dim" if has_ended else self._color
         number, name = str(key[1]), self._acts[0][1] if self._acts else ""
-        now = "off" if is_over else f"{_now_text(self._view, key, name)}/s" if name else ""
+        now = "off" if has_ended else f"{_now_text(self._view, key, name)}/s" if name else ""
         # A role whose name needs it takes the second blank before what the worker does now.
         room = inner - len(number) - len(now) - (4 if now else 3)
         role = fit(clean_line(self._role), max(1, room)).rstrip()
@@ -160,7 +159,7 @@ class _Panel:
             ("╭" + ends, "frame"),
             (title, color),
             ("─" * (dashes - 2 * len(ends)), "frame"),
-            (now, "dim" if is_over else "strong"), (ends + "╮", "frame"),
+            (now, "dim" if has_ended else "strong"), (ends + "╮", "frame"),
         ]  # fmt: skip
         rates = _recent_rates(self._view, key, name, inner) if name else []
         sparks = tall_sparkline(rates, inner, spark_rows)
@@ -175,7 +174,7 @@ class _Panel:
         return [top, *middle, bottom]
 
     def _below(self, key: WorkerKey, room: int) -> str:
-        """Return what the lower edge of a worker's frame says; the least telling is left out."""
+        """Return the text of a frame's lower edge; the least important parts are left out."""
         points = self._view.series[key]
         parts = (
             [f"CPU {points[-1].cpu_ratio:.0%}"] if points and not _is_over(self._view, key) else []
@@ -195,12 +194,12 @@ class _Panel:
                 text = longer
         return f" {text} " if text else ""
 
-    def section(self, width: int, wanted: Sequence[_Extra]) -> Section:
-        """Return the panel with room for at least these extras; others where they fit."""
+    def section(self, width: int, required: Sequence[_Extra]) -> Section:
+        """Return the panel with at least the `required` extras, and others that fit."""
         keys, acts = self.keys, self._acts
         least = self._beside + SPARK_WIDTH // 2
-        each = least + _cells(wanted) + _BETWEEN
-        columns = max(1, min(len(keys), (width + _BETWEEN) // each))
+        cells_each = least + _cells(required) + _BETWEEN
+        columns = max(1, min(len(keys), (width + _BETWEEN) // cells_each))
         room = (width + _BETWEEN) // columns - _BETWEEN
         extras = _fitting(self.extras, room - least)
         spark_cells = max(0, min(SPARK_WIDTH, room - self._beside - _cells(extras) - 1))
@@ -216,20 +215,22 @@ class _Panel:
         lines = [line("", (" " * _BETWEEN).join([head] * columns), "dim")]
         for row in range(rows):
             busy = any(_is_busy(self._view, key) for key in keys[row::rows])
-            beside = texts[row::rows]
-            starts = [at * (len(texts[0]) + _BETWEEN) for at in range(len(beside))]
+            texts_in_row = texts[row::rows]
+            starts = [index * (len(texts[0]) + _BETWEEN) for index in range(len(texts_in_row))]
             first = self._number_cells + 1
-            parts = tuple((at + first, at + first + spark_cells, self._color) for at in starts)
+            parts = tuple(
+                (start + first, start + first + spark_cells, self._color) for start in starts
+            )
             look = "warn" if busy else ""
-            text = (" " * _BETWEEN).join(beside)
+            text = (" " * _BETWEEN).join(texts_in_row)
             lines.append(replace(line("", text, look), parts=parts if self._color else ()))
         return Section(self._title(extras), tuple(lines))
 
     def _title(self, extras: Sequence[_Extra]) -> str:
         title = f"{clean_line(self._role).upper()} ({len(self.keys)})"
-        timed = any(extra.head in (_P50, _P99) for extra in extras)
+        has_latency = any(extra.head in (_P50, _P99) for extra in extras)
         name = _latency_name(self._view, self.keys)
-        return f"{title}, {name} in ms" if timed else title
+        return f"{title}, {name} in ms" if has_latency else title
 
 
 def _cells(extras: Sequence[_Extra]) -> int:
@@ -237,11 +238,11 @@ def _cells(extras: Sequence[_Extra]) -> int:
 
 
 def _fitting(extras: Sequence[_Extra], room: int) -> list[_Extra]:
-    """Return those that fit, in their order; the least telling go first."""
-    kept = list(extras)
-    while kept and _cells(kept) > room:
-        kept.remove(max(kept, key=lambda one: one.rank))
-    return kept
+    """Return the columns that fit, in their order; the least important are left out first."""
+    fitting = list(extras)
+    while fitting and _cells(fitting) > room:
+        fitting.remove(max(fitting, key=lambda extra: extra.rank))
+    return fitting
 
 
 _SHARE, _AGAIN, _UNDER_WAY, _P50, _P99 = "  share", "   again", "  in flight", "    p50", "    p99"
@@ -250,21 +251,23 @@ _SHARE, _AGAIN, _UNDER_WAY, _P50, _P99 = "  share", "   again", "  in flight", "
 def _extras(
     view: BenchmarkView, keys: list[WorkerKey], acts: Sequence[tuple[str, str]]
 ) -> Iterator[_Extra]:
-    """Yield the columns beside the rates that have something to say."""
+    """Yield the optional columns that have values."""
     totals = {key: view.totals[key] for key in keys}
     if len(keys) > 1 and acts:
-        done = {key: getattr(counts, acts[0][1]) for key, counts in totals.items()}
-        whole = sum(done.values())
-        yield _Extra(_SHARE, {key: f"{one / whole:.0%}" for key, one in done.items()}, 0)
+        counts_by_key = {key: getattr(counts, acts[0][1]) for key, counts in totals.items()}
+        total = sum(counts_by_key.values())
+        yield _Extra(
+            _SHARE, {key: f"{count / total:.0%}" for key, count in counts_by_key.items()}, 0
+        )
     if any(counts.redelivered_msgs for counts in totals.values()):
-        again = {key: count_text(counts.redelivered_msgs) for key, counts in totals.items()}
-        yield _Extra(_AGAIN, again, 1)
+        redelivered = {key: count_text(counts.redelivered_msgs) for key, counts in totals.items()}
+        yield _Extra(_AGAIN, redelivered, 1)
     plan = view.planned.plan if view.planned is not None else None
-    role = next((one for one in plan.roles if one.name == keys[0][0]), None) if plan else None
+    role = next((role for role in plan.roles if role.name == keys[0][0]), None) if plan else None
     if role is not None:
-        under_way = {key: in_flight_msgs(role, counts) for key, counts in totals.items()}
-        if any(one is not None for one in under_way.values()):
-            texts = {key: count_text(one) for key, one in under_way.items()}
+        in_flight = {key: in_flight_msgs(role, counts) for key, counts in totals.items()}
+        if any(msgs is not None for msgs in in_flight.values()):
+            texts = {key: count_text(msgs) for key, msgs in in_flight.items()}
             yield _Extra(_UNDER_WAY, texts, 3)
     name = _latency_name(view, keys)
     if name is not None:
@@ -273,24 +276,24 @@ def _extras(
 
 
 def _latency_name(view: BenchmarkView, keys: Sequence[WorkerKey]) -> str | None:
-    """Return the latency that the workers of a role are compared by."""
+    """Return the name of the latency in which the workers of a role are compared."""
     names = {view.measured[key].name for key in keys if key in view.measured}
     return next((name for name in TELLING_LATENCIES if name in names), None)
 
 
 def _latency(view: BenchmarkView, key: WorkerKey, name: str, percent: float) -> str:
-    measured = view.measured.get(key)
-    if measured is None or measured.name != name:
+    histogram = view.measured.get(key)
+    if histogram is None or histogram.name != name:
         return UNKNOWN
-    return ms_text(measured.whole.percentile_ns(percent))
+    return ms_text(histogram.whole.percentile_ns(percent))
 
 
 _SILENT_US = 2_000_000
-"""Who has not reported for so long when others have does nothing any more."""
+"""Time without a report after which a worker counts as ended, if others have reported."""
 
 
 def _is_over(view: BenchmarkView, key: WorkerKey) -> bool:
-    """Tell whether a worker is done or dead while others go on: it is `off`."""
+    """Return whether a worker has ended or died while others continue: it is `off`."""
     newest_us = max((points[-1].at_us for points in view.series.values() if points), default=0)
     points = view.series[key]
     return bool(points) and newest_us - points[-1].at_us > _SILENT_US
@@ -308,16 +311,16 @@ def _worker(
     spark_cells: int,
     number_cells: int,
 ) -> str:
-    """Return one worker: number, picture of the first act, share of a core, rates of now."""
+    """Return one worker: number, sparkline of the first act, share of a core, current rates."""
     points = view.series[key]
     rates = "".join(_now_text(view, key, name).rjust(_RATE_CELLS) for _, name in acts)
-    is_over = _is_over(view, key)
-    if is_over:
+    has_ended = _is_over(view, key)
+    if has_ended:
         # Its last rates would be taken for those of now.
         rates = "–".rjust(_RATE_CELLS) * len(acts)
     spark = ""
     if acts and spark_cells:
         spark = sparkline(_recent_rates(view, key, acts[0][1], spark_cells), spark_cells)
     cpu = f"{points[-1].cpu_ratio:.0%}" if points else UNKNOWN
-    cpu = "off" if is_over else cpu
+    cpu = "off" if has_ended else cpu
     return f"{key[1]:>{number_cells}} {spark.rjust(spark_cells)}{cpu:>4}{rates}"

@@ -1,1 +1,1 @@
-"""The connections screen: who is connected to which server, and those that ended."""
+"""The connections screen: open connections with their servers, and closed ones."""

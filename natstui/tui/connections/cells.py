@@ -21,27 +21,37 @@ class ConnectionView(Listed[ClientConnection]):
     def __init__(
         self, connections: Sequence[ClientConnection], rates: Mapping[tuple[str, int], Traffic]
     ) -> None:
-        keys = [(at.name or at.address, *at.key, at.server_name) for at in connections]
-        texts = [" ".join(filter(None, _texts(at))) for at in connections]
+        keys = [
+            (connection.name or connection.address, *connection.key, connection.server_name)
+            for connection in connections
+        ]
+        texts = [" ".join(filter(None, _texts(connection))) for connection in connections]
         super().__init__(connections, keys, texts)
         self._rates = rates
 
     def at(self, row: int) -> ConnectionRow:
-        """Return a connection with what it sent and got a second."""
+        """Return a connection with its rates."""
         connection = self.things[row]
         return ConnectionRow(connection, self._rates.get(connection.key))
 
-    def problem(self, row: int) -> bool:
-        """Return whether it does not read fast enough."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether the client reads too slowly."""
         return self.things[row].was_slow is not None
 
 
-def _texts(at: ClientConnection) -> tuple[str | None, ...]:
-    return at.name, at.user, at.address, at.library, at.server_name, at.reason
+def _texts(connection: ClientConnection) -> tuple[str | None, ...]:
+    return (
+        connection.name,
+        connection.user,
+        connection.address,
+        connection.library,
+        connection.server_name,
+        connection.reason,
+    )
 
 
 def words(text: str | None, look: str = "") -> Cell:
-    """Return what a client says of itself; None is not known."""
+    """Return a text of a client as a cell; None means unknown."""
     return Cell(UNKNOWN, "dim") if text is None else Cell(clean_line(text), look)
 
 

@@ -1,4 +1,6 @@
-"""Who holds a consumer, and who publishes to a stream: their connections, and what they ask."""
+"""The clients of a consumer or stream: subscribers, pullers and publishers, with their
+requests.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,17 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.clients.holding import ClientsFound, Listener
-from natstui.model.clients.requests import Asker
+from natstui.model.clients.requests import Requester
 from natstui.model.clients.words import anonymous_text, cost_text, idle_text
-from natstui.model.columns.connections import PLACE_COLUMNS, ConnectionRow
+from natstui.model.columns.connections import IDENTITY_COLUMNS, ConnectionRow
 from natstui.model.live.state import State
 from natstui.model.records.system import ReadClients, StopReadingClients
 from natstui.tui.connections.cells import words
 from natstui.tui.connections.detail import ConnectionDetail
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.columns import ColumnSpec, Listed, Order
-from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.live import NO_SERVER, ScreenPart
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import RowSelected
@@ -38,58 +39,73 @@ from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_tex
 _SHOWN_COUNT = 3
 
 
-def listener(one: Listener) -> Asker:
-    """Return who listens as a client of this table: it asks nothing."""
-    return Asker(
-        connection=one.connection,
+def listener(subscriber: Listener) -> Requester:
+    """Return a subscriber as a client of this table, without requests."""
+    return Requester(
+        connection=subscriber.connection,
         account=None,
         requests_count=0,
         request_bytes=0,
-        last_at_us=one.connection.active_at_us,
-        about=(one.by.subject,),
+        last_at_us=subscriber.connection.active_at_us,
+        about=(subscriber.by.subject,),
         pins=(),
         longest_wait_s=None,
-        delivered_msgs=one.by.delivered_msgs,
+        delivered_msgs=subscriber.by.delivered_msgs,
     )
 
 
-class AskerView(Listed[Asker]):
+class AskerView(Listed[Requester]):
     """Clients, by row."""
 
-    def __init__(self, found: Sequence[Asker], pins: Sequence[str]) -> None:
-        names = [one.connection.called if one.connection else one.account or "" for one in found]
-        keys = [
-            (name, one.connection.key if one.connection else at)
-            for at, (name, one) in enumerate(zip(names, found, strict=True))
+    def __init__(self, askers: Sequence[Requester], pins: Sequence[str]) -> None:
+        names = [
+            asker.connection.called if asker.connection else asker.account or ""
+            for asker in askers
         ]
-        super().__init__(found, keys, [_search_text(one) for one in found])
+        keys = [
+            (name, one.connection.key if one.connection else asker)
+            for asker, (name, one) in enumerate(zip(names, askers, strict=True))
+        ]
+        super().__init__(askers, keys, [_search_text(asker) for asker in askers])
         self.pins = pins
 
     @cached_property
     def delivered_msgs(self) -> int | None:
-        """What all of them got; None where it is not known of one."""
-        known = [thing.delivered_msgs for thing in self.things if thing.delivered_msgs is not None]
-        return sum(known) if len(known) == len(self.things) else None
+        """Return the messages delivered to all of them; None if unknown for any."""
+        counts = [
+            asker.delivered_msgs for asker in self.things if asker.delivered_msgs is not None
+        ]
+        return sum(counts) if len(counts) == len(self.things) else None
 
     def share(self, row: int) -> float | None:
-        """Return which part of what all of them got went to one; None where that is not known."""
+        """Return the share of the delivered messages that a client received; None if unknown."""
         got_msgs = self.things[row].delivered_msgs
         total = self.delivered_msgs
         return got_msgs / total if total and got_msgs is not None else None
 
 
-def _search_text(one: Asker) -> str:
-    at = one.connection
-    known = (at.name, at.user, at.address, at.library, at.server_name) if at else (one.account,)
-    return " ".join(filter(None, (*known, *one.about)))
+def _search_text(asker: Requester) -> str:
+    connection = asker.connection
+    texts = (
+        (
+            connection.name,
+            connection.user,
+            connection.address,
+            connection.library,
+            connection.server_name,
+        )
+        if connection
+        else (asker.account,)
+    )
+    return " ".join(filter(None, (*texts, *asker.about)))
 
 
 def _name(view: AskerView, row: int) -> Cell:
     """What the client calls itself; of another account only that is known."""
-    one = view.things[row]
-    if one.connection is None:
-        return words(f"account {one.account}" if one.account else "another account", "dim")
-    return words(one.connection.name, "strong")
+    asker = view.things[row]
+    if asker.connection is None:
+        return words(f"account {asker.account}" if asker.account else "another account", "dim")
+    return words(asker.connection.name, "strong")
 
 
 def _pulls(view: AskerView, row: int) -> Cell:
@@ -121,9 +137,9 @@ def _share(view: AskerView, row: int) -> Cell:
 
 def _about(view: AskerView, row: int) -> Cell:
     """How many messages its pulls ask for, or the subjects: the most frequent first."""
-    about = view.things[row].about
-    more = len(about) - _SHOWN_COUNT
-    text = ", ".join(about[:_SHOWN_COUNT]) + (f" +{more}" if more > 0 else "")
+    about_texts = view.things[row].about
+    more_count = len(about_texts) - _SHOWN_COUNT
+    text = ", ".join(about_texts[:_SHOWN_COUNT]) + (f" +{more_count}" if more_count > 0 else "")
     return Cell(clean_line(text))
 
 
@@ -139,20 +155,17 @@ def _pinned(view: AskerView, row: int) -> Cell:
     return Cell(clean_line(", ".join(pins)), "accent")
 
 
-def _by(get: Callable[[Asker], object]) -> Callable[[AskerView], Sequence[object]]:
-    return lambda view: [get(thing) for thing in view.things]
-
-
+_by = AskerView.by
 _text: Callable[..., ColumnSpec[AskerView]] = partial(ColumnSpec, align="left", descends=False)
 
 
 def _place(key: str, width: int, priority: int, **layout: int) -> ColumnSpec[AskerView]:
-    """Return a column of the connection of a client, which is not known of another account."""
-    column = next(column for column in PLACE_COLUMNS if column.key == key)
+    """Return a column about a client's connection, which is unknown for another account."""
+    column = next(column for column in IDENTITY_COLUMNS if column.key == key)
 
-    def value(asker: Asker) -> object:
-        at = asker.connection
-        return None if at is None else column.value(ConnectionRow(at))
+    def value(asker: Requester) -> object:
+        connection = asker.connection
+        return None if connection is None else column.value(ConnectionRow(connection))
 
     def cell(view: AskerView, row: int) -> Cell:
         asker = view.things[row]
@@ -172,29 +185,31 @@ _PLACE: tuple[ColumnSpec[AskerView], ...] = (
     _place("server", 8, 3, max_width=20),
 )
 _SHARES: tuple[ColumnSpec[AskerView], ...] = (
-    ColumnSpec("delivered", "DELIVERED", 9, 1, _delivered, _by(lambda one: one.delivered_msgs)),
-    ColumnSpec("share", "SHARE", 6, 2, _share, _by(lambda one: one.delivered_msgs)),
+    ColumnSpec(
+        "delivered", "DELIVERED", 9, 1, _delivered, _by(lambda asker: asker.delivered_msgs)
+    ),
+    ColumnSpec("share", "SHARE", 6, 2, _share, _by(lambda asker: asker.delivered_msgs)),
 )
-_LAST = ColumnSpec("last", "LAST", 8, 5, _last, _by(lambda one: one.last_at_us))
+_LAST = ColumnSpec("last", "LAST", 8, 5, _last, _by(lambda asker: asker.last_at_us))
 PULLER_COLUMNS: tuple[ColumnSpec[AskerView], ...] = (
     *_PLACE,
-    ColumnSpec("pulls", "PULLS", 6, 1, _pulls, _by(lambda one: one.requests_count)),
+    ColumnSpec("pulls", "PULLS", 6, 1, _pulls, _by(lambda asker: asker.requests_count)),
     *_SHARES,
-    _text("batch", "BATCH", 8, 5, _about, _by(lambda one: one.about), max_width=20),
+    _text("batch", "BATCH", 8, 5, _about, _by(lambda asker: asker.about), max_width=20),
     _LAST,
-    _text("pinned", "PINNED", 8, 8, _pinned, _by(lambda one: one.pins), max_width=24),
+    _text("pinned", "PINNED", 8, 8, _pinned, _by(lambda asker: asker.pins), max_width=24),
 )
 LISTENER_COLUMNS: tuple[ColumnSpec[AskerView], ...] = (
     *_PLACE,
     *_SHARES,
-    _text("subject", "LISTENS TO", 12, 5, _about, _by(lambda one: one.about), flex=1),
+    _text("subject", "LISTENS TO", 12, 5, _about, _by(lambda asker: asker.about), flex=1),
     _LAST,
 )
 PUBLISHER_COLUMNS: tuple[ColumnSpec[AskerView], ...] = (
     *_PLACE,
-    ColumnSpec("msgs", "MSGS", 6, 1, _published, _by(lambda one: one.requests_count)),
-    ColumnSpec("size", "SIZE", 8, 2, _size, _by(lambda one: one.request_bytes)),
-    _text("subjects", "SUBJECTS", 14, 2, _about, _by(lambda one: one.about), flex=2),
+    ColumnSpec("msgs", "MSGS", 6, 1, _published, _by(lambda asker: asker.requests_count)),
+    ColumnSpec("size", "SIZE", 8, 2, _size, _by(lambda asker: asker.request_bytes)),
+    _text("subjects", "SUBJECTS", 14, 2, _about, _by(lambda asker: asker.about), flex=2),
     _LAST,
 )
 
@@ -205,10 +220,10 @@ PULLS_FOR_S, PUBLISHES_FOR_S = 30.0, 10.0
 
 
 class ClientSearch(ScreenPart):
-    """Who is looked for and for how long, and what was found."""
+    """The clients that are searched, for how long, and the result."""
 
     def __init__(self, screen: ClientsScreen, for_s: float) -> None:
-        """`for_s` is how long is read; 0 where nothing has to be."""
+        """Create a search; `for_s` is its duration, 0 for an immediate reply."""
         self._screen, self.for_s = screen, for_s
         self.goes_on = False
         """Whether a reply is still to come."""
@@ -218,17 +233,17 @@ class ClientSearch(ScreenPart):
 
     @property
     def elapsed_s(self) -> float:
-        """How long ago it was asked."""
+        """Return the time since the request."""
         return monotonic() - self._asked_s
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer to end only what goes on, and to ask again only once it is over."""
+        """Return whether an action is offered: stop during a search, repeat after it."""
         if action == "stop":
             return self.goes_on and bool(self.for_s)
         return not self.goes_on and self._screen.state.replay is None
 
     def action_again(self) -> None:
-        """Ask anew."""
+        """Search again."""
         if self.may("again", ()):
             self.goes_on, self._asked_s = True, monotonic()
             run_task(self._screen, self._read)
@@ -248,13 +263,13 @@ class ClientSearch(ScreenPart):
         screen.refresh_state()
 
     def action_stop(self) -> None:
-        """Have shown what was found until now."""
+        """Stop the search, and show its results so far."""
         if self.may("stop", ()):
             self._screen.engine.send(StopReadingClients(0))
 
 
 class ClientsScreen(TableScreen):
-    """Asks when it is opened, and again when it is told to."""
+    """The clients of a consumer or stream; searches when it is opened, and on request."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "part('asking', 'again')", "Again", id="clients.again"),
@@ -265,7 +280,7 @@ class ClientsScreen(TableScreen):
     START = Order("name")
     ASKS: ClassVar[str] = "who holds"
     READS: ClassVar[str] = ""
-    """What of the clients is read meanwhile; empty: nothing has to be."""
+    """What the search records; empty if nothing."""
     FOR_S: ClassVar[float] = 0.0
     NOBODY: ClassVar[str] = "no client subscribes to the subject that it delivers to"
 
@@ -275,41 +290,41 @@ class ClientsScreen(TableScreen):
         self.asking = ClientSearch(self, self.FOR_S)
 
     def asset(self) -> Target | None:
-        """Return what is held or published to."""
+        """Return the consumer or stream."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
-        """The table, and below it what it cannot tell and what it cost."""
+        """Yield the table, with its limits and cost below."""
         yield from super().body()
         yield Static(id="note", markup=False)
 
     def on_mount(self) -> None:
-        """Ask, and tell every second how long it still takes."""
+        """Start the search, and show its remaining time every second."""
         self.asking.action_again()
         self.set_interval(1.0, self.refresh_state)
 
     def on_unmount(self) -> None:
-        """Have nothing read that nobody will see."""
+        """Stop the search."""
         self.asking.action_stop()
 
     def refresh_state(self) -> None:
-        """Show what is known."""
-        found = self.asking.found
-        notes = self.notes(found) if found is not None else []
-        if self.READS and found is None:
+        """Show the results."""
+        result = self.asking.found
+        notes = self.notes(result) if result is not None else []
+        if self.READS and result is None:
             notes = [f"natstui receives a copy of each one: {self.READS}"]
         self.query_one("#note", Static).update(safe("; ".join(notes)))
         super().refresh_state()
 
     def view(self) -> AskerView:
-        """Return the clients, as far as they are known."""
-        found = self.asking.found
-        if found is None:
+        """Return the clients that are known so far."""
+        result = self.asking.found
+        if result is None:
             return AskerView((), ())
-        pins = found.consumer.pins if found.consumer is not None else ()
-        if found.heard is not None:
-            return AskerView(found.heard.askers, pins)
-        return AskerView([listener(one) for one in found.listeners], pins)
+        pins = result.consumer.pins if result.consumer is not None else ()
+        if result.heard is not None:
+            return AskerView(result.heard.requesters, pins)
+        return AskerView([listener(subscriber) for subscriber in result.listeners], pins)
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""
@@ -319,29 +334,29 @@ class ClientsScreen(TableScreen):
             return NO_SERVER
         if self.asking.goes_on and self.READS and not self.asking.problem:
             return "the clients appear when the time is over, or when you stop"
-        asks = self.asking.goes_on or self.asking.found is None
-        return self.asking.problem or ("asking every server …" if asks else self.NOBODY)
+        is_searching = self.asking.goes_on or self.asking.found is None
+        return self.asking.problem or ("asking every server …" if is_searching else self.NOBODY)
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table: whose clients, and how far it is."""
-        whose = f"{self.stream} › {self.consumer}" if self.consumer else self.stream
-        parts = [clean_line(f"{self.ASKS} {whose}"), self.asking.problem]
+        """Return the caption: the consumer or stream, and the progress."""
+        owner_text = f"{self.stream} › {self.consumer}" if self.consumer else self.stream
+        parts = [clean_line(f"{self.ASKS} {owner_text}"), self.asking.problem]
         if self.asking.goes_on and self.READS:
             so_far = duration_text(int(self.asking.elapsed_s))
             parts.append(f"reading {self.READS}: {so_far} of {duration_text(self.FOR_S)}")
         return "  ·  ".join(filter(None, [*parts, super().caption_text(shown, total)]))
 
-    def notes(self, found: ClientsFound) -> list[str]:
-        """Return what the table cannot tell, and what it cost."""
+    def notes(self, result: ClientsFound) -> list[str]:
+        """Return what the table does not contain, and the cost."""
         return []
 
     @on(RowSelected)
     def _open(self) -> None:
-        """Show everything about the connection under the cursor."""
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        """Open the connection under the cursor."""
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             return
-        connection = rows.view.things[rows.order[at]].connection
+        connection = rows.view.things[rows.order[position]].connection
         if connection is None:
             self.notify("connections of other accounts are not visible to this user", timeout=3)
         else:
@@ -349,13 +364,13 @@ class ClientsScreen(TableScreen):
 
 
 class ListenersScreen(ClientsScreen):
-    """Who gets what a push consumer delivers."""
+    """The subscribers of a push consumer's deliver subject."""
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = LISTENER_COLUMNS
 
-    def notes(self, found: ClientsFound) -> list[str]:
-        """Return where they listen."""
-        consumer = found.consumer
+    def notes(self, result: ClientsFound) -> list[str]:
+        """Return the deliver subject."""
+        consumer = result.consumer
         if consumer is None:
             return []
         group = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
@@ -363,29 +378,29 @@ class ListenersScreen(ClientsScreen):
 
 
 class PullersScreen(ClientsScreen):
-    """Who pulls from a consumer, how often and how much."""
+    """The clients that pull from a consumer, with their requests."""
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = PULLER_COLUMNS
     READS = "its pulls"
     FOR_S = PULLS_FOR_S
     NOBODY = "no client pulled from it meanwhile"
 
-    def notes(self, found: ClientsFound) -> list[str]:
-        """Return what waits in the server, who was not heard, and the cost."""
-        if found.heard is None or found.consumer is None:
+    def notes(self, result: ClientsFound) -> list[str]:
+        """Return the waiting pulls, pinned clients without a request, and the cost."""
+        if result.heard is None or result.consumer is None:
             return []
-        notes = [f"{counted(found.consumer.waiting_count, 'pull')} open"]
-        seen = {pin for asker in found.heard.askers for pin in asker.pins}
+        notes = [f"{counted(result.consumer.waiting_count, 'pull')} open"]
+        seen_pins = {pin for asker in result.heard.requesters for pin in asker.pins}
         notes += [
             f"pinned: {clean_line(pin)}, sent no pull during this time"
-            for pin in found.consumer.pins
-            if pin not in seen
+            for pin in result.consumer.pins
+            if pin not in seen_pins
         ]
-        return [*notes, idle_text(found.heard), cost_text(found.heard, "pull")]
+        return [*notes, idle_text(result.heard), cost_text(result.heard, "pull")]
 
 
 class PublishersScreen(ClientsScreen):
-    """Who publishes to a stream and waits for its answer."""
+    """The clients that publish to a stream and wait for its acks."""
 
     NOUN = "publishers"
     ASKS = "who publishes to"
@@ -394,19 +409,19 @@ class PublishersScreen(ClientsScreen):
     FOR_S = PUBLISHES_FOR_S
     NOBODY = "no client published to it meanwhile"
 
-    def notes(self, found: ClientsFound) -> list[str]:
-        """Return what is anonymous, and the cost."""
-        heard = found.heard
-        if heard is None:
+    def notes(self, result: ClientsFound) -> list[str]:
+        """Return the anonymous publishers, and the cost."""
+        observed = result.heard
+        if observed is None:
             return []
-        notes = [anonymous_text(heard)] if heard.anonymous_msgs else []
-        return [*notes, cost_text(heard, "message")]
+        notes = [anonymous_text(observed)] if observed.anonymous_msgs else []
+        return [*notes, cost_text(observed, "message")]
 
 
 def clients_screen(state: State, stream: str, consumer: str | None) -> ClientsScreen:
-    """Return the screen of the clients of a consumer, or without one of a stream's publishers."""
+    """Return the clients screen of a consumer, or of a stream's publishers."""
     if consumer is None:
         return PublishersScreen(stream, None)
     config = state.consumer_configurations.get((stream, consumer))
-    pushed = config is not None and config.deliver_subject is not None
-    return ListenersScreen(stream, consumer) if pushed else PullersScreen(stream, consumer)
+    is_push = config is not None and config.deliver_subject is not None
+    return ListenersScreen(stream, consumer) if is_push else PullersScreen(stream, consumer)

@@ -1,9 +1,9 @@
-"""One connection in full, for as long as it lasts, and why it ended."""
+"""A connection with all its details, until it is closed, and why it was closed."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar
@@ -19,15 +19,17 @@ from natstui.model.clients.connection import (
     traffic_between,
 )
 from natstui.model.clients.holding import PushDelivery, push_consumers_of
+from natstui.model.clients.words import kick_question
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.messages import Answered
-from natstui.model.records.system import ReadConnection
+from natstui.model.records.system import KickConnection, ReadConnection
 from natstui.model.traffic import Traffic
-from natstui.tui.connections.kicking import Kicking
-from natstui.tui.frame.action_keys import KICK
+from natstui.tui.frame.action_keys import KICK, allowed
 from natstui.tui.frame.detail.screen import ChartedScreen
-from natstui.tui.frame.live import Renewing
+from natstui.tui.frame.live import LiveScreen, Renewing, ScreenPart
+from natstui.tui.frame.requests import SystemEngine, run_task
 from natstui.tui.kit.chart.frame import ChartData, Series
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Line, Section, line
 from natstui.units import (
     UNKNOWN,
@@ -51,55 +53,70 @@ _PUBLISHES = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSample:
-    """What a connection did at one moment, on the viewer's clock."""
+    """The traffic of a connection at one moment, on the viewer's clock."""
 
     at_s: float
     traffic: Traffic | None
-    """None at the first look, and across a gap."""
+    """None at the first reading, and across a gap."""
     pending_bytes: int
 
 
 def connection_sections(
-    one: ClientConnection, traffic: Traffic | None, held: Sequence[PushDelivery]
+    connection: ClientConnection, traffic: Traffic | None, deliveries: Sequence[PushDelivery]
 ) -> list[Section]:
-    """Return everything known of a connection."""
-    return [_who(one), _does(one, traffic), _held(held), _publishes(), _subscriptions(one)]
+    """Return the sections of a connection."""
+    return [
+        _who(connection),
+        _does(connection, traffic),
+        _held(deliveries),
+        _publishes(),
+        _subscriptions(connection),
+    ]
 
 
-def _who(one: ClientConnection) -> Section:
-    ended = one.stopped_at_us is not None
-    state = f"ended: {one.reason or 'no reason told'}" if ended else "open"
-    look = "bad" if one.was_slow == "cut off" else "dim" if ended else "ok"
+def _who(connection: ClientConnection) -> Section:
+    is_closed = connection.stopped_at_us is not None
+    state = f"ended: {connection.reason or 'no reason told'}" if is_closed else "open"
+    look = "bad" if connection.was_slow == "cut off" else "dim" if is_closed else "ok"
     lines = [
         line("state", state, look),
-        line("user", one.user or UNKNOWN),
-        line("address", one.address),
-        line("client", one.library or ("leafnode" if one.kind == "Leafnode" else UNKNOWN)),
-        line("protocol", one.protocol or UNKNOWN),
-        line("TLS", one.tls_version or "none"),
-        line("server", f"{one.server_name}, number {one.connection_id}"),
-        line("began", moment_text(one.started_at_us)),
-        line("uptime", duration_text(one.uptime_s)),
-        line("idle", duration_text(one.idle_s)),
+        line("user", connection.user or UNKNOWN),
+        line("address", connection.address),
+        line(
+            "client",
+            connection.library or ("leafnode" if connection.kind == "Leafnode" else UNKNOWN),
+        ),
+        line("protocol", connection.protocol or UNKNOWN),
+        line("TLS", connection.tls_version or "none"),
+        line("server", f"{connection.server_name}, number {connection.connection_id}"),
+        line("began", moment_text(connection.started_at_us)),
+        line("uptime", duration_text(connection.uptime_s)),
+        line("idle", duration_text(connection.idle_s)),
     ]
-    if ended:
-        lines.insert(1, line("ended", moment_text(one.stopped_at_us)))
+    if is_closed:
+        lines.insert(1, line("ended", moment_text(connection.stopped_at_us)))
     return Section("CONNECTION", tuple(lines))
 
 
-def _does(one: ClientConnection, traffic: Traffic | None) -> Section:
-    rtt = duration_text(None if one.rtt_us is None else one.rtt_us / 1e6)
+def _does(connection: ClientConnection, traffic: Traffic | None) -> Section:
+    rtt = duration_text(None if connection.rtt_us is None else connection.rtt_us / 1e6)
     lines = [
         line("round trip", f"{rtt}, at the server's last PING"),
-        line("pending", bytes_text(one.pending_bytes), "warn" if one.pending_bytes else ""),
-        line("sent", _both(one.in_msgs, one.in_bytes)),
-        line("got", _both(one.out_msgs, one.out_bytes)),
+        line(
+            "pending",
+            bytes_text(connection.pending_bytes),
+            "warn" if connection.pending_bytes else "",
+        ),
+        line("sent", _both(connection.in_msgs, connection.in_bytes)),
+        line("got", _both(connection.out_msgs, connection.out_bytes)),
     ]
-    if one.stopped_at_us is None:
-        lines += [line("sends", _rates(traffic, sent=True)), line("gets", _rates(traffic))]
-    if one.was_slow is not None:
-        stalled = f", {counted(one.stalls_count, 'time')}" if one.stalls_count else ""
-        lines.append(line("too slow", one.was_slow + stalled, "bad"))
+    if connection.stopped_at_us is None:
+        lines += [line("sends", _rates(traffic, is_sent=True)), line("gets", _rates(traffic))]
+    if connection.was_slow is not None:
+        stalls_text = (
+            f", {counted(connection.stalls_count, 'time')}" if connection.stalls_count else ""
+        )
+        lines.append(line("too slow", connection.was_slow + stalls_text, "bad"))
     return Section("TRAFFIC", tuple(lines))
 
 
@@ -107,20 +124,24 @@ def _both(msgs: int, size_bytes: int) -> str:
     return f"{count_text(msgs)} messages, {bytes_text(size_bytes)}"
 
 
-def _rates(traffic: Traffic | None, *, sent: bool = False) -> str:
+def _rates(traffic: Traffic | None, *, is_sent: bool = False) -> str:
     if traffic is None:
         return UNKNOWN
-    if sent:
+    if is_sent:
         msgs, size = traffic.in_msgs_per_s, traffic.in_bytes_per_s
     else:
         msgs, size = traffic.out_msgs_per_s, traffic.out_bytes_per_s
     return f"{rate_text(msgs)} msgs/s, {bytes_text(size)}/s"
 
 
-def _held(held: Sequence[PushDelivery]) -> Section:
+def _held(deliveries: Sequence[PushDelivery]) -> Section:
     lines = [
-        line("", f"{it.stream} › {it.consumer}, {count_text(it.delivered_msgs)} delivered")
-        for it in held
+        line(
+            "",
+            f"{delivery.stream} › {delivery.consumer}, "
+            f"{count_text(delivery.delivered_msgs)} delivered",
+        )
+        for delivery in deliveries
     ] or [line("", "no push consumer delivers to this client", "dim")]
     return Section("ITS CONSUMERS", (*lines, line("", _PULLS, "dim")))
 
@@ -129,12 +150,15 @@ def _publishes() -> Section:
     return Section("STREAMS OF ITS PUBLISHES", (line("", _PUBLISHES, "dim"),))
 
 
-def _subscriptions(one: ClientConnection) -> Section:
-    lines = [_subscription(it.subject, it.queue, it.delivered_msgs) for it in one.listening]
-    if (more := one.subscriptions_count - len(lines)) > 0 and lines:
-        lines.append(line("", f"and {more:,} with fewer messages", "dim"))
-    told = f"SUBSCRIPTIONS ({one.subscriptions_count:,})"
-    return Section(told, tuple(lines) or (line("", "none", "dim"),))
+def _subscriptions(connection: ClientConnection) -> Section:
+    lines = [
+        _subscription(subscription.subject, subscription.queue, subscription.delivered_msgs)
+        for subscription in connection.listening
+    ]
+    if (more_count := connection.subscriptions_count - len(lines)) > 0 and lines:
+        lines.append(line("", f"and {more_count:,} with fewer messages", "dim"))
+    title = f"SUBSCRIPTIONS ({connection.subscriptions_count:,})"
+    return Section(title, tuple(lines) or (line("", "none", "dim"),))
 
 
 def _subscription(subject: str, queue: str | None, delivered_msgs: int) -> Line:
@@ -145,7 +169,7 @@ def _subscription(subject: str, queue: str | None, delivered_msgs: int) -> Line:
 def connection_charts(
     samples: Sequence[ConnectionSample], now_s: float, window_s: int
 ) -> list[ChartData]:
-    """Return the charts: messages and bytes a second, and what waits for the client."""
+    """Return the charts: messages and bytes per second, and pending bytes of the client."""
     at_s = [sample.at_s - now_s for sample in samples]
     rates = [sample.traffic for sample in samples]
     msgs = (
@@ -167,18 +191,52 @@ def connection_charts(
 _decoder = decoder_of(Connections)
 _RENEWED_AFTER_S = 2.0
 _GAP_S = 4 * _RENEWED_AFTER_S
-"""After so long, a rate between two looks says little of either moment."""
+"""Interval of readings above which their rate is not shown."""
 _SAMPLES_KEPT = round(WINDOWS_S[-1] / _RENEWED_AFTER_S)
 
 
+class Kicking(ScreenPart):
+    """The key that closes the connection under the cursor, or on the screen."""
+
+    def __init__(
+        self, screen: LiveScreen, get_connection: Callable[[], ClientConnection | None]
+    ) -> None:
+        self._screen, self._chosen = screen, get_connection
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether the key is offered: live, on an open connection; None in
+        read-only mode.
+        """
+        state, connection = self._screen.state, self._chosen()
+        if state.replay is not None or connection is None or connection.stopped_at_us is not None:
+            return False
+        return True if allowed(state, KICK.name) else None
+
+    def action_kick(self) -> None:
+        """Prompt for the connection's name, and close it."""
+        if (connection := self._chosen()) is not None:
+            # The cursor may be on a row of another system when the name is typed.
+            run_task(self._screen, _kick, self._screen, self._screen.engine, connection)
+
+
+async def _kick(screen: LiveScreen, engine: SystemEngine, connection: ClientConnection) -> None:
+    name = connection.called
+    title = f"{kick_question(connection)}. Type {name} to confirm"
+    typed_name = await screen.app.push_screen_wait(Prompt(title, word_to_type=name))
+    if typed_name is not None:
+        server_id, number = connection.server_id, connection.connection_id
+        command = KickConnection(0, server_id, number, connection.started_at_us, typed_name)
+        engine.start(command, f"kick {name}")
+
+
 class ConnectionDetail(ChartedScreen):
-    """Who it is, what it does, what it holds and subscribes to; why it ended."""
+    """A connection: identity, traffic, consumers and subscriptions; why it was closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [KICK.binding("part('kicking', 'kick')")]
 
-    def __init__(self, one: ClientConnection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         super().__init__()
-        self._one = one
+        self._one = connection
         self.kicking = Kicking(self, lambda: self._one)
         self._seen: Connections | None = None
         self._traffic: Traffic | None = None
@@ -187,50 +245,52 @@ class ConnectionDetail(ChartedScreen):
         self._held: Sequence[PushDelivery] = ()
         self._held_among: Mapping[tuple[str, str], ConsumerConfiguration] | None = None
         self._renewing = Renewing(
-            self, lambda: ReadConnection(0, *one.key), _RENEWED_AFTER_S, self._keep
+            self, lambda: ReadConnection(0, *connection.key), _RENEWED_AFTER_S, self._keep
         )
 
     def on_mount(self) -> None:
-        """Read it again and again."""
+        """Start to read the connection repeatedly."""
         self._renewing.begin()
 
     def refresh_state(self) -> None:
-        """Show what is known, and read it again when that is due; one that ended stays so."""
+        """Show the last reading, and request it again when due; a closed connection is final."""
         self._renewing.keep_up()
         self._follow_recording()
         self._match()
-        one = self._one
-        title = clean_line(one.name or one.address)
+        connection = self._one
+        title = clean_line(connection.name or connection.address)
         if self._problem:
             title += f"  ·  {self._problem}"
         title += "  ·  paused (p)" if self.paused else ""
         charts = connection_charts(self._samples, monotonic(), self.window_s)
-        self.show_detail(title, connection_sections(one, self._traffic, self._held), charts)
+        self.show_detail(title, connection_sections(connection, self._traffic, self._held), charts)
 
     def _follow_recording(self) -> None:
-        """In a replay, show the connection as the recording has it at that moment."""
+        """In a replay, show the connection as recorded at that moment."""
         if self.state.replay is None:
             return
         recorded = self.state.connections
         rows = () if recorded is None else recorded.newest.rows
-        one = next((row for row in rows if row.key == self._one.key), None)
+        connection = next((row for row in rows if row.key == self._one.key), None)
         self._problem = (
-            "" if one is not None else "the connection is not in the recording at this moment"
+            ""
+            if connection is not None
+            else "the connection is not in the recording at this moment"
         )
-        self._one, self._held_among = one or self._one, None
+        self._one, self._held_among = connection or self._one, None
         self._traffic = None if recorded is None else recorded.traffic.get(self._one.key)
 
     def _keep(self, reply: Answered) -> None:
         if reply.status != "done" or reply.body_json is None:
             self._problem = clean_line(reply.text)
             return
-        self._problem, seen = "", _decoder.decode(reply.body_json)
-        if not seen.rows:
+        self._problem, page = "", _decoder.decode(reply.body_json)
+        if not page.rows:
             self._problem = "the connection has ended, and its server has forgotten it"
             return
-        before, self._seen = self._seen, seen
-        self._one, self._held_among = seen.rows[0], None
-        traffic = traffic_between(before, seen) if before is not None else {}
+        before, self._seen = self._seen, page
+        self._one, self._held_among = page.rows[0], None
+        traffic = traffic_between(before, page) if before is not None else {}
         now_s, self._traffic = monotonic(), traffic.get(self._one.key)
         if self._one.stopped_at_us is not None:
             return
@@ -239,7 +299,7 @@ class ConnectionDetail(ChartedScreen):
         self._samples.append(ConnectionSample(now_s, self._traffic, self._one.pending_bytes))
 
     def _match(self) -> None:
-        """Find the consumers it holds, when either it or the consumers are newer."""
+        """Find the consumers of the connection, when either has changed."""
         if self._held_among is not self.state.consumer_configurations:
             self._held_among = self.state.consumer_configurations
             self._held = push_consumers_of(self._one, self._held_among.values())

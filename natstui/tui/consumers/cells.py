@@ -1,4 +1,4 @@
-"""The consumers table: where each column stands, and what only a screen shows of it."""
+"""The consumers table: the layout of its columns, and columns that only the screen has."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def trend_with_scale(view: ConsumerView, row: int) -> Cell:
     return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 
-def _by_name(stored: str) -> Callable[[ConsumerView], Sequence[object]]:
-    return lambda view: list(map(natural, getattr(view.columns, stored)))
+def _by_name(field: str) -> Callable[[ConsumerView], Sequence[object]]:
+    return lambda view: list(map(natural, getattr(view.columns, field)))
 
 
 def _by_deliveries(view: ConsumerView) -> Sequence[object]:
@@ -75,7 +75,7 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Cons
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = every_spec(COLUMNS, ConsumerRow, (
     _spec("name", 15, 0, flex=2, sort=_by_name("name")),
     _spec("stream", 12, 4, flex=2, sort=_by_name("stream")),
-    _spec("status", 25, 1, flex=1, max_width=36, descends=True, drawn=_status,
+    _spec("status", 25, 1, flex=1, max_width=36, descends=True, draw=_status,
           sort=ConsumerView.severity_levels),
     _spec("mode", 4, 16),
     _spec("life", 7, 17),
@@ -88,7 +88,7 @@ CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = every_spec(COLUMNS, Con
     _spec("acked_rate", 6, 6, sort=_by_acks),
     _spec("lag", 7, 8),
     _spec("drain", 7, 9, sort=_by_drain),
-    _spec("trend", TREND_WIDTH, 11, drawn=_trend, sort=_by_pending),
+    _spec("trend", TREND_WIDTH, 11, draw=_trend, sort=_by_pending),
     _spec("floor", 15, 13),
     _spec("delivered", 15, 14),
     _spec("activity", 7, 12, descends=False),

@@ -1,4 +1,4 @@
-"""One consumer in full: what it does and why, state, cluster, configuration, charts."""
+"""A consumer in full: status with reasons, state, cluster, configuration, charts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ConsumerDetail(DetailScreen):
         self.managing = Managing(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
-        """Return text and charts of the consumer with this name, if there is one."""
+        """Return text and charts of the consumer with this name; None without one."""
         view = ConsumerView(self.state, self.late_us, self.stream)
         for row in reversed(view.rows()):
             if view.columns.name[row] == self.consumer:
@@ -54,15 +54,15 @@ class ConsumerDetail(DetailScreen):
         return None
 
     def targets(self) -> list[Target]:
-        """Return the consumer shown."""
+        """Return the consumer on the screen."""
         view = ConsumerView(self.state, self.late_us, self.stream)
         rows = (row for row in reversed(view.rows()) if view.columns.name[row] == self.consumer)
         row = next(iter(rows), None)
-        made = None if row is None else view.columns.created_at_us[row]
-        return [Target(self.stream, self.consumer, made)]
+        created_at_us = None if row is None else view.columns.created_at_us[row]
+        return [Target(self.stream, self.consumer, created_at_us)]
 
     def on_mount(self) -> None:
-        """Have it polled first."""
+        """Request that the consumer is polled first."""
         watch_rows(self, (self.stream,), ((self.stream, self.consumer or ""),))
 
 
@@ -89,10 +89,13 @@ def _state_lines(view: ConsumerView, row: int) -> list[Line]:
 
 
 def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
-    """Return what stands beside the table of a consumer under the cursor."""
+    """Return the content of the panel for a consumer."""
     stream, name = view.columns.stream[row], view.columns.name[row]
     status, evidence = _CELLS["status"](view, row), view.verdict(row).evidence
-    told = (Line("", status.text, status.look), *([line("", evidence)] if evidence else []))
+    status_lines = (
+        Line("", status.text, status.look),
+        *([line("", evidence)] if evidence else []),
+    )
     findings = findings_section(view, consumer_findings(view.state, row), actions_key)
     sections = (
         stale_section(view.stale_s(row)),
@@ -100,7 +103,7 @@ def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
         happenings_section(view, stream, name, ANNOUNCED_COUNT),
         Section("STATE", tuple(_state_lines(view, row))),
     )
-    title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else told)
+    title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else status_lines)
     return Brief(
         view.key(row),
         [title, *(section for section in sections if section.lines)],
@@ -109,11 +112,11 @@ def consumer_brief(view: ConsumerView, row: int, actions_key: str) -> Brief:
 
 
 def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Section]:
-    """Return everything known of a consumer, first what it is doing and why."""
+    """Return all sections of a consumer, first its status and the reasons."""
     config, columns = view.config(row), view.columns
     verdict = view.verdict(row)
     status = _CELLS["status"](view, row)
-    told = (Line("", status.text, status.look), line("", verdict.evidence))
+    status_lines = (Line("", status.text, status.look), line("", verdict.evidence))
     state = _state_lines(view, row)
     if (window := ConsumerRow(view, row).ack_window) is not None:
         state.append(line("ack time", window_text(window)))
@@ -123,7 +126,7 @@ def consumer_sections(view: ConsumerView, row: int, actions_key: str) -> list[Se
     sections = [
         stale_section(view.stale_s(row)),
         # The evidence of the worst finding stands first among all findings.
-        Section("STATUS", told if verdict.finding is None else told[:1]),
+        Section("STATUS", status_lines if verdict.finding is None else status_lines[:1]),
         findings_section(view, consumer_findings(view.state, row), actions_key),
         Section("STATE", tuple(state)),
         cluster_section(columns.leader[row], columns.peers[row]),

@@ -22,7 +22,7 @@ _decoder = decoder_of(DeliveryPreview)
 
 
 class ConsumerForm(FormScreen):
-    """Everything a consumer can be."""
+    """The form of a consumer."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
@@ -31,7 +31,7 @@ class ConsumerForm(FormScreen):
         self.begins_at = "" if subject.editing or not subject.stream else "name"
 
     async def build(self, base: Config | None = None) -> None:
-        """Make the fields again; names of streams are completed."""
+        """Create the fields again; names of streams are completed."""
         await super().build(base)
         names = sorted(self.state.stream_configurations)
         for row in self.query(FieldRow):
@@ -39,7 +39,7 @@ class ConsumerForm(FormScreen):
                 row.query_one(Input).suggester = SuggestFromList(names)
 
     def put(self, path: str, text: str) -> None:
-        """Keep what was typed; another stream decides what its consumers may be."""
+        """Store a typed text; another stream changes the limits of its consumers."""
         if path != STREAM.path:
             super().put(path, text)
             return
@@ -50,17 +50,19 @@ class ConsumerForm(FormScreen):
             run_task(self, self.read_names, replaces="names")
 
     def redraft(self) -> None:
-        """Show also what it would deliver first, read again when that may have changed."""
+        """Show also the first message that it would deliver, requested again when that may have
+        changed.
+        """
         super().redraft()
         subject, draft = self.entries.subject, self.entries.draft
         if subject.editing or draft.problems:
             return
         keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
         starts = {key: draft.config[key] for key in keys if key in draft.config}
-        wanted = (subject.stream, json.dumps(starts))
-        if wanted != self._previewed:
-            self._previewed = wanted
-            preview = PreviewDelivery(0, *wanted)
+        request_key = (subject.stream, json.dumps(starts))
+        if request_key != self._previewed:
+            self._previewed = request_key
+            preview = PreviewDelivery(0, *request_key)
             run_task(self, self._note_delivery, preview, replaces="delivery")
 
     async def _note_delivery(self, preview: PreviewDelivery) -> None:
@@ -72,19 +74,19 @@ class ConsumerForm(FormScreen):
 
 
 def newest_stream(state: State) -> str:
-    """Return the stream that was made last, empty where there is none."""
+    """Return the stream that was created last, empty where there is none."""
     streams = state.streams.columns
     return max(zip(streams.created_at_us, streams.name, strict=True), default=(0, ""))[1]
 
 
 def new_consumer(stream: str, stream_json: str | None) -> Subject:
-    """Return what an empty form is about for a consumer of a stream."""
+    """Return the subject of an empty form for a consumer of a stream."""
     owner = json.loads(stream_json) if stream_json else None
     return Subject("consumer", stream, NEW_CONSUMER, editing=False, owner=owner)
 
 
 def cloned_consumer(stream: str, stream_json: str | None, config_json: str) -> Subject:
-    """Return what a form is about for a new consumer like another one."""
+    """Return the subject of a form that clones a consumer."""
     owner = json.loads(stream_json) if stream_json else None
     config = without_server_metadata(json.loads(config_json))
     return Subject("consumer", stream, {**config, "name": ""}, editing=False, owner=owner)
@@ -93,7 +95,7 @@ def cloned_consumer(stream: str, stream_json: str | None, config_json: str) -> S
 def edited_consumer(
     stream: str, stream_json: str | None, config_json: str, created_at_us: int | None
 ) -> Subject:
-    """Return what a form is about that changes the consumer made at a time."""
+    """Return the subject of a form that edits a consumer; its creation time identifies it."""
     owner = json.loads(stream_json) if stream_json else None
     config: Config = json.loads(config_json)
     return Subject("consumer", stream, config, True, owner, created_at_us)

@@ -30,18 +30,18 @@ from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
 
 def unlisted_consumers_count(state: State) -> int:
-    """Return how many consumers of the account no stream lists: what feeds mirrors and sources.
+    """Return how many consumers of the account no stream lists: those of mirrors and sources.
 
-    0 where the difference may have another reason: a list that is not complete, or fewer mirrors
-    and sources than that.
+    0 where the difference may have another reason: an incomplete list, or fewer mirrors and
+    sources than that.
     """
-    listed = len(state.consumers)
-    if state.account is None or listed != sum(state.streams.columns.consumers_count):
+    listed_count = len(state.consumers)
+    if state.account is None or listed_count != sum(state.streams.columns.consumers_count):
         return 0
-    known = state.stream_configurations.values()
-    feeds = sum(len(config.sources) + bool(config.mirror) for config in known)
-    more = state.account.consumers_count - listed
-    return more if 0 < more <= feeds else 0
+    configurations = state.stream_configurations.values()
+    feeds = sum(len(config.sources) + bool(config.mirror) for config in configurations)
+    unlisted_count = state.account.consumers_count - listed_count
+    return unlisted_count if 0 < unlisted_count <= feeds else 0
 
 
 class ConsumersScreen(SelectionScreen):
@@ -67,35 +67,36 @@ class ConsumersScreen(SelectionScreen):
         )
 
     def tab(self) -> str:
-        """Return its list, also where it was opened from a stream."""
+        """Return the tab of consumers, also when it was opened from a stream."""
         return "consumers"
 
     def asset(self) -> Target | None:
-        """Return the stream whose consumers are shown, if it is one."""
+        """Return the stream whose consumers are shown, if it is a single one."""
         return Target(self.stream) if self.stream is not None else None
 
     def view(self) -> Any:
-        """Return the consumers of the present state, of all systems or of one stream."""
+        """Return the consumers of the current state, of all systems or of one stream."""
         return joined(
-            self.where.shown, lambda one: ConsumerView(one.state, one.late_us, self.stream)
+            self.where.shown,
+            lambda system: ConsumerView(system.state, system.late_us, self.stream),
         )
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table, with the names of which there is no row."""
-        away = {
+        """Return the caption, with the names of consumers without a row."""
+        rowless_names = {
             consumer if self.stream is not None else f"{stream} {consumer}"
             for system in self.where.shown
             for stream, consumer in system.state.rowless_consumers()
             if self.stream in (None, stream)
         }
-        text = super().caption_text(shown, total) + away_text(away)
+        text = super().caption_text(shown, total) + away_text(rowless_names)
         if self.stream is not None:
             return f"{self.stream}  ›  {text}"
         count = 0 if self.where.joins else unlisted_consumers_count(self.state)
         return f"{text}  ·  {count} unlisted feed mirrors and sources" if count else text
 
     def empty_hint(self) -> str:
-        """Return which key creates a consumer; without a stream, which leads to the streams."""
+        """Return which key creates a consumer; without a stream, which opens the streams."""
         key = key_of(self, ADD_CONSUMER.id)
         if not key:
             return ""
@@ -108,7 +109,7 @@ class ConsumersScreen(SelectionScreen):
         self.action_open("consumer")
 
     def brief(self, view: Any, row: int) -> Brief:
-        """Return what the panel tells of a row."""
+        """Return the content of the panel for a row."""
         return consumer_brief(*of_system(view, row), key_of(self, "consumer.actions"))
 
     def targets(self) -> list[Target]:
@@ -116,10 +117,10 @@ class ConsumersScreen(SelectionScreen):
         found = sorted(Target(str(key[0]), str(key[1]), int(key[2])) for key in acted_on(self))
         return found or ([Target(self.stream)] if self.stream else [])
 
-    def action_open(self, what: str) -> None:
-        """Go to what belongs to the consumer under the cursor."""
+    def action_open(self, target: str) -> None:
+        """Open the details, messages, clients or raw INFO of the consumer under the cursor."""
         if (key := own_key(self.table.cursor_key)) is not None:
-            open_of_row(self, Open(what, str(key[0]), str(key[1])))
+            open_of_row(self, Open(target, str(key[0]), str(key[1])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:

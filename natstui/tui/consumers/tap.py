@@ -1,4 +1,4 @@
-"""The answers of one consumer's clients, read for a few seconds."""
+"""The ack tap screen: acknowledgements of one consumer's clients, for a few seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from natstui.tui.kit.text import safe
 
 
 class TapScreen(LiveScreen):
-    """Reads while it is open, until its time is over."""
+    """Records acknowledgements while it is open, until its time is over."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("T", "again", "Again", id="tap.again"),
@@ -37,54 +37,56 @@ class TapScreen(LiveScreen):
         self.stream, self.consumer = stream, consumer
 
     def asset(self) -> Target | None:
-        """Return the consumer whose answers are read."""
+        """Return the consumer whose acknowledgements are recorded."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
-        """A caption line and the text."""
+        """Yield a caption line and the text."""
         yield Static(id="caption", markup=False)
         yield VerticalScroll(SectionText())
 
     def on_mount(self) -> None:
-        """Begin to read."""
+        """Start the tap."""
         self.action_again()
 
     def on_unmount(self) -> None:
-        """Read no longer."""
+        """Stop the tap."""
         self.action_stop()
 
     def action_again(self) -> None:
-        """Begin anew."""
+        """Start the tap again."""
         self._say("asking", "")
         run_task(self, self._read, replaces="read")
 
     async def _read(self) -> None:
-        """Show what is read until now, or why nothing can be."""
+        """Show the results so far, or why the tap failed."""
         async for record in self.engine.request(StartTap(0, self.stream, self.consumer)):
             if isinstance(record, Tapped):
                 self._say(tap_state(record), "" if record.ended is None else "warn")
                 self.text.show(tap_sections(record))
+                if record.ended is not None:
+                    return
             elif isinstance(record, Answered) and record.status != "done":
                 self._say(record.text, "error")
                 return
 
     def action_stop(self) -> None:
-        """End it before its time."""
+        """Stop the tap before its time."""
         self.engine.send(StopTap(0))
 
     def _say(self, text: str, look: str) -> None:
         self.caption.update(safe(f"ack tap of {self.stream}  ›  {self.consumer}  ·  {text}", look))
 
 
-def tap_sections(tapped: Tapped) -> list[Section]:
-    """Return what a tap has read, as sections."""
-    counts = tuple(line(*words) for words in tap_counts(tapped))
-    unsettled = tuple(line(*words) for words in tap_unsettled(tapped))
+def tap_sections(result: Tapped) -> list[Section]:
+    """Return the results of a tap as sections."""
+    counts = tuple(line(*label_and_text) for label_and_text in tap_counts(result))
+    unacked_lines = tuple(line(*label_and_text) for label_and_text in tap_unsettled(result))
     return [
         Section("ANSWERS", counts),
         Section(
             "NOT ACKNOWLEDGED",
-            unsettled or (line("", "no message was acked, nak'd or terminated"),),
+            unacked_lines or (line("", "no message was acked, nak'd or terminated"),),
         ),
         Section("", (line("", HONEST),)),
     ]

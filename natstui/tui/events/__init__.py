@@ -1,1 +1,1 @@
-"""The events screen: what happened, newest first."""
+"""The events screen: newest events first."""

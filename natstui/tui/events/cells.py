@@ -1,4 +1,4 @@
-"""The events table: what happened, newest first."""
+"""The events table: newest events first."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from natstui.units import local_text
 
 
 class EventView(View):
-    """What happened, by row; row 0 is the newest."""
+    """Events, by row; row 0 is the newest."""
 
     @property
     def happenings(self) -> tuple[Happening, ...]:
-        """The newest events, oldest first."""
+        """Return the newest events, oldest first."""
         return self.state.happenings
 
     @property
     def roster(self) -> object:
-        """Another one when something happened."""
+        """Return an object that is another one after every new event."""
         return self.happenings
 
     def __len__(self) -> int:
@@ -40,32 +40,32 @@ class EventView(View):
         return self.happenings[-1 - row]
 
     def key(self, row: int) -> Hashable:
-        """Return the event itself: it never changes."""
+        """Return the event itself as its identity: it never changes."""
         return (self.at(row).at_us, id(self.at(row)))
 
     def stale_s(self, row: int) -> float | None:
-        """Return None: what happened does not grow stale."""
+        """Return None: events do not become stale."""
         return None
 
-    def problem(self, row: int) -> bool:
-        """Return whether the event is bad news."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether the event is a problem."""
         return look(self.at(row)) in ("bad", "warn")
 
     def search_text(self, row: int) -> str:
-        """Return everything a person reads of it, and the whole sentence."""
+        """Return all its texts, which a filter searches."""
         event = self.at(row)
         texts = (kind_text(event), where_text(event), brief_text(event), event_text(event))
         return " ".join(texts)
 
 
 class FoldedEvents(EventView):
-    """Events of which those that are alike are one row, with how often they happened."""
+    """Events in which similar ones are one row, with their number."""
 
     def __init__(self, state: State, late_us: int, most_count: int = EVENTS_KEPT) -> None:
-        """`most_count` is how many of the newest are looked at."""
+        """Fold the newest `most_count` events."""
         super().__init__(state, late_us)
         self._alike: dict[int, list[int]] = {}
-        """Row of the newest → when it and those like it happened."""
+        """Row of the newest → times of it and similar ones."""
         newest: dict[tuple[str, str], int] = {}
         for row in range(min(len(self), most_count)):
             event = self.at(row)
@@ -74,20 +74,20 @@ class FoldedEvents(EventView):
 
     @cached_property
     def times_count(self) -> dict[int, int]:
-        """Row → how many events are like it."""
+        """Return row → number of similar events."""
         return {row: len(at_us) for row, at_us in self._alike.items()}
 
     def rows(self) -> Sequence[int]:
-        """Return the newest of each kind, the newest first."""
+        """Return the newest of each group, newest first."""
         return list(self._alike)
 
     def key(self, row: int) -> Hashable:
-        """Return what the events of a row have in common: another one may be the newest soon."""
+        """Return the common identity of a row's events: another one may be the newest soon."""
         event = self.at(row)
         return (kind_text(event), where_text(event))
 
     def last_minute(self, row: int) -> list[float | None]:
-        """Return how many happened in each of the slices of the last minute, oldest first."""
+        """Return the number of events in each slice of the last minute, oldest first."""
         counts = [0.0] * TREND_WIDTH
         for at_us in self._alike.get(row, ()):
             slices_ago = (self.now_at_us - at_us) * TREND_WIDTH // 60_000_000
@@ -135,7 +135,7 @@ def _text(view: EventView, row: int) -> Cell:
 
 
 def _by(text: Callable[[Happening], str]) -> Callable[[EventView], Sequence[object]]:
-    """Return what sorts rows: a value for every event, also for those that are folded away."""
+    """Return a sort function over a text of every event, including folded ones."""
     return lambda view: [text(view.at(row)) for row in range(len(view))]
 
 

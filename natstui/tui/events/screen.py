@@ -1,4 +1,4 @@
-"""What happened: advisories, configuration changes, connection, notes."""
+"""The events screen: advisories, configuration changes, connection, notes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 
 
 def moment_us(text: str, now_us: int) -> int:
-    """Return the moment of `2m ago`, `2m`, `14:30` or a written time, UTC µs; raise ValueError.
+    """Return the moment of `2m ago`, `2m`, `14:30` or a written time, UTC µs; raises ValueError.
 
-    A time of day is the last one before now. The sentence says how to write it.
+    A time of day is the last one before now. The error explains the format.
     """
     text, now = text.strip(), datetime.fromtimestamp(now_us / 1e6, UTC)
     try:
-        if found := _TIME_OF_DAY.fullmatch(text):
-            return round(_last_at(found, now.astimezone()).timestamp() * 1e6)
+        if match := _TIME_OF_DAY.fullmatch(text):
+            return round(_last_at(match, now.astimezone()).timestamp() * 1e6)
         if _DISTANCE.match(text):
             text = f"{text.removesuffix('ago').strip()} ago"
         return round(parse_moment(text, now).timestamp() * 1e6)
@@ -48,17 +48,17 @@ def moment_us(text: str, now_us: int) -> int:
 
 
 def moment_words(text: str, now_us: int) -> str:
-    """Return the local time that a text is understood as; empty for what is no time."""
+    """Return the local time that a text means; empty for an invalid text."""
     try:
         return local_text(moment_us(text, now_us), "%Y-%m-%d %H:%M:%S")
     except ValueError:
         return ""
 
 
-def _last_at(found: re.Match[str], here: datetime) -> datetime:
-    hour, minute, second = (int(part or 0) for part in found.groups())
-    today = here.replace(hour=hour, minute=minute, second=second, microsecond=999_999)
-    return today if today <= here.replace(microsecond=999_999) else today - timedelta(days=1)
+def _last_at(match: re.Match[str], current: datetime) -> datetime:
+    hour, minute, second = (int(part or 0) for part in match.groups())
+    today = current.replace(hour=hour, minute=minute, second=second, microsecond=999_999)
+    return today if today <= current.replace(microsecond=999_999) else today - timedelta(days=1)
 
 
 class EventsScreen(TableScreen):
@@ -82,20 +82,20 @@ class EventsScreen(TableScreen):
         """What happens again and again is one row, unless one looks for single events."""
         self._counted: tuple[Sequence[Happening], ...] = ()
         self._kinds: Counter[str] = Counter()
-        """How many of what was counted last are of each kind."""
+        """Number of events by kind, at the last count."""
 
     def chosen(self) -> Happening | None:
         """Return the event under the cursor."""
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             return None
-        view, row = of_system(rows.view, rows.order[at])
+        view, row = of_system(rows.view, rows.order[position])
         event: Happening = view.at(row)
         return event
 
     @on(RowSelected)
     def _open(self) -> None:
-        """Go to the consumer, else the stream, that the event is about."""
+        """Open the consumer, else the stream, of the event."""
         event = self.chosen()
         if not isinstance(event, Advisory) or not event.stream:
             self.notify("this event does not belong to a stream", timeout=2)
@@ -109,7 +109,7 @@ class EventsScreen(TableScreen):
             self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
 
     def action_time(self) -> None:
-        """Ask for a time, and go to what happened then."""
+        """Prompt for a time, and move to the events then."""
 
         def refusal(text: str) -> str:
             try:
@@ -125,11 +125,11 @@ class EventsScreen(TableScreen):
         def meaning(text: str) -> str:
             return moment_words(text, self.state.now_at_us)
 
-        words = "When? For example 2m ago, or 14:30"
-        self.app.push_screen(Prompt(words, refusal=refusal, meaning=meaning), go)
+        title = "When? For example 2m ago, or 14:30"
+        self.app.push_screen(Prompt(title, refusal=refusal, meaning=meaning), go)
 
     def action_fold(self) -> None:
-        """Show every event in a row of its own, or fold those that are alike again."""
+        """Switch between a row per event, and folded similar ones."""
         self._folds = not self._folds
         self.refresh_state()
 
@@ -138,43 +138,45 @@ class EventsScreen(TableScreen):
         return self._folds and not self.ordering.order.pattern
 
     def on_state_changed(self, message: StateChanged) -> None:
-        """Go to the time that was asked for: `2m ago` counts from now, not from the question."""
+        """Move to the requested time: `2m ago` counts from now, not from the prompt."""
         text, self._sought = self._sought, ""
         if text:
             self.call_next(self._go_to, moment_us(text, message.state.now_at_us))
 
     def _go_to(self, at_us: int) -> None:
-        """Put the cursor on the newest event that is not newer than a moment."""
+        """Move the cursor to the newest event up to a moment."""
         if self.rows is None or not self.rows.order:
             return
-        shown = self.rows.view
-        times = [(shown.at(row).at_us, at) for at, row in enumerate(self.rows.order)]
+        event_view = self.rows.view
+        times = [
+            (event_view.at(row).at_us, position) for position, row in enumerate(self.rows.order)
+        ]
         before = [time for time in times if time[0] <= at_us]
-        found_us, at = max(before) if before else min(times)
-        self.table.move(at)
+        found_us, position = max(before) if before else min(times)
+        self.table.move(position)
         if not before:
             self.notify(f"the oldest event here is from {local_text(found_us)}", timeout=4)
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table; what is not kept any more is no quiet time."""
+        """Return the caption; it says from when on events are kept."""
         text = super().caption_text(shown, total)
-        every = (one.state.happenings for one in self.where.shown)
-        kept = [found[0].at_us for found in every if len(found) >= EVENTS_KEPT]
+        happenings = (system.state.happenings for system in self.where.shown)
+        first_kept_us = [events[0].at_us for events in happenings if len(events) >= EVENTS_KEPT]
         # From here on nothing is left out of any system.
-        text = f"{text}  ·  kept since {local_text(max(kept))}" if kept else text
+        text = f"{text}  ·  kept since {local_text(max(first_kept_us))}" if first_kept_us else text
         return f"{text}  ·  {hint}" if (hint := self._hint()) else text
 
     def _hint(self) -> str:
-        """Return how to see the rest, where most of what is kept is of one kind."""
+        """Return how to see other events, if most are of one kind."""
         if self._is_folded:
             key = key_of(self, "events.fold")
             return f"repeats are folded: {key} shows each" if key else ""
         if self.ordering.order.pattern or self.ordering.order.problems_only:
             return ""
-        every = tuple(one.state.happenings for one in self.where.shown)
-        if every != self._counted:
-            self._counted = every
-            self._kinds = Counter(map(kind_text, chain.from_iterable(every)))
+        happenings = tuple(system.state.happenings for system in self.where.shown)
+        if happenings != self._counted:
+            self._counted = happenings
+            self._kinds = Counter(map(kind_text, chain.from_iterable(happenings)))
         kind, count = next(iter(self._kinds.most_common(1)), ("", 0))
         if len(self._kinds) < 2 or 2 * count < self._kinds.total():
             return ""
@@ -187,6 +189,6 @@ class EventsScreen(TableScreen):
         return "advisories, changes and notes appear here when they happen"
 
     def view(self) -> Any:
-        """Return the events of the present state, of all systems."""
-        shown = FoldedEvents if self._is_folded else EventView
-        return joined(self.where.shown, lambda one: shown(one.state, one.late_us))
+        """Return the events of the current state, of all systems."""
+        view_class = FoldedEvents if self._is_folded else EventView
+        return joined(self.where.shown, lambda system: view_class(system.state, system.late_us))

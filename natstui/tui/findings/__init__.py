@@ -1,1 +1,1 @@
-"""The findings screen: what is wrong now, worst first, since when, and what to do about it."""
+"""The findings screen: open findings, worst first, with start, evidence and advice."""

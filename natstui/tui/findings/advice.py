@@ -1,6 +1,6 @@
-"""Where a finding leads, and which actions its advice means. Pure.
+"""Links of findings to screens, and actions of their advice. Pure.
 
-The advice itself stands in the catalogue; only what is listed here is offered as an action.
+The advice itself is in the catalogue; only actions listed here are offered.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from natstui.model.findings.catalogue import streams as s
 from natstui.model.findings.catalogue.kind import ANY_LIMIT_PATH, Kind
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
-from natstui.tui.frame.action_keys import Target, made_at_us
+from natstui.tui.frame.action_keys import Target, allowed, made_at_us
 from natstui.tui.frame.action_runner import messages_from
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.messages import Manage, Open, ToApp, Typed
 
 ABOUT_MESSAGES = frozenset({c.POISON, c.GAVE_UP, c.TERMINATED, c.FLOOR_BLOCKED})
-"""Their place is the message itself."""
+"""Kinds that link to a message."""
 
 ADVISED: Mapping[Kind, tuple[str, ...]] = {
     c.ALL_NAKED: ("pause_consumer",),
@@ -76,34 +75,34 @@ ADVISED: Mapping[Kind, tuple[str, ...]] = {
     k.K_SHORT_DUPLICATES: ("edit-stream duplicate_window",),
     k.K_LED_TOGETHER: ("step_down_stream",),
 }
-"""Actions by their names, those of forms with the field that is meant; the first is the best."""
+"""Kind → advised actions, the best first; those of a form with the field to edit."""
 
 _ON_MESSAGES = {"delete_message", "publish-again"}
 _ANY_LIMIT = f"edit-stream {ANY_LIMIT_PATH}"
-"""Leads to the limit that is reached."""
+"""Links to the limit that is reached."""
 
 
-def name_of(advised: str) -> str:
-    """Return the name of an action without the field that is meant."""
-    return advised.partition(" ")[0]
+def name_of(advised_action: str) -> str:
+    """Return the name of an action without its form field."""
+    return advised_action.partition(" ")[0]
 
 
 def advised(finding: Finding) -> tuple[str, ...]:
-    """Return the actions that its advice means; none where there is no key for it."""
-    known = ADVISED.get(finding.kind, ())
+    """Return the advised actions of a finding; empty if its kind has none."""
+    actions = ADVISED.get(finding.kind, ())
     if finding.limit is not None:
         path = f"edit-stream {finding.limit.path}"
-        known = tuple(path if what == _ANY_LIMIT else what for what in known)
+        actions = tuple(path if action == _ANY_LIMIT else action for action in actions)
     if finding.sequences:
-        return known
-    return tuple(what for what in known if what not in _ON_MESSAGES)
+        return actions
+    return tuple(action for action in actions if action not in _ON_MESSAGES)
 
 
-def action_message(finding: Finding, what: str) -> Manage:
-    """Return what is asked of the app to do one of the actions."""
+def action_message(finding: Finding, action: str) -> Manage:
+    """Return the message to the app that executes an advised action."""
     entity = finding.entity
     of_stream = Target(entity.stream, None, None if entity.consumer else entity.created_at_us)
-    match name_of(what):
+    match name_of(action):
         case "undo":
             return Manage("undo")
         case "delete_message":
@@ -113,29 +112,29 @@ def action_message(finding: Finding, what: str) -> Manage:
         case "pull":
             return Manage("pull", (Target(entity.stream, entity.consumer),))
         case name if "stream" in name or not entity.consumer:
-            return Manage(what, (of_stream,))
+            return Manage(action, (of_stream,))
         case _:
             target = Target(entity.stream, entity.consumer, entity.created_at_us)
-            return Manage(what, (target,))
+            return Manage(action, (target,))
 
 
 def messages_message(finding: Finding) -> Manage:
-    """Return what is asked of the app to list messages: from the first one of the evidence on."""
+    """Return the message to the app that lists messages from the first evidence on."""
     target = Target(finding.entity.stream, finding.entity.consumer or None)
     return messages_from(target, finding)
 
 
 def place_of(finding: Finding, state: State) -> ToApp | str:
-    """Return what is asked of the app to go where a finding is; or why there is no such place."""
+    """Return the message to the app that opens a finding's subject; or why there is none."""
     entity, is_live = finding.entity, state.replay is None
     if not entity.stream:
         return Typed("server")
-    there = made_at_us(state, Target(entity.stream)) is not None
-    if not there:
+    exists = made_at_us(state, Target(entity.stream)) is not None
+    if not exists:
         return f"stream {entity.stream} is gone"
     if is_live and finding.kind in ABOUT_MESSAGES and finding.sequences:
         return messages_message(finding)
-    forms = [what for what in advised(finding) if what.startswith("edit-")]
+    forms = [action for action in advised(finding) if action.startswith("edit-")]
     if is_live and finding.kind in k.SETTING_KINDS and forms and allowed(state, name_of(forms[0])):
         return action_message(finding, forms[0])
     consumer = Target(entity.stream, entity.consumer)

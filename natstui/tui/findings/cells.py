@@ -1,4 +1,4 @@
-"""The findings table: what is wrong now, and below it what was until a moment ago."""
+"""The findings table: open findings, and recently ended ones below."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 
 OVER_SHOWN = 50
-"""So many findings that are over are listed, the newest first."""
+"""Limit of ended findings in the table, newest first."""
 
 
 class Found:
-    """The findings of a moment in their order; made once for as long as they are the same."""
+    """The sorted findings of a state; created again only when they change."""
 
     def __init__(
         self,
@@ -33,70 +33,73 @@ class Found:
         hints: Sequence[Finding] = (),
         *,
         with_hints: bool = False,
-        with_over: bool = True,
+        with_ended: bool = True,
         folds: bool = False,
     ) -> None:
-        """`hints` are those about settings; what is only worth knowing of them may be left out.
+        """Sort the findings of a state; `hints` are those about settings, which may be left out.
 
-        So may those that are over. With `folds`, many open ones of a kind are one row, and so is
-        what opened and ended again and again.
+        So may ended ones. With `folds`, many open findings of a kind are one row, and so are
+        repeated ones.
         """
-        known = state.findings
-        every = [*known.open(), *(hint for hint in hints if known.silence_of(hint) is None)]
-        told = [finding for finding in every if with_hints or not is_hint(finding)]
-        self.left_out_count = len(every) - len(told)
+        findings = state.findings
+        visible = [
+            *findings.open(),
+            *(hint for hint in hints if findings.silence_of(hint) is None),
+        ]
+        told = [finding for finding in visible if with_hints or not is_hint(finding)]
+        self.left_out_count = len(visible) - len(told)
         self.open = sorted(told, key=worst_first)
         hidden = [
-            *known.silenced(),
-            *(hint for hint in hints if known.silence_of(hint) is not None),
+            *findings.silenced(),
+            *(hint for hint in hints if findings.silence_of(hint) is not None),
         ]
         self.silenced = sorted(hidden, key=worst_first)
         """Open as well, but nobody wants to hear of them now."""
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
-        self.all: list[Finding] = [*self.open, *self.silenced, *(self.over if with_over else ())]
+        self.all: list[Finding] = [*self.open, *self.silenced, *(self.over if with_ended else ())]
         lines = folded(self.open) if folds else []
-        row_of = {id(finding): row for row, finding in enumerate(self.open)}
-        self.others_text = {row_of[id(line.first)]: line.others_text for line in lines}
+        row_by_id = {id(finding): row for row, finding in enumerate(self.open)}
+        self.others_text = {row_by_id[id(line.first)]: line.others_text for line in lines}
         """Row → how many others of its kind it has with it, or how often it is over; without any
         where none is folded."""
         self.rows: Sequence[int] = range(len(self.all))
         if folds:
             over_from = len(self.open) + len(self.silenced)
-            over: dict[tuple[Kind, str], list[int]] = {}
+            ended_by_key: dict[tuple[Kind, str], list[int]] = {}
             for row, finding in enumerate(self.all[over_from:], over_from):
-                over.setdefault((finding.kind, finding.entity.text), []).append(row)
-            newest = [rows[0] for rows in over.values()]
+                ended_by_key.setdefault((finding.kind, finding.entity.text), []).append(row)
+            newest = [rows[0] for rows in ended_by_key.values()]
             self.rows = [*self.others_text, *range(len(self.open), over_from), *newest]
             self.others_text |= {
-                rows[0]: f"({len(rows)} times)" for rows in over.values() if len(rows) > 1
+                rows[0]: f"({len(rows)} times)" for rows in ended_by_key.values() if len(rows) > 1
             }
 
     @property
     def is_folded(self) -> bool:
-        """Whether a row has others of its kind with it."""
+        """Return whether a row represents other findings of its kind too."""
         return any(self.others_text.values())
 
 
 def is_hint(finding: Finding) -> bool:
-    """Return whether it is only worth knowing, and of settings: nothing comes of it now."""
+    """Return whether a finding is only informational, and about settings."""
     kind = finding.kind
     return kind.severity == "info" and (kind in SETTING_KINDS or kind is A_UNLIMITED)
 
 
 class FindingView(View):
-    """Findings at one moment, by row: those that are open come first."""
+    """Findings at one moment, by row: open ones come first."""
 
-    def __init__(self, state: State, late_us: int, found: Found) -> None:
+    def __init__(self, state: State, late_us: int, found_rows: Found) -> None:
         super().__init__(state, late_us)
-        self.found = found
-        self.roster = found
+        self.found = found_rows
+        self.roster = found_rows
         """Another one when there are other findings."""
 
     def __len__(self) -> int:
         return len(self.found.all)
 
     def rows(self) -> Sequence[int]:
-        """Return the rows to show: all, or those that have the others of their kind with them."""
+        """Return the rows to show: all, or one per fold."""
         return self.found.rows
 
     def at(self, row: int) -> Finding:
@@ -104,29 +107,29 @@ class FindingView(View):
         return self.found.all[row]
 
     def key(self, row: int) -> Hashable:
-        """Return what a finding is told by, also when it is over."""
+        """Return the identity of a finding, which stays after its end."""
         return key_of(self.at(row))
 
     def stale_s(self, row: int) -> float | None:
-        """Return None: a finding stays until it is known to be over."""
+        """Return None: a finding stays until it has ended."""
         return None
 
-    def problem(self, row: int) -> bool:
-        """Return whether it is open, not silenced, and more than worth knowing."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether it is open, not silenced, and more than informational."""
         finding = self.at(row)
         return self.told(row) and finding.kind.severity != "info"
 
     def told(self, row: int) -> bool:
-        """Return whether it is open, and nobody has silenced it."""
+        """Return whether it is open and not silenced."""
         return row < len(self.found.open)
 
     def silence(self, row: int) -> Silence | None:
-        """Return why nobody wants to hear of it now; None where it is told, or over."""
+        """Return its silence; None if it is not silenced, or has ended."""
         finding = self.at(row)
         return self.state.findings.silence_of(finding) if finding.until_us is None else None
 
     def search_text(self, row: int) -> str:
-        """Return everything a person reads of it."""
+        """Return all its texts, which a filter searches."""
         finding = self.at(row)
         return " ".join(
             (
@@ -139,13 +142,13 @@ class FindingView(View):
 
 
 def key_of(finding: Finding) -> tuple[str, str, int, int]:
-    """Return what tells a finding from every other one; first the name of what it is about."""
+    """Return the identity of a finding, with the name of its entity first."""
     entity = finding.entity
     return entity.text, finding.kind.code, entity.created_at_us, finding.since_us
 
 
 def entity_text(entity: Entity) -> str:
-    """Return what a finding is about, on one harmless line."""
+    """Return the entity of a finding, on one harmless line."""
     if not entity.consumer:
         return clean_line(entity.text)
     return clean_line(
@@ -154,7 +157,7 @@ def entity_text(entity: Entity) -> str:
 
 
 def what_text(finding: Finding) -> str:
-    """Return what is wrong, and what shows it."""
+    """Return the label and evidence of a finding."""
     return clean_line(f"{finding.kind.word}: {finding.text}")
 
 
@@ -223,7 +226,7 @@ def _by_severity(view: FindingView) -> Sequence[object]:
 
 
 def _by(get: Callable[[Finding], object]) -> Sort:
-    """Sort the open ones by a value; silenced ones and those that are over come last both ways."""
+    """Sort open findings by a value; silenced and ended ones come last in both directions."""
     return lambda view: [
         get(finding) if view.told(row) else None for row, finding in enumerate(view.found.all)
     ]

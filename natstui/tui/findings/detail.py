@@ -1,4 +1,4 @@
-"""One finding in full: evidence, what decides it, what to look at and what to do."""
+"""A finding in full: evidence, thresholds, checks and advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from natstui.tui.kit.text import safe
 
 
 class FindingDetail(LiveScreen):
-    """Follows one finding, also until it is over."""
+    """Shows a finding, until after its end."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -40,22 +40,24 @@ class FindingDetail(LiveScreen):
         self.finding = FindingKeys(self, lambda: self.shown)
 
     def body(self) -> Iterable[Widget]:
-        """A caption line and the text."""
+        """Yield a caption line and the text."""
         yield Static(id="caption", markup=False)
         yield VerticalScroll(SectionText())
 
     def refresh_state(self) -> None:
-        """Show the finding as it is now; one that is known no more keeps its last text."""
-        was_over = self.shown.until_us is not None
+        """Show the current finding; the last text stays if it is not listed any more."""
+        had_ended = self.shown.until_us is not None
         self.shown = self._newest()
-        if (self.shown.until_us is not None) is not was_over:
+        if (self.shown.until_us is not None) is not had_ended:
             self.refresh_bindings()
         name = f"{entity_text(self.shown.entity)}  ›  {self.shown.kind.word}"
         self.caption.update(safe(name + ("  ·  over" if self.shown.until_us else "")))
         self.text.show(finding_sections(View(self.state, self.late_us), self.shown))
 
     def _newest(self) -> Finding:
-        findings, wanted = self.state.findings, key_of(self.shown)
+        findings, key = self.state.findings, key_of(self.shown)
         now = findings.of(self.shown.entity)
-        known = (it for it in (*now, *reversed(findings.resolved)) if key_of(it) == wanted)
-        return next(known, self.shown)
+        matches = (
+            finding for finding in (*now, *reversed(findings.resolved)) if key_of(finding) == key
+        )
+        return next(matches, self.shown)

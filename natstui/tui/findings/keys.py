@@ -1,4 +1,4 @@
-"""What the keys of a finding do: go to its place, do what its advice says, read its messages."""
+"""Keys of a finding: open its entity, execute its advice, list its messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
-from natstui.model.assets.meaning import understood_duration
+from natstui.model.assets.meaning import duration_meaning
 from natstui.model.findings.finding import Finding
 from natstui.model.records.managing import SilenceFinding
 from natstui.tui.findings.advice import (
@@ -20,10 +20,8 @@ from natstui.tui.findings.advice import (
     place_of,
 )
 from natstui.tui.findings.cells import entity_text
-from natstui.tui.frame.action_keys import SPECS
-from natstui.tui.frame.allowed import allowed, not_allowed
-from natstui.tui.frame.live import LiveScreen, Question, ask
-from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.action_keys import SPECS, allowed, not_allowed
+from natstui.tui.frame.live import LiveScreen, Question, ScreenPart, ask
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
 from natstui.units import parse_duration_ns
@@ -33,7 +31,7 @@ _LONGEST_S = 366 * 86_400.0
 
 
 class FindingKeys(ScreenPart):
-    """The keys that the table of findings and the detail of one have in common."""
+    """The keys that the findings table and the finding screen share."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("full_stop", "part('finding', 'act')", "Act", key_display=".", id="finding.act"),
@@ -41,12 +39,12 @@ class FindingKeys(ScreenPart):
         Binding("z", "part('finding', 'silence')", "Silence", id="finding.silence"),
     ]
 
-    def __init__(self, screen: LiveScreen, chosen: Callable[[], Finding | None]) -> None:
-        """`chosen` returns the finding that is meant now."""
-        self._screen, self._chosen = screen, chosen
+    def __init__(self, screen: LiveScreen, get_finding: Callable[[], Finding | None]) -> None:
+        """Create for a screen; `get_finding` returns the chosen finding."""
+        self._screen, self._chosen = screen, get_finding
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer what there is a finding for, and in a replay only what asks no server."""
+        """Return whether an action is offered: with a finding; in a replay only local ones."""
         finding = self._chosen()
         if finding is None or (action == "messages" and not finding.entity.stream):
             return False
@@ -55,14 +53,14 @@ class FindingKeys(ScreenPart):
         return action == "go" or self._screen.state.replay is None
 
     def action_go(self) -> None:
-        """Go to the place of the finding."""
+        """Open the entity of the finding."""
         if (finding := self._chosen()) is None:
             return
-        place = place_of(finding, self._screen.state)
-        if isinstance(place, str):
-            self._say(place)
+        destination = place_of(finding, self._screen.state)
+        if isinstance(destination, str):
+            self._say(destination)
         else:
-            self._screen.app.post_message(place)
+            self._screen.app.post_message(destination)
 
     def action_messages(self) -> None:
         """List the messages of its evidence, else the newest of its stream."""
@@ -70,7 +68,7 @@ class FindingKeys(ScreenPart):
             self._screen.app.post_message(messages_message(finding))
 
     def action_act(self) -> None:
-        """Do what the advice says, behind the question that the action has anyway."""
+        """Execute an advised action, with its usual prompt."""
         if (finding := self._chosen()) is None:
             return
         actions = advised(finding)
@@ -79,16 +77,16 @@ class FindingKeys(ScreenPart):
         elif len(actions) == 1:
             self._do(finding, actions[0])
         else:
-            words = [(action, _help_of(action)) for action in actions]
+            options = [(action, _help_of(action)) for action in actions]
             # The cursor may be on a finding of another system when it is picked.
             system = self._screen.where.system
             self._screen.app.push_screen(
-                Pick(f"{finding.kind.word}: {clean_line(finding.act)}", words),
-                lambda what: self._do(finding, what, system) if what else None,
+                Pick(f"{finding.kind.word}: {clean_line(finding.act)}", options),
+                lambda action: self._do(finding, action, system) if action else None,
             )
 
     def action_silence(self) -> None:
-        """Hear nothing more of the finding for a while, with a reason; or hear of it again."""
+        """Prompt to silence the finding for a time with a reason, or end its silence."""
         if (finding := self._chosen()) is None:
             return
         if self._screen.state.findings.silence_of(finding) is not None:
@@ -97,28 +95,28 @@ class FindingKeys(ScreenPart):
             words = silence_question(finding)
             title = finding.kind.code
 
-            asked = Question(
+            prompt = Question(
                 words, partial(silence_command, finding), title=title,
                 refusal=silence_refusal, meaning=silence_meaning, text="1h ",
             )  # fmt: skip
-            ask(self._screen, asked)
+            ask(self._screen, prompt)
 
-    def _do(self, finding: Finding, what: str, system: str | None = None) -> None:
+    def _do(self, finding: Finding, action: str, system: str | None = None) -> None:
         state = self._screen.state
-        if allowed(state, name_of(what)):
-            message = action_message(finding, what)
+        if allowed(state, name_of(action)):
+            message = action_message(finding, action)
             message.system = system
             self._screen.app.post_message(message)
         else:
-            self._say(f"{what}: {not_allowed(state)}; {finding.act}")
+            self._say(f"{action}: {not_allowed(state)}; {finding.act}")
 
     def _say(self, text: str) -> None:
         self._screen.notify(safe_copy(text), severity="warning", timeout=6, markup=False)
 
 
-def _help_of(what: str) -> str:
-    """Return what an action does; of a form, which field is meant."""
-    name, _, field = what.partition(" ")
+def _help_of(action: str) -> str:
+    """Return the help of an action; of a form, with the field to edit."""
+    name, _, field = action.partition(" ")
     spec = SPECS[name]
     if spec.is_asked:
         return spec.help
@@ -126,19 +124,19 @@ def _help_of(what: str) -> str:
 
 
 def silence_question(finding: Finding) -> str:
-    """Return the question above the line."""
-    what = f"{finding.kind.code} {finding.kind.word} of {entity_text(finding.entity)}"
-    return f"Silence {what}: for how long, and why? Example: {_EXAMPLE}"
+    """Return the title of the silence prompt."""
+    finding_text = f"{finding.kind.code} {finding.kind.word} of {entity_text(finding.entity)}"
+    return f"Silence {finding_text}: for how long, and why? Example: {_EXAMPLE}"
 
 
 def _parts(text: str) -> tuple[float, str]:
-    """Return for how long and why; raises ValueError for what is no time."""
+    """Return duration and reason; raises ValueError for an invalid duration."""
     time, _, reason = text.strip().partition(" ")
     return parse_duration_ns(time) / 1e9, clean_line(reason.strip())
 
 
 def silence_refusal(text: str) -> str:
-    """Return why an answer is not taken; empty: it is taken."""
+    """Return why a typed text is refused; empty if it is accepted."""
     try:
         for_s, reason = _parts(text)
     except ValueError as error:
@@ -149,12 +147,12 @@ def silence_refusal(text: str) -> str:
 
 
 def silence_meaning(text: str) -> str:
-    """Return for how long an answer silences, in words; empty where that is not known yet."""
-    return understood_duration(text.strip().partition(" ")[0])
+    """Return the duration of a typed silence as text; empty while it is not valid."""
+    return duration_meaning(text.strip().partition(" ")[0])
 
 
 def silence_command(finding: Finding, text: str | None) -> SilenceFinding:
-    """Return the command: with the answer to the question, or to hear of it again without."""
+    """Return the command that silences a finding; without a text, that ends the silence."""
     for_s, reason = (None, "") if text is None else _parts(text)
     entity = finding.entity
     return SilenceFinding(

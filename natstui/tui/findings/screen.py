@@ -1,4 +1,4 @@
-"""What is wrong now, worst first, and below it what was until a moment ago; live."""
+"""The findings screen: open findings, worst first, and recently ended ones; live."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ from natstui.tui.kit.table.view import RowHighlighted, RowSelected
 
 _MORE_HINTS_AFTER_S = 0.05
 ROWS_AT_ONCE = 400
-"""Rows that are looked at together: a few milliseconds, so that keys are answered meanwhile."""
+"""Rows that are evaluated in one step of a few milliseconds, so that keys are handled in
+between.
+"""
 _AGAIN_AFTER_US = 60_000_000
-"""Some settings become risky by time alone, as one that nobody uses for weeks."""
+"""Interval of evaluating unchanged settings: some become risky by time alone, as an unused
+consumer.
+"""
 _Seen = tuple[object, object]
-"""The settings of a row, and those of its stream, as they were looked at."""
+"""The settings of a row and of its stream, at its last evaluation."""
 
 
 class FindingsScreen(TableScreen):
-    """The findings table, and the one under the cursor in words below it."""
+    """The findings table, and the text of the finding under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "describe", "Describe", id="describe"),
@@ -67,37 +71,40 @@ class FindingsScreen(TableScreen):
         self._with_hints = self._with_over = False
         self._folds = True
         self._offered_for: tuple[bool, ...] = ()
-        """What decides which keys are offered, as it was last."""
+        """The last conditions that decide which keys are offered."""
         self._caches: dict[str, FindingsCache] = {}
-        """What was found in each system, by its name."""
+        """System name → its findings."""
 
     def body(self) -> Iterable[Widget]:
-        """The table above, the finding under the cursor below."""
+        """Yield the table above, the finding under the cursor below."""
         yield from super().body()
         yield VerticalScroll(SectionText(), id="brief", can_focus=False)
 
     def view(self) -> Any:
-        """Return the findings of the present state, of all systems."""
+        """Return the findings of the current state, of all systems."""
 
-        def of_one(one: SystemState) -> FindingView:
-            cache = self._caches.setdefault(one.name, FindingsCache())
-            found = cache.found_in(
-                one.state,
+        def of_one(system: SystemState) -> FindingView:
+            cache = self._caches.setdefault(system.name, FindingsCache())
+            found_rows = cache.found_in(
+                system.state,
                 with_hints=self._with_hints,
-                with_over=self._with_over,
+                with_ended=self._with_over,
                 folds=self._folds and not self.ordering.order.pattern,
             )
-            return FindingView(one.state, one.late_us, found)
+            return FindingView(system.state, system.late_us, found_rows)
 
         return joined(self.where.shown, of_one)
 
     def refresh_state(self) -> None:
-        """Show the newer findings; those on settings of many rows come bit by bit."""
+        """Show the newer findings; those on settings of many rows come in steps."""
         self._caches = {
-            one.name: self._caches.get(one.name, FindingsCache()) for one in self.where.shown
+            system.name: self._caches.get(system.name, FindingsCache())
+            for system in self.where.shown
         }
-        left = [self._caches[one.name].hints.look(one.state) for one in self.where.shown]
-        if any(left):
+        pending = [
+            self._caches[system.name].hints.look(system.state) for system in self.where.shown
+        ]
+        if any(pending):
             self.set_timer(_MORE_HINTS_AFTER_S, self._look_further)
         super().refresh_state()
         self._tell()
@@ -124,27 +131,27 @@ class FindingsScreen(TableScreen):
 
     def chosen(self) -> Finding | None:
         """Return the finding under the cursor."""
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             return None
-        view, row = of_system(rows.view, rows.order[at])
+        view, row = of_system(rows.view, rows.order[position])
         finding = view.at(row)
         assert isinstance(finding, Finding)
         return finding
 
     @on(RowHighlighted)
     def _tell(self) -> None:
-        """Show the finding under the cursor in words; without one, what was looked at."""
+        """Show the text of the finding under the cursor; without one, what was checked."""
         finding, view = self.chosen(), View(self.state, self.late_us)
-        every = [cache.found for cache in self._caches.values()]
+        found_rows = [cache.found for cache in self._caches.values()]
         before, self._offered_for = (
             self._offered_for,
             (
                 finding is not None,
                 finding is not None and finding.until_us is not None,
                 finding is not None and bool(finding.entity.stream),
-                any(found.left_out_count for found in every),
-                any(found.over for found in every),
+                any(system_found.left_out_count for system_found in found_rows),
+                any(system_found.over for system_found in found_rows),
             ),
         )
         if self._offered_for != before:
@@ -154,7 +161,7 @@ class FindingsScreen(TableScreen):
             self.brief.show(brief_sections(view, finding))
         elif self.state.costs:
             self._frame("Read")
-            self.brief.show(calm_sections([one.state for one in self.where.shown]))
+            self.brief.show(calm_sections([system.state for system in self.where.shown]))
 
     def _frame(self, title: str) -> None:
         self.query_one("#brief").border_title = title
@@ -164,112 +171,118 @@ class FindingsScreen(TableScreen):
         self.finding.action_go()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to show more only where there is more, and to hide what is shown."""
-        every = [cache.found for cache in self._caches.values()]
+        """Return whether showing more or less is offered."""
+        found_rows = [cache.found for cache in self._caches.values()]
         if action == "hints":
-            return self._with_hints or any(found.left_out_count for found in every)
+            return self._with_hints or any(
+                system_found.left_out_count for system_found in found_rows
+            )
         if action == "over":
-            return self._with_over or any(found.over for found in every)
+            return self._with_over or any(system_found.over for system_found in found_rows)
         if action == "fold":
-            return not self._folds or any(found.is_folded for found in every)
+            return not self._folds or any(system_found.is_folded for system_found in found_rows)
         return super().check_action(action, parameters)
 
     def action_describe(self) -> None:
-        """Show everything about the finding under the cursor."""
+        """Open the finding under the cursor."""
         if (finding := self.chosen()) is not None:
             self.app.push_screen(FindingDetail(finding))
 
     def action_over(self) -> None:
-        """Show also what is over, or fold it away again."""
+        """Show or hide ended findings."""
         self._with_over = not self._with_over
         self.refresh_state()
 
     def action_fold(self) -> None:
-        """Show every finding in a row of its own, or fold those that are alike again."""
+        """Switch between a row per finding, and folded similar ones."""
         self._folds = not self._folds
         self.refresh_state()
 
     def action_hints(self) -> None:
-        """Show also what is only worth knowing of settings, or leave it out again."""
+        """Show or hide informational findings about settings."""
         self._with_hints = not self._with_hints
         self.refresh_state()
 
 
 class FindingsCache:
-    """The findings of one system, and those about its settings."""
+    """The findings of one system, including those about its settings."""
 
     def __init__(self) -> None:
         self.hints = Hints()
         self.found = Found(State())
         self._made_for: tuple[object, ...] = ()
 
-    def found_in(self, state: State, *, with_hints: bool, with_over: bool, folds: bool) -> Found:
-        """Return the findings of a state; the same object while they are the same."""
-        made_for = (state.findings, self.hints.found, with_hints, with_over, folds)
+    def found_in(self, state: State, *, with_hints: bool, with_ended: bool, folds: bool) -> Found:
+        """Return the findings of a state; the same object while they are unchanged."""
+        made_for = (state.findings, self.hints.found, with_hints, with_ended, folds)
         if not self._made_for or any(
             new is not old for new, old in zip(made_for, self._made_for, strict=True)
         ):
             self._made_for = made_for
             self.found = Found(
-                state, self.hints.found, with_hints=with_hints, with_over=with_over, folds=folds
+                state, self.hints.found, with_hints=with_hints, with_ended=with_ended, folds=folds
             )
         return self.found
 
 
 class Hints:
-    """The findings about the settings of every stream and consumer."""
+    """Evaluates the settings of every stream and consumer."""
 
     def __init__(self) -> None:
         self.found: tuple[Finding, ...] = ()
-        """Another object when something is another one."""
+        """The findings; another object when any has changed."""
         self._known: dict[Key, tuple[_Seen, tuple[Finding, ...]]] = {}
         self._complete_for: tuple[object, ...] = ()
         self._complete_at_us = 0
 
     def look(self, state: State) -> bool:
-        """Look at rows that are new or set otherwise; return whether some are left for later."""
-        whole = (
+        """Evaluate new and changed rows; return whether some are left for later."""
+        inputs = (
             state.streams.roster, state.consumers.roster,
             state.stream_configurations, state.consumer_configurations,
         )  # fmt: skip
-        same = len(whole) == len(self._complete_for) and all(
-            new is old for new, old in zip(whole, self._complete_for, strict=True)
+        is_same = len(inputs) == len(self._complete_for) and all(
+            new is old for new, old in zip(inputs, self._complete_for, strict=True)
         )
         if abs(state.now_at_us - self._complete_at_us) > _AGAIN_AFTER_US:
-            if same:
-                self._known = {key: ((None, None), it) for key, (_, it) in self._known.items()}
+            if is_same:
+                self._known = {
+                    key: ((None, None), evaluated) for key, (_, evaluated) in self._known.items()
+                }
             self._complete_at_us = state.now_at_us
-        elif same:
+        elif is_same:
             return False
-        left = self._look_at_some(state)
-        if not left:
-            self._complete_for = whole
-        return left
+        is_incomplete = self._look_at_some(state)
+        if not is_incomplete:
+            self._complete_for = inputs
+        return is_incomplete
 
     def _look_at_some(self, state: State) -> bool:
-        known, before = self._known, len(self._known)
+        results, before = self._known, len(self._known)
         streams, consumers = state.stream_configurations, state.consumer_configurations
         keys = state.streams.roster.keys, state.consumers.roster.keys
-        changed, looked, left = False, 0, False
+        has_changed, evaluated_count, is_incomplete = False, 0, False
         for row, key in chain(enumerate(keys[0]), enumerate(keys[1])):
             name = str(key[0])
             of_consumer = len(key) == 3
-            own = consumers.get((name, str(key[1]))) if of_consumer else streams.get(name)
-            seen = (own, streams.get(name))
-            was = known.get(key)
-            if was is not None and was[0][0] is own and was[0][1] is seen[1]:
+            row_settings = consumers.get((name, str(key[1]))) if of_consumer else streams.get(name)
+            settings_pair = (row_settings, streams.get(name))
+            was = results.get(key)
+            if was is not None and was[0][0] is row_settings and was[0][1] is settings_pair[1]:
                 continue
-            if looked == ROWS_AT_ONCE:
-                left = True
+            if evaluated_count == ROWS_AT_ONCE:
+                is_incomplete = True
                 break
-            looked += 1
-            found = tuple((consumer_settings if of_consumer else stream_settings)(state, row))
-            changed = changed or found != (was[1] if was else ())
-            known[key] = (seen, found)
-        if not left and before > len(keys[0]) + len(keys[1]):
+            evaluated_count += 1
+            findings = tuple((consumer_settings if of_consumer else stream_settings)(state, row))
+            has_changed = has_changed or findings != (was[1] if was else ())
+            results[key] = (settings_pair, findings)
+        if not is_incomplete and before > len(keys[0]) + len(keys[1]):
             alive = {*keys[0], *keys[1]}
-            self._known = known = {key: it for key, it in known.items() if key in alive}
-            changed = True
-        if changed:
-            self.found = tuple(chain.from_iterable(found for _, found in known.values()))
-        return left
+            self._known = results = {
+                key: result for key, result in results.items() if key in alive
+            }
+            has_changed = True
+        if has_changed:
+            self.found = tuple(chain.from_iterable(findings for _, findings in results.values()))
+        return is_incomplete

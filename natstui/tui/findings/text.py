@@ -1,4 +1,4 @@
-"""One finding in words: what shows it, what decides it, what to look at and what to do. Pure."""
+"""A finding as text: evidence, thresholds, checks and advice. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _times(view: View, finding: Finding) -> str:
 
 
 def _silence_lines(view: View, finding: Finding) -> list[Line]:
-    """Return until when and why nobody wants to hear of it; nothing where it is told."""
+    """Return until when and why a finding is silenced; empty if it is not."""
     silence = view.state.findings.silence_of(finding)
     if silence is None or finding.until_us is not None:
         return []
@@ -43,7 +43,7 @@ def _silence_lines(view: View, finding: Finding) -> list[Line]:
 
 
 def brief_sections(view: View, finding: Finding) -> list[Section]:
-    """Return what stands below the table: the whole sentence, and what to do."""
+    """Return the sections below the table: the sentence and the advice."""
     kind = finding.kind
     lines = [
         line("evidence", finding.text),
@@ -59,16 +59,16 @@ def brief_sections(view: View, finding: Finding) -> list[Section]:
 
 
 def finding_sections(view: View, finding: Finding) -> list[Section]:
-    """Return everything known of a finding."""
+    """Return all sections of a finding."""
     kind = finding.kind
-    what = [
+    lines = [
         line("", f"{_head(finding)} ({kind.severity})", LOOKS[kind.level]),
         line("", kind.sentence),
         line("for", _times(view, finding)),
         *_silence_lines(view, finding),
     ]
     sections = [
-        Section("FINDING", tuple(what)),
+        Section("FINDING", tuple(lines)),
         Section("EVIDENCE", tuple(_evidence(finding))),
         Section("CHECK", (line("", kind.check),)),
         Section("DO", (line("", finding.act),)),
@@ -82,9 +82,11 @@ def finding_sections(view: View, finding: Finding) -> list[Section]:
 def _evidence(finding: Finding) -> list[Line]:
     lines = [line("", finding.text)]
     if finding.sequences:
-        shown = ", ".join(str(seq) for seq in finding.sequences[:_SEQUENCES_SHOWN])
-        more = len(finding.sequences) - _SEQUENCES_SHOWN
-        lines.append(line("sequences", shown + (f" and {more} more" if more > 0 else "")))
+        seqs_text = ", ".join(str(seq) for seq in finding.sequences[:_SEQUENCES_SHOWN])
+        more_count = len(finding.sequences) - _SEQUENCES_SHOWN
+        lines.append(
+            line("sequences", seqs_text + (f" and {more_count} more" if more_count > 0 else ""))
+        )
     for name, value in finding.numbers.items():
         label = name
         for unit in ("_count", "_msgs", "_per_s", "_s"):
@@ -104,8 +106,11 @@ def _number(name: str, value: float) -> str:
 
 def _decided_by(finding: Finding) -> list[Line]:
     kind = finding.kind
-    known = (THRESHOLDS[name] for name in kind.thresholds if name in THRESHOLDS)
-    lines = [line(it.name, f"{it.text} by default: {it.meaning}") for it in known]
+    thresholds = (THRESHOLDS[name] for name in kind.thresholds if name in THRESHOLDS)
+    lines = [
+        line(threshold.name, f"{threshold.text} by default: {threshold.meaning}")
+        for threshold in thresholds
+    ]
     enter, leave = duration_text(kind.enter_s), duration_text(kind.leave_s)
     if kind.enter_s:
         lines.append(line("reported", f"after {enter}"))
@@ -115,33 +120,47 @@ def _decided_by(finding: Finding) -> list[Line]:
 
 
 def calm_sections(states: Sequence[State]) -> list[Section]:
-    """Return what was looked at when nothing is wrong in any system, and what was not seen."""
+    """Return what was checked when no system has a finding, and what could not be read."""
     accounts = sum(state.account is not None for state in states)
     account = "the account" if accounts == 1 else f"{accounts} accounts"
-    seen = (
+    checked = (
         counted(f"{sum(len(state.streams) for state in states):,}", "stream"),
         counted(f"{sum(len(state.consumers) for state in states):,}", "consumer"),
         account if accounts else "not the account",
     )
-    denied = [
-        line(what, it.reason, "warn") for one in states for what, it in one.unavailable.items()
+    unavailable_lines = [
+        line(source, gap.reason, "warn")
+        for system_state in states
+        for source, gap in system_state.unavailable.items()
     ]
     return [
-        Section("LOOKED AT", (line("", ", ".join(seen)),)),
-        Section("NOT SEEN", tuple(denied) or (line("", "natstui may read everything", "dim"),)),
+        Section("LOOKED AT", (line("", ", ".join(checked)),)),
+        Section(
+            "NOT SEEN",
+            tuple(unavailable_lines) or (line("", "natstui may read everything", "dim"),),
+        ),
     ]
 
 
-def counts_text(every: Sequence[Found], with_over: bool = True) -> str:
-    """Return how many findings there are in all systems, for the line above the table."""
-    counts = Counter(it.kind.severity for found in every for it in found.open)
-    over, silenced = sum(len(it.over) for it in every), sum(len(it.silenced) for it in every)
-    left_out = sum(it.left_out_count for it in every)
+def counts_text(found_rows: Sequence[Found], with_ended: bool = True) -> str:
+    """Return the number of findings in all systems, for the line above the table."""
+    counts = Counter(
+        finding.kind.severity for system_found in found_rows for finding in system_found.open
+    )
+    ended_count, silenced_count = (
+        sum(len(system_found.over) for system_found in found_rows),
+        sum(len(system_found.silenced) for system_found in found_rows),
+    )
+    left_out_count = sum(system_found.left_out_count for system_found in found_rows)
     parts = [
-        *(severity_text(each, counts[each]) for each in WORST_FIRST if counts[each]),
+        *(
+            severity_text(severity, counts[severity])
+            for severity in WORST_FIRST
+            if counts[severity]
+        ),
         "" if counts else "nothing is wrong",
-        f"{silenced} silenced" if silenced else "",
-        f"{'' if with_over else 'f: '}{over} ended lately" if over else "",
-        f"i: {counted(left_out, 'hint')}" if left_out else "",
+        f"{silenced_count} silenced" if silenced_count else "",
+        f"{'' if with_ended else 'f: '}{ended_count} ended lately" if ended_count else "",
+        f"i: {counted(left_out_count, 'hint')}" if left_out_count else "",
     ]
     return "  ·  ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""What can be done to streams, consumers and messages: a row each, and how it is asked."""
+"""Actions on streams, consumers and messages: a row each, with key, prompt and permission."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Literal, NamedTuple, cast, get_args
 
 from textual.binding import Binding, BindingType
 
+from natstui.clean import clean_line
 from natstui.model.assets.fields import Field
-from natstui.model.assets.text import parsed
+from natstui.model.assets.text import parse_field
+from natstui.model.live.permissions import may_publish_some
 from natstui.model.live.state import State
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE, OF_CONSUMER
 from natstui.model.records.managing import Action, JournalAction
@@ -22,76 +24,80 @@ class Target(NamedTuple):
     stream: str
     consumer: str | None = None
     created_at_us: int | None = None
-    """When the one was made that is on the screen."""
+    """Creation time of the stream or consumer on the screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """One thing to do, its key, and what it sends; its words and permission follow from that."""
+    """An action with its key and the request it sends; its texts and permission follow
+    from that.
+    """
 
     name: str
-    """What a message `Manage` carries: an action of the catalogue, or a form of ours."""
+    """Name in a `Manage` message: an action of the catalogue, or a form of natstui."""
     sends: JournalAction | None = None
-    """What the server gets in the end; None for what only reads."""
+    """What the server receives in the end; None for actions that only read."""
     key: str = ""
-    """Empty: it is found in the list of actions alone."""
+    """The key; empty for actions that are only in the actions menu."""
     label: str = ""
-    """What the footer calls it."""
+    """Label in the footer."""
     id: str = ""
-    """What a keymap calls the key."""
+    """Id of the key in a keymap."""
     is_shown: bool = False
-    """Whether the footer has it."""
+    """Whether the footer shows it."""
     takes: Literal["none", "one", "marked"] = "marked"
-    """Whether it needs something under the cursor, and is done to everything marked."""
+    """Which rows it needs: none, the one under the cursor, or all marked ones."""
     says: str = ""
-    """What it does, where the catalogue does not say it."""
+    """Help text, for actions that are not in the catalogue."""
 
     @property
     def action(self) -> Action:
-        """Return the action that is asked about and sent; only for those with a question."""
+        """Return the catalogue's action; only for actions with a prompt."""
         assert self.is_asked
         return cast("Action", self.sends)
 
     @property
     def is_asked(self) -> bool:
-        """Tell whether it is done behind a question, and not by a form or a screen of its own."""
+        """Return whether the action is confirmed in a prompt, not in a form or screen of
+        its own.
+        """
         return self.name == self.sends and self.name in get_args(Action)
 
     @property
     def needs_consumer(self) -> bool:
-        """Return whether a stream alone does not say what it is done to."""
+        """Return whether the action needs a consumer as its target, not only a stream."""
         return self.sends in OF_CONSUMER or self.name in (
             "clone-consumer", "tap", "dead-letters", "clients",
         )  # fmt: skip
 
     @property
     def word(self) -> str:
-        """Return what it is called."""
+        """Return the name of the action for people."""
         return CATALOGUE[self.action].word
 
     @property
     def help(self) -> str:
-        """Return what it does."""
+        """Return the help text of the action."""
         return CATALOGUE[self.action].help
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Return what can be said about it."""
+        """Return the fields of the action's prompt."""
         return CATALOGUE[self.action].arguments
 
     @property
     def told(self) -> str:
-        """Return what it does, in a few words."""
+        """Return a short help text of the action."""
         return self.says or (CATALOGUE[self.sends].help if self.sends else "")
 
     def binding(self, call: str) -> Binding:
-        """Return its key, for a screen whose action `call` does it."""
+        """Return the binding of the key, for a screen whose action `call` executes it."""
         return Binding(
             self.key, call, self.label, show=self.is_shown, id=self.id, tooltip=self.told
         )
 
     def menu(self) -> Binding:
-        """Return its key on a screen where it is the first of the actions of a row."""
+        """Return the binding on screens where the key opens the list of actions of a row."""
         return Binding(self.key, "row_actions", "Actions", id=self.id, tooltip=self.told)
 
 
@@ -220,25 +226,69 @@ SPECS: Mapping[str, ActionSpec] = {
 }
 
 
+def read_only(state: State) -> str:
+    """Return why the engine refuses all writes; empty if it allows them."""
+    engine_started = state.started
+    if engine_started is None or not engine_started.read_only:
+        return ""
+    if engine_started.account is not None:
+        return (
+            f"read-only: the account {clean_line(engine_started.account)} is watched through the "
+            "system account"
+        )
+    return "read-only"
+
+
+def not_allowed(state: State) -> str:
+    """Return the reason to show for actions that are not allowed."""
+    return read_only(state) or "you have no permission for this"
+
+
+def allowed(state: State, action: str) -> bool:
+    """Return whether an action is allowed; actions that send nothing always are.
+
+    For a consumer with one filter, the filter follows its name in the subject, so that permissions
+    may be for that filter; the default prefix represents every other one.
+    """
+    spec = SPECS.get(action)
+    if spec is not None and state.started is not None and state.started.account is not None:
+        # Not even read: the API that we reach is that of our own account.
+        return False
+    if spec is None or spec.sends is None:
+        return True
+    verb = CATALOGUE[spec.sends].verb
+    return not read_only(state) and (
+        not verb or may_publish_some(state.permitted, f"$JS.API.{verb}")
+    )
+
+
 def manage_keys(kind: Literal["stream", "consumer"]) -> list[BindingType]:
-    """Return the keys of a screen whose rows are streams or consumers; the footer's come first."""
+    """Return the bindings of a screen of streams or consumers; those in the footer come first."""
     specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
     keys = [
         spec.binding(f"part('managing', 'manage', '{spec.name}')") for spec in specs if spec.key
     ]
-    more = Binding("x", f"part('managing', 'actions', '{kind}')", "Actions", id=f"{kind}.actions")
-    return [*(key for key in keys if key.show), more, *(key for key in keys if not key.show)]
+    actions_binding = Binding(
+        "x", f"part('managing', 'actions', '{kind}')", "Actions", id=f"{kind}.actions"
+    )
+    return [
+        *(key for key in keys if key.show),
+        actions_binding,
+        *(key for key in keys if not key.show),
+    ]
 
 
 def word_to_type(spec: ActionSpec, targets: Sequence[Target], production: bool) -> str | None:
-    """Return what has to be typed before it is done: the name, or how many; None for nothing."""
+    """Return the text to type before the action: the name, or the number of targets; None for no
+    text.
+    """
     if spec.action not in IRREVERSIBLE and not production:
         return None
     return name_of(targets[0]) if len(targets) == 1 else f"{spec.word} {len(targets)}"
 
 
 def name_of(target: Target) -> str:
-    """Return the name of what is changed."""
+    """Return the name of the stream or consumer to change."""
     return target.consumer or target.stream
 
 
@@ -252,15 +302,17 @@ def targets_text(targets: Sequence[Target]) -> str:
 
 
 def arguments(spec: ActionSpec, texts: Mapping[str, str]) -> dict[str, object]:
-    """Return what the fields say; raises ValueError with a sentence."""
-    values = {field.path: parsed(field, texts.get(field.path, "")) for field in spec.fields}
+    """Return the action's arguments from the texts of its fields; raises ValueError with a
+    sentence.
+    """
+    values = {field.path: parse_field(field, texts.get(field.path, "")) for field in spec.fields}
     return {path: value for path, value in values.items() if value is not None}
 
 
 def made_at_us(state: State, target: Target) -> int | None:
-    """Return when the one was made that has the name now; None when there is none.
+    """Return the creation time of the target with this name now; None when there is none.
 
-    Cheap for one that is still the same: its creation time is in `target`.
+    Cheap for an unchanged one: its creation time is in `target`.
     """
     table = state.consumers if target.consumer is not None else state.streams
     name = (target.stream,) if target.consumer is None else (target.stream, target.consumer)
@@ -272,12 +324,12 @@ def made_at_us(state: State, target: Target) -> int | None:
 
 
 def replaced_text(state: State, target: Target) -> str:
-    """Return whether it was deleted or recreated since it was opened; empty if not."""
+    """Return that the target was deleted or recreated since it was opened; empty if not."""
     now_us = made_at_us(state, target)
     if target.created_at_us is None or now_us == target.created_at_us:
         return ""
     kind = "stream" if target.consumer is None else "consumer"
-    what = f"{kind} {target.consumer or target.stream}"
+    target_text = f"{kind} {target.consumer or target.stream}"
     if now_us is None:
-        return f"{what} was deleted: this screen shows its last state"
-    return f"{what} was recreated at {local_text(now_us)}: this screen shows the old one"
+        return f"{target_text} was deleted: this screen shows its last state"
+    return f"{target_text} was recreated at {local_text(now_us)}: this screen shows the old one"

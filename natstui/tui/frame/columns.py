@@ -1,4 +1,4 @@
-"""How a table's column is described: one entry gives its text, its order and its help."""
+"""Columns of tables: one entry defines a column's text, order and help."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from natstui.units import UNKNOWN
 V = TypeVar("V", bound=Sized)
 R = TypeVar("R")
 BAR_CELLS = 4
-"""Of a share, beside its number."""
+"""Width of a share's bar, beside its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,26 @@ class ColumnSpec(Generic[V]):
     title: str
     width: int
     priority: int
-    """What gives way first in a narrow terminal: the highest number."""
+    """Columns with the highest number are hidden first in a narrow terminal."""
     cell: Callable[[V, int], Cell]
-    """Its docstring is the column's help: what it is, from which field or by which rule."""
+    """Returns a cell; its docstring is the column's help: the meaning, and the field or rule."""
     sort: Callable[[V], Sequence[object]]
-    """A value per row; None sorts last both ways."""
+    """Returns a sort value per row; None sorts last in both directions."""
     align: Literal["left", "right"] = "right"
     flex: int = 0
-    """Share of spare width it takes."""
+    """Share of the spare width that the column gets."""
     max_width: int = 60
-    """Where it stops growing, in cells."""
+    """Maximum width, in cells."""
     from_width: int = 0
-    """How many cells a table has that shows it: in a narrower one others take its room."""
+    """Minimum width of a table that shows the column, in cells; in a narrower one others use its
+    space.
+    """
     descends: bool = True
-    """The first press sorts the largest to the top."""
+    """Whether the first press sorts the largest to the top."""
 
     @property
     def help(self) -> str:
-        """One sentence for people."""
+        """Return the column's help: a sentence for people."""
         return " ".join((self.cell.__doc__ or "").split())
 
 
@@ -57,33 +59,33 @@ def column_spec(
     *,
     number_width: int = 0,
     bar_cells: int = BAR_CELLS,
-    drawn: Callable[[V, int], Cell] | None = None,
+    draw: Callable[[V, int], Cell] | None = None,
     sort: Callable[[V], Sequence[object]] | None = None,
     **layout: Any,
 ) -> ColumnSpec[V]:
-    """Return a column of a table over the rows that `row_of` returns.
+    """Return a table column over the rows that `row_of` returns.
 
-    A bar of what it uses is drawn before a number of `number_width`. `drawn` returns a cell
-    that is more than text, `sort` what the rows are sorted by where that is not their value, or
-    is quicker for all of them at once.
+    A bar of the share is drawn before a number of `number_width`. `draw` returns a cell that is
+    more than text, `sort` the sort values where they are not the column's values, or are faster to
+    compute at once.
     """
     values = sort or column.values
 
     def cell(view: V, row: int) -> Cell:
-        if drawn is not None:
-            return drawn(view, row)
-        shown = row_of(view, row)
-        text = column.text(shown)
-        is_unknown = column.value(shown) is None
+        if draw is not None:
+            return draw(view, row)
+        column_row = row_of(view, row)
+        text = column.text(column_row)
+        is_unknown = column.value(column_row) is None
         if is_unknown and column.dims_unknown:
             return Cell(text, "dim")
         if column.used_ratio is not None and not is_unknown:
-            text = f"{bar(column.used_ratio(shown), bar_cells)} {text:>{number_width}}"
-        return Cell(text, column.level(shown))
+            text = f"{bar(column.used_ratio(column_row), bar_cells)} {text:>{number_width}}"
+        return Cell(text, column.level(column_row))
 
     cell.__doc__ = column.help
     align = "right" if column.numeric else "left"
-    placed: dict[str, Any] = {"align": align, "descends": column.numeric} | layout
+    options: dict[str, Any] = {"align": align, "descends": column.numeric} | layout
     return ColumnSpec(
         column.key,
         column.title,
@@ -91,7 +93,7 @@ def column_spec(
         priority,
         cell,
         values or (lambda view: [column.value(row_of(view, row)) for row in range(len(view))]),
-        **placed,
+        **options,
     )
 
 
@@ -100,18 +102,20 @@ def every_spec(
     row_of: Callable[[V, int], R],
     specs: Sequence[ColumnSpec[V]],
 ) -> tuple[ColumnSpec[V], ...]:
-    """Return these columns of a table, then those that have a title and no layout yet."""
-    placed = {spec.id for spec in specs}
-    rest = [column for column in columns if column.title and column.key not in placed]
+    """Return the given specs, then specs of the remaining columns with a title."""
+    spec_keys = {spec.id for spec in specs}
+    unplaced = [column for column in columns if column.title and column.key not in spec_keys]
     last = max(spec.priority for spec in specs) + 1
-    more = [column_spec(column, row_of, max(7, len(column.title)), last) for column in rest]
-    return (*specs, *more)
+    added_specs = [
+        column_spec(column, row_of, max(7, len(column.title)), last) for column in unplaced
+    ]
+    return (*specs, *added_specs)
 
 
 def with_values(
     view: V, specs: Sequence[ColumnSpec[V]], rows: Sequence[int]
 ) -> list[ColumnSpec[V]]:
-    """Return the columns that have a value in any of these rows: all of them without rows."""
+    """Return the columns that have a value in any of these rows; all columns without rows."""
     return [
         spec
         for spec in specs
@@ -121,12 +125,12 @@ def with_values(
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How a table is sorted and filtered."""
+    """Sort column, direction and filter of a table."""
 
     column: str
     reverse: bool = False
     pattern: str = ""
-    """A regular expression; a leading `!` keeps what does not match."""
+    """A regular expression; with a leading `!`, rows that do not match are shown."""
     problems_only: bool = False
 
 
@@ -134,40 +138,47 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def natural(text: str) -> tuple[str | tuple[int, str], ...]:
-    """Return what sorts a name as people do: `customer.2` before `customer.10`."""
+    """Return a sort key that orders names by their numbers: `customer.2` before `customer.10`."""
     parts: list[str] = _DIGITS.split(text)
     # Words and numbers alternate, so only like is compared with like; a longer number is larger.
     return tuple(
-        part if at % 2 == 0 else (len(number := part.lstrip("0")), number)
-        for at, part in enumerate(parts)
+        part if index % 2 == 0 else (len(number := part.lstrip("0")), number)
+        for index, part in enumerate(parts)
     )
 
 
 def arranged(values: Sequence[object], rows: Sequence[int], reverse: bool) -> list[int]:
-    """Return `rows` by their values; equal ones keep their order, unknown ones come last."""
-    known = [row for row in rows if values[row] is not None]
+    """Return `rows` sorted by their values; equal ones keep their order, unknown ones come
+    last.
+    """
+    with_value = [row for row in rows if values[row] is not None]
     # Starting from the order of last time makes this nearly linear.
-    known.sort(key=values.__getitem__, reverse=reverse)  # type: ignore[arg-type]
-    if len(known) == len(rows):
-        return known
-    return known + [row for row in rows if values[row] is None]
+    with_value.sort(key=values.__getitem__, reverse=reverse)  # type: ignore[arg-type]
+    if len(with_value) == len(rows):
+        return with_value
+    return with_value + [row for row in rows if values[row] is None]
 
 
 T = TypeVar("T")
 
 
 class Listed(Generic[T]):
-    """Rows are the things themselves; `keys` names them, and a filter looks at `texts`."""
+    """A table view over a sequence of items; `keys` are their identities, `texts` what a filter
+    searches.
+    """
 
     now_mono_us = now_at_us = 0
 
-    def __init__(
-        self, things: Sequence[T], keys: Sequence[Hashable], texts: Sequence[str]
-    ) -> None:
-        self.things = things
+    def __init__(self, items: Sequence[T], keys: Sequence[Hashable], texts: Sequence[str]) -> None:
+        self.things = items
         self._keys = keys
         self._texts = texts
         self.roster = Roster()
+
+    @classmethod
+    def by(cls, get: Callable[[T], object]) -> Callable[[Listed[T]], list[object]]:
+        """Return the sort of a column: a value of each thing."""
+        return lambda view: [get(thing) for thing in view.things]
 
     def __len__(self) -> int:
         return len(self.things)
@@ -181,13 +192,13 @@ class Listed(Generic[T]):
         return self._keys[row]
 
     def search_text(self, row: int) -> str:
-        """Return what a filter looks at."""
+        """Return the text that a filter searches."""
         return clean_line(self._texts[row])
 
     def stale_s(self, row: int) -> float | None:
-        """Return None: nothing here is polled."""
+        """Return None: these rows are not polled."""
         return None
 
-    def problem(self, row: int) -> bool:
-        """Return whether somebody should look at the row."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether the row has a problem."""
         return False

@@ -1,4 +1,4 @@
-"""A change that the engine refuses until its confirmation is typed: shown, and sent again."""
+"""Changes that the engine refuses until their confirmation is typed: prompted, and sent again."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import replace
 
 from natstui.decoding import decoder_of
 from natstui.model.records.benchmark import StartBenchmark
-from natstui.model.records.managing import Change, Confirmation, Undo
+from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.managing import (
+    Change,
+    Undo,
+)
 from natstui.model.records.messages import Answered, PublishMessage, PullNext, RequestReply
-from natstui.model.records.stores import ChangeKey, LinkObject
+from natstui.model.records.stores import ChangeKey, LinkObject, PutFile
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import SystemEngine
 from natstui.tui.kit.prompt import Prompt
@@ -18,52 +22,79 @@ Confirmable = (
     | Undo
     | ChangeKey
     | LinkObject
+    | PutFile
     | PublishMessage
     | PullNext
     | RequestReply
     | StartBenchmark
 )
 
+SENDING_TEXT = "sending … closing this does not stop it"
 _confirmation = decoder_of(Confirmation)
 
 
 async def request_confirmed(screen: LiveScreen, command: Confirmable) -> Answered | None:
-    """Return the reply to a command, sent again with the name typed where the engine wants it.
+    """Return the reply to a command, after a prompt for the name if the engine requires it.
 
-    The second request carries what was shown, to the same system. None: the name was not typed.
+    The second request contains the values that were shown, and goes to the same system. None: the
+    name was not typed.
     """
     engine = screen.engine
-    reply = await engine.request(command)
-    if reply.status != "refused" or reply.body_json is None or command.confirmed is not None:
+    reply = await engine.change(command)
+    if not needs_confirmation(command, reply):
         return reply
-    return await _request_typed(screen, engine, command, reply.body_json)
+    return await _request_typed(screen, engine, command, reply)
+
+
+def needs_confirmation(command: Confirmable, reply: Answered) -> bool:
+    """Return whether the engine refused a command until its confirmation is typed."""
+    return reply.status == "refused" and reply.body_json is not None and command.confirmed is None
 
 
 async def request_shown(screen: LiveScreen, command: Change | Undo) -> Answered | None:
-    """Return the reply to a command whose confirmation is always shown first, and typed."""
+    """Return the reply to a command whose confirmation is always prompted for; None if it was not
+    typed.
+    """
     engine = screen.engine
     reply = await engine.request(replace(command, dry_run=True))
     if reply.body_json is None:
         return reply
-    return await _request_typed(screen, engine, command, reply.body_json)
+    return await _request_typed(screen, engine, command, reply)
 
 
 async def _request_typed(
-    screen: LiveScreen, engine: SystemEngine, command: Confirmable, confirmation_json: str
+    screen: LiveScreen, engine: SystemEngine, command: Confirmable, reply: Answered
 ) -> Answered | None:
-    shown = _confirmation.decode(confirmation_json)
-    question = f"{shown.question[:1].upper()}{shown.question[1:]}"
-    prompt = Prompt(f"{question}. Type {shown.name} to confirm", word=shown.name)
-    typed = await screen.app.push_screen_wait(prompt)
-    if typed is None:
+    confirmed_command = await type_confirmation(screen, command, reply)
+    return None if confirmed_command is None else await engine.change(confirmed_command)
+
+
+async def type_confirmation(
+    screen: LiveScreen, command: Confirmable, reply: Answered
+) -> Confirmable | None:
+    """Return a command with the typed name and the values that were shown; None: not typed.
+
+    `reply` contains the `Confirmation`.
+    """
+    confirmation = _confirmation.decode(reply.body_json or "")
+    question = f"{confirmation.question[:1].upper()}{confirmation.question[1:]}"
+    prompt = Prompt(
+        f"{question}. Type {confirmation.name} to confirm", word_to_type=confirmation.name
+    )
+    typed_name = await screen.app.push_screen_wait(prompt)
+    if typed_name is None:
         return None
-    confirmed = replace(command, confirmed=typed)
-    if isinstance(confirmed, Change | Undo):
-        confirmed = replace(
-            confirmed, previewed_msgs=shown.most_msgs, previewed_last_seq=shown.last_seq
+    confirmed_command = replace(command, confirmed=typed_name)
+    if isinstance(confirmed_command, Change | Undo):
+        confirmed_command = replace(
+            confirmed_command,
+            previewed_msgs=confirmation.most_msgs,
+            previewed_last_seq=confirmation.last_seq,
         )
-    if isinstance(confirmed, Change):
-        confirmed = replace(confirmed, created_at_us=shown.created_at_us, place=shown.place)
-    if isinstance(confirmed, StartBenchmark):
-        confirmed = replace(confirmed, decided_on=shown)
-    return await engine.request(confirmed)
+    if isinstance(confirmed_command, Change):
+        confirmed_command = replace(
+            confirmed_command, created_at_us=confirmation.created_at_us, place=confirmation.place
+        )
+    if not isinstance(confirmed_command, Change | Undo):
+        confirmed_command = replace(confirmed_command, decided_on=confirmation)
+    return confirmed_command

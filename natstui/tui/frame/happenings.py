@@ -1,4 +1,4 @@
-"""What happened, in words: for the table of events and beside what it happened to."""
+"""Texts of events: for the table of events, and for the details of a row."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def where_text(event: Happening) -> str:
 
 
 def brief_text(event: Happening) -> str:
-    """Return what happened without the names that stand beside it, so that it fits."""
+    """Return a short text of an event, without the stream and consumer."""
     if not isinstance(event, Advisory):
         return event_text(event)
     text = event.text
@@ -94,14 +94,14 @@ def event_text(event: Happening) -> str:
 
 
 def gap_text(event: Gap | ClockStepped) -> str:
-    """Return what a recording does not hold, or how the clock moved."""
+    """Return what is missing in a recording, or how the clock was set."""
     if isinstance(event, Gap):
         return clean_line(event.reason)
     return f"the clock was changed by {event.step_us / 1e6:+.3f} s"
 
 
 def look(event: Happening) -> str:
-    """Return how an event looks."""
+    """Return the look of an event."""
     match event:
         case Advisory():
             return "bad" if event.type in _BAD else "warn" if event.type in _WARN else ""
@@ -118,8 +118,8 @@ def look(event: Happening) -> str:
 
 
 def happenings_section(view: View, stream: str, consumer: str | None, count: int) -> Section:
-    """Return what the server announced last of a stream or consumer, newest first."""
-    of_it = (
+    """Return the newest events of a stream or consumer as a section, newest first."""
+    matching_events = (
         event
         for event in reversed(view.state.happenings)
         if isinstance(event, Advisory)
@@ -128,6 +128,6 @@ def happenings_section(view: View, stream: str, consumer: str | None, count: int
     )
     lines = (
         line(f"{view.age_text(event.at_us)} ago", brief_text(event), look(event))
-        for event in islice(of_it, count)
+        for event in islice(matching_events, count)
     )
     return Section("LATEST EVENTS", tuple(lines))

@@ -1,4 +1,4 @@
-"""The keys of a screen on its last line: as many as fit whole, and a mark for the others."""
+"""The keys of a screen on its last line: as many as fit, and a mark for the others."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _OWN, _QUIT = "own", "quit"
 _ORDER = (
     "help", _OWN, "replay.play", "replay.seek", "replay.mark", "replay.compare", _QUIT, "command"
 )  # fmt: skip
-"""The help, which lists all keys; then the keys of this screen; then those of all screens."""
+"""Order of the keys: help, then the keys of this screen, then those of all screens."""
 
 
 class _Key(NamedTuple):
-    """One key and what it does, in a word."""
+    """A key and its label."""
 
     rank: int
     key: str
@@ -36,23 +36,23 @@ class _Key(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many cells it takes, with the gap behind it."""
+        """Return its width in cells, with the gap behind it."""
         return cell_len(f"{self.shown} {self.word} ")
 
     def text(self, *, pointed_at: bool) -> Content:
-        """Return it as it is drawn; one that cannot be pressed now is dim."""
-        key, word = footer_styles(enabled=self.enabled, pointed_at=pointed_at)
+        """Return it as drawn; a disabled key is dim."""
+        key, label_style = footer_styles(is_enabled=self.enabled, pointed_at=pointed_at)
         return Content.assemble(
             Content.styled(clean_line(self.shown), key),
-            Content.styled(clean_line(f" {self.word}"), word),
+            Content.styled(clean_line(f" {self.word}"), label_style),
         )
 
 
 class KeyFooter(Widget, can_focus=False):
-    """Only whole words are shown: a key that does not fit is in the help.
+    """Draws as many complete keys as fit; the help lists all of them.
 
-    One widget draws all keys. Textual's footer has a widget for each, and makes all of them again
-    with every dialog, every list and every move of the focus, which cost more than all the rest.
+    One widget draws all keys. Textual's footer has a widget for each, and creates all of them
+    again with every dialog, list and move of the focus, which cost more than all the rest.
     """
 
     ALLOW_SELECT = False
@@ -64,15 +64,15 @@ class KeyFooter(Widget, can_focus=False):
     """
 
     def __init__(self, label: Callable[[Binding], str]) -> None:
-        """`label` returns what a key does now, in a word."""
+        """Create the footer; `label` returns the current label of a key."""
         super().__init__()
         self._label = label
         self._keys: list[_Key] | None = None
-        """None: they have to be looked up."""
+        """The keys to draw; None: they must be read again."""
         self._pointed_at: _Key | None = None
 
     def on_mount(self) -> None:
-        """Learn when other keys work."""
+        """Subscribe to changes of the active bindings."""
         self.screen.bindings_updated_signal.subscribe(self, self._look_up)
 
     def _look_up(self, screen: Screen[object]) -> None:
@@ -82,7 +82,7 @@ class KeyFooter(Widget, can_focus=False):
             self.refresh()
 
     def render(self) -> Content:
-        """Return keys while there is room."""
+        """Return the keys that fit."""
         line = Content()
         for key in self._fitting():
             gap = " " if line else ""
@@ -92,22 +92,22 @@ class KeyFooter(Widget, can_focus=False):
         return line
 
     def _all(self) -> list[_Key]:
-        """Return what can be pressed, the keys first which the user knows from no other screen."""
+        """Return all active keys, first those that only this screen has."""
         if self._keys is None:
-            one_each: dict[str, _Key] = {}
+            by_label: dict[str, _Key] = {}
             for key, action in self._found():
-                one_each.setdefault(action, key)
+                by_label.setdefault(action, key)
             # What cannot be pressed now takes no room from what can.
-            self._keys = sorted(one_each.values(), key=lambda key: (not key.enabled, key.rank))
+            self._keys = sorted(by_label.values(), key=lambda key: (not key.enabled, key.rank))
         return self._keys
 
     def _found(self) -> Iterator[tuple[_Key, str]]:
         for node, binding, enabled, _tooltip in self.screen.active_bindings.values():
             if binding.show:
-                shown = self.app.get_key_display(binding)
+                key_text = self.app.get_key_display(binding)
                 rank = self._rank(node, binding.id)
-                word = self._label(binding)
-                yield _Key(rank, binding.key, shown, word, enabled), binding.action
+                label = self._label(binding)
+                yield _Key(rank, binding.key, key_text, label, enabled), binding.action
 
     def _rank(self, node: DOMNode, binding_id: str | None) -> int:
         if binding_id in _ORDER:
@@ -115,19 +115,21 @@ class KeyFooter(Widget, can_focus=False):
         return len(_ORDER) if node is self.app else _ORDER.index(_OWN)
 
     def _fitting(self) -> list[_Key]:
-        """Return the keys there is room for, always the one that leaves; the last has no gap."""
+        """Return the keys that fit, always with the key to quit; the last has no gap."""
         keys, room = self._all(), self.size.width + 1
         if _width(keys) <= room:
             return keys
         quit_rank = _ORDER.index(_QUIT)
         leaving = [key for key in keys if key.rank == quit_rank]
         room -= len(_MORE) + _width(leaving)
-        others = [key for key in keys if key.rank != quit_rank]
-        fitting = [key for at, key in enumerate(others) if _width(others[: at + 1]) <= room]
+        other_keys = [key for key in keys if key.rank != quit_rank]
+        fitting = [
+            key for index, key in enumerate(other_keys) if _width(other_keys[: index + 1]) <= room
+        ]
         return [key for key in keys if key in fitting or key in leaving]
 
     def _at(self, x: int) -> _Key | None:
-        """Return the key that is drawn in a column."""
+        """Return the key at a column."""
         for key in self._fitting():
             if 0 <= x < key.width - 1:
                 return key
@@ -135,7 +137,7 @@ class KeyFooter(Widget, can_focus=False):
         return None
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Press the key that was clicked."""
+        """Execute the clicked key."""
         key = self._at(event.x)
         if key is not None and key.enabled:
             self.app.simulate_key(key.key)
@@ -143,11 +145,11 @@ class KeyFooter(Widget, can_focus=False):
             self.app.bell()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show which key the pointer is on."""
+        """Highlight the key under the pointer."""
         self._point_at(self._at(event.x))
 
     def on_leave(self) -> None:
-        """The pointer is on no key any more."""
+        """Remove the highlight."""
         self._point_at(None)
 
     def _point_at(self, key: _Key | None) -> None:

@@ -1,4 +1,4 @@
-"""A screen that shows the state: it gets every newer one while it is in view."""
+"""A screen that shows the state: it receives every newer one while it is in view."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from natstui.tui.frame.messages import (
     Typed,
 )
 from natstui.tui.frame.requests import SystemEngine, run_task, show_reply
-from natstui.tui.frame.screen_part import part_of
 from natstui.tui.frame.systems import ActingSystemValue, SystemState, Where
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
@@ -45,19 +44,38 @@ from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
 _TOLD_AGAIN_S = 60.0
-"""A defect that comes with every poll is reported again after this time."""
+"""How long a defect that occurs with every poll is not reported again."""
 _KEEP_OR_DROP = (
     ("keep", "go back to it"),
     ("drop", "close the form; typed text is lost"),
 )
 _ASKED_AGAIN_S = 0.25
-"""How often it checks whether a question may be asked again."""
+"""Interval of checks whether a prompt may be shown again."""
 NO_SERVER = "this is a recording: there is no server to change"
 _OF_A_SERVER = {"raw", "again", "row_actions"}
 
 
+class ScreenPart:
+    """Actions of a screen's keys, and when they are offered.
+
+    A key names its action as `part('managing', 'manage', 'undo')`: the screen's attribute with the
+    part, its method without `action_`, and the arguments. The screen lists the keys among its own.
+    """
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered; None shows its key in grey."""
+        return True
+
+
+def part_of(screen: object, name: object) -> ScreenPart:
+    """Return the part that a screen holds under a name."""
+    part = getattr(screen, str(name))
+    assert isinstance(part, ScreenPart)
+    return part
+
+
 class GuideLine(Static):
-    """What to try next, in a line or two; hidden where nobody wants to be guided."""
+    """A line with the next step of the guide; hidden without a guide."""
 
     DEFAULT_CSS = """
     GuideLine {
@@ -82,26 +100,26 @@ class GuideLine(Static):
 
 @dataclass(frozen=True)
 class Question:
-    """Asks for a text that becomes a command for the engine."""
+    """A prompt for a text that becomes a command for the engine."""
 
     words: str
     command: Callable[[str], Command | None]
-    """Makes the command from the text; None: there is nothing to do."""
+    """Creates the command from the text; None: there is nothing to do."""
     title: str | None = None
-    """Of the toast with the reply; None: the screen that asks shows the reply."""
+    """Title of the toast with the reply; None: the screen shows the reply itself."""
     refusal: Callable[[str], str] | None = None
-    """Returns why a text is not taken; empty: it is taken."""
+    """Returns why a text is refused; empty if it is accepted."""
     meaning: Callable[[str], str] | None = None
-    """Returns what a text is understood as while it is typed."""
+    """Returns the meaning of a text while it is typed."""
     text: str = ""
     system: str | None = None
-    """Where it is asked; None: where the screen that asks acts when it does."""
+    """System to send the command to; None: the acting one of the screen."""
     show: Callable[[Answered], None] = lambda _: None
-    """Gets each reply that comes while the screen that asks is there."""
+    """Receives each reply while the screen exists."""
 
 
 class LiveScreen(TerminalSized, Screen[None]):
-    """Status strip above, keys below, the command line when it is wanted; the body is its own."""
+    """A screen with status strip, keys and command line; subclasses provide the body."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "app.help", "Help", key_display="?", id="help"),
@@ -116,17 +134,17 @@ class LiveScreen(TerminalSized, Screen[None]):
     ]
 
     TYPING: ClassVar[bool] = False
-    """Letters are typed here: the app's own letter keys are not offered."""
+    """Whether letters are typed on the screen: the app's own letter keys are disabled then."""
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
     """The columns of its table, which the help explains."""
     FIGURES: ClassVar[Sequence[tuple[str, str]]] = ()
-    """The figures in its second line, and what each means."""
+    """The figures in its second line, with their meaning."""
 
     state = ActingSystemValue(lambda one: one.state)
-    """All that is known of the system that its keys act on."""
+    """The state of the acting system."""
     late_us = ActingSystemValue(lambda one: one.late_us)
-    """How long before the moment shown the newest poll of that system came."""
+    """How long before the shown moment the newest poll of the acting system came."""
     tabs = getters.query_one(TabBar)
     strip = getters.query_one(StatusStrip)
     command_line = getters.query_one(CommandLine)
@@ -144,7 +162,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         self.guide = GuideLine()
 
     def compose(self) -> ComposeResult:
-        """Lay out the frame around the body."""
+        """Yield the frame of the screen with its body."""
         yield TabBar(self._tab)
         yield StatusStrip(self.second_line)
         yield self.note
@@ -155,24 +173,24 @@ class LiveScreen(TerminalSized, Screen[None]):
         yield KeyFooter(self.key_label)
 
     def body(self) -> Iterable[Widget]:
-        """Return what the screen is about."""
+        """Return the widgets of the body."""
         return ()
 
     @property
     def engine(self) -> SystemEngine:
-        """The engine of the system that its keys act on now."""
+        """Return the engine of the acting system."""
         return SystemEngine(self.app, self.where.system)
 
     def second_line(self) -> list[Cell] | None:
-        """Return what stands in the place of the account's line; None: nothing of this screen."""
+        """Return the screen's own second line; None: the account's line is shown."""
         return None
 
     def tab(self) -> str:
-        """Return the mode whose list has what the screen is about; empty: the one below it."""
+        """Return the mode whose tab is lit; empty: that of the screen below."""
         return ""
 
     def _tab(self) -> str:
-        """Return the mode whose tab is lit: of this screen, else of the nearest one below it."""
+        """Return the mode whose tab is lit: of this screen, else of the nearest one below."""
         stack = self.app.screen_stack
         below = stack[: stack.index(self)] if self in stack else stack
         tabs = (
@@ -180,46 +198,51 @@ class LiveScreen(TerminalSized, Screen[None]):
         )
         return next(filter(None, tabs), self.app.current_mode)
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether it can be drawn: a closed screen loses its widgets before it ends."""
+        return self.is_attached and self in self.app.screen_stack
+
     def asset(self) -> Target | None:
-        """Return the stream or consumer that the screen is about, if it is about one."""
+        """Return the stream or consumer that the screen is about, if any."""
         return None
 
     def on_screen_resume(self) -> None:
-        """Catch up with the newest state."""
+        """Request the newest state."""
         self.app.post_message(CameIntoView())
 
     def on_state_changed(self, message: StateChanged) -> None:
-        """Take the newer state and show it."""
+        """Store the newer state and show it."""
         message.stop()
         before, late_us_before = self.state, self.late_us
         paused_before, self.paused = self.paused, message.paused
         current = SystemState(message.acting, "", message.state, message.late_us)
         self.where.hear(current, message.systems)
-        other_way = self._covers_another is not message.covers_another
+        has_switched = self._covers_another is not message.covers_another
         self._covers_another = message.covers_another
-        if other_way or self.state.permitted is not before.permitted:
+        if has_switched or self.state.permitted is not before.permitted:
             self.refresh_bindings()
         if not self.is_mounted:
             return
-        tell = partial(self.notify, severity="error", timeout=15)
-        with contained("showing this", tell, again_s=_TOLD_AGAIN_S):
+        report = partial(self.notify, severity="error", timeout=15)
+        with contained("showing this", report, again_s=_TOLD_AGAIN_S):
             self.timeline.show(self.state, message.a_at_us)
             self.guide.show(message.guide)
             if (self.state.replay is None) is not (before.replay is None):
                 self.refresh_bindings()
             # While a replay plays, only its clock moves between two polls.
-            moved = self.late_us == late_us_before and only_moved(before, self.state)
-            if self.paused is not paused_before or not moved:
+            is_only_move = self.late_us == late_us_before and only_moved(before, self.state)
+            if self.paused is not paused_before or not is_only_move:
                 self.tabs.show(self.where)
                 self.strip.show(self.where, paused=self.paused)
                 self.note.keep_up()
                 self.refresh_state()
 
     def refresh_state(self) -> None:
-        """Show `self.state`; each screen has its own way."""
+        """Show `self.state`; each screen overrides this."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer no command line where letters are typed, and in a replay nothing of a server."""
+        """Disable the command line where letters are typed, and server actions in a replay."""
         if action == "part":
             part, name, *arguments = parameters
             if not self.is_mounted and not hasattr(self, str(part)):
@@ -233,18 +256,18 @@ class LiveScreen(TerminalSized, Screen[None]):
         return super().check_action(action, parameters)
 
     async def action_part(self, part: str, action: str, *arguments: object) -> None:
-        """Let a part of the screen do what one of its keys says."""
-        done = getattr(part_of(self, part), f"action_{action}")(*arguments)
-        if isawaitable(done):
-            await done
+        """Execute the action of a key in a part of the screen."""
+        result = getattr(part_of(self, part), f"action_{action}")(*arguments)
+        if isawaitable(result):
+            await result
 
     @property
     def goes_back(self) -> bool:
-        """Whether leaving this screen leads to another one, not out of the app."""
+        """Return whether leaving this screen leads to another one, not out of the app."""
         return self._covers_another or self.app.screen_stack[:1] != [self]
 
     def key_label(self, binding: Binding) -> str:
-        """Return what a key does now, in a word: the one that quits may lead back."""
+        """Return the current label of a key: the key to quit may lead back."""
         return "Back" if binding.id == "quit" and self.goes_back else binding.description
 
     def action_command(self) -> None:
@@ -252,22 +275,25 @@ class LiveScreen(TerminalSized, Screen[None]):
         self.command_line.open(":")
 
     def unsent(self) -> str:
-        """Return what typed text would be lost with this screen, in a few words; empty: none."""
+        """Return a summary of typed text that would be lost with this screen; empty: none."""
         return ""
 
     def action_back(self) -> None:
-        """Leave this screen, but ask first when that would throw typed text away."""
-        if held := self.unsent():
-            run_task(self, self._leave_unsent, held)
+        """Leave this screen, after a prompt if typed text would be lost."""
+        if unsent_text := self.unsent():
+            run_task(self, self._leave_unsent, unsent_text)
         else:
             self.leave()
 
-    async def _leave_unsent(self, held: str) -> None:
-        if await self.app.push_screen_wait(Pick(f"{held} is not sent", _KEEP_OR_DROP)) == "drop":
+    async def _leave_unsent(self, unsent_text: str) -> None:
+        if (
+            await self.app.push_screen_wait(Pick(f"{unsent_text} is not sent", _KEEP_OR_DROP))
+            == "drop"
+        ):
             self.leave()
 
     def leave(self) -> None:
-        """Leave this screen if it lies on another one, else a replay on top of a server."""
+        """Close this screen if another one is below it, else leave a replay on top of a server."""
         if self.app.screen_stack[0] is self:
             self.app.post_message(LeaveReplay())
         else:
@@ -285,12 +311,12 @@ def watch_rows(
     *,
     system: str | None = None,
 ) -> None:
-    """Ask the engine to poll these first; that of a system, where there are several."""
+    """Request that the engine polls these first, in one of several systems if given."""
     SystemEngine(screen.app, system or screen.where.system).send(Watch(0, streams, consumers))
 
 
 class Renewing:
-    """A request that a screen repeats while it is in view and polling goes on."""
+    """A request that a screen repeats while it is in view and polling is not paused."""
 
     def __init__(
         self,
@@ -300,9 +326,9 @@ class Renewing:
         show: Callable[[Answered], None],
         forget: Callable[[], None] = lambda: None,
     ) -> None:
-        """`show` gets each reply, and the screen is refreshed after it.
+        """Create a request; `show` receives each reply, and the screen is refreshed after it.
 
-        `forget` drops what is known: from then on it is requested from another system.
+        `forget` discards the last reply: the next comes from another system.
         """
         self._screen, self._command, self._every_s = screen, command, every_s
         self._show, self._forget, self._system = show, forget, ""
@@ -310,11 +336,11 @@ class Renewing:
         self._replied_s = float("-inf")
 
     def begin(self) -> None:
-        """Check every second whether it is due; call it when the screen is mounted."""
+        """Check every second whether the request is due; call it when the screen is mounted."""
         self._screen.set_interval(1.0, self.keep_up)
 
     def keep_up(self) -> None:
-        """Send it when it is due and no reply is awaited; a first reply is always wanted."""
+        """Send the request when it is due and no reply is pending; the first one is always due."""
         system, before = self._screen.where.acting.name, self._system
         self._system = system
         if before not in ("", system):
@@ -334,7 +360,7 @@ class Renewing:
             self.ask()
 
     def ask(self) -> None:
-        """Send it now; a reply that is still to come is no longer wanted."""
+        """Send the request now; the reply of an earlier one is ignored."""
         self._stop()
         self._task = run_task(self._screen, self._request)
 
@@ -351,7 +377,7 @@ class Renewing:
 
 
 def only_moved(before: State, after: State) -> bool:
-    """Return whether nothing but the position of a replay is another."""
+    """Return whether two states differ only in the position of a replay."""
     if before.replay is None or after.replay is None:
         return False
     return all(
@@ -362,7 +388,7 @@ def only_moved(before: State, after: State) -> bool:
 
 
 def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
-    """Return whether a key of a screen asks something only a live server can answer."""
+    """Return whether an action needs a live server."""
     return action in _OF_A_SERVER or (action, parameters) == ("open", ("raw",))
 
 
@@ -377,11 +403,11 @@ async def _ask(asker: LiveScreen, engine: SystemEngine, question: Question) -> N
     app, text, reason = asker.app, question.text, ""
     while True:
         prompt = Prompt(
-            question.words, text, refusal=question.refusal, refused=reason,
+            question.words, text, refusal=question.refusal, refused_reason=reason,
             meaning=question.meaning,
         )  # fmt: skip
-        typed = await app.push_screen_wait(prompt)
-        if typed is None or (command := question.command(typed)) is None:
+        typed_text = await app.push_screen_wait(prompt)
+        if typed_text is None or (command := question.command(typed_text)) is None:
             return
         request = engine.request(command)
         reply = await request
@@ -391,7 +417,7 @@ async def _ask(asker: LiveScreen, engine: SystemEngine, question: Question) -> N
             if question.title is not None:
                 show_reply(app, reply, f"{request.system} {question.title}".strip())
             return
-        text, reason = typed, reply.text
+        text, reason = typed_text, reply.text
         if not _may_ask_again(asker, question) and question.title is not None:
             show_reply(app, reply, question.title)
         while not _may_ask_again(asker, question):

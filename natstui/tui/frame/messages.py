@@ -1,4 +1,4 @@
-"""What moves between the app and its screens: typed messages."""
+"""Messages between the app and its screens."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ from natstui.tui.frame.systems import SystemState
 
 @dataclass
 class StateChanged(Message):
-    """There is a newer state. It is a whole, so a slow screen may skip to the newest."""
+    """There is a newer, complete state, so a slow screen may skip to the newest."""
 
     state: State
     late_us: int
-    """How long before the moment shown its newest poll came."""
+    """How long before the shown moment its newest poll came."""
     a_at_us: int | None = None
-    """The moment marked to be compared with."""
+    """The marked moment that the state is compared with."""
     paused: bool = False
-    """The user stopped polling: what a screen asks for itself rests too."""
+    """Whether the user paused polling: screens pause their own requests too."""
     guide: str = ""
-    """What the guide says; empty where nobody wants one."""
+    """Text of the guide; empty without a guide."""
     systems: Sequence[SystemState] = ()
-    """Each of several systems; none where there is one."""
+    """The states of several systems; empty with a single one."""
     acting: str = ""
-    """The name of the one that `state` is of."""
+    """The name of the acting system, whose state `state` is."""
     covers_another: bool = False
-    """It is a replay that was opened from a live server, or from another recording."""
+    """Whether a replay was opened from a live server, or from another recording."""
 
     def can_replace(self, message: Message) -> bool:
-        """Supersede an older state that still waits in the queue."""
+        """Replace an older state that still waits in the queue."""
         return isinstance(message, StateChanged)
 
 
 class ToApp(Message):
-    """A screen wants something of the app: each kind of it below.
+    """A request of a screen to the app; the subclasses are the kinds.
 
-    It is posted to the app itself: what a part of a screen posts, while the screen handles another
-    message, bubbles no further than that screen.
+    It is posted to the app itself: a message of a screen part, posted while the screen handles
+    another message, bubbles no further than that screen.
     """
 
     system: str | None = None
-    """Which of several it is asked of: the app sets it, where the screen in view has not."""
+    """The system of the request, among several; the app sets it if the screen has not."""
 
 
 @dataclass
 class CameIntoView(ToApp):
-    """A screen came into view and wants the newest state."""
+    """A screen came into view and requests the newest state."""
 
 
 @dataclass
 class Replay(ToApp):
-    """The user wants to see a recording."""
+    """The user opens a recording."""
 
     folder: str
 
 
 @dataclass
 class LeaveReplay(ToApp):
-    """The user wants back from a replay to what the app was opened on."""
+    """The user leaves a replay for what the app was opened on."""
 
 
 @dataclass
@@ -74,14 +74,14 @@ class Typed(ToApp):
 
 @dataclass
 class RunScenario(ToApp):
-    """The user wants a benchmark: the name of a ready scenario, or the text of a file."""
+    """The user starts a benchmark: the name of a ready scenario, or the text of a file."""
 
     scenario: str
 
 
 @dataclass
 class Open(ToApp):
-    """The user wants to see something: `stream`, `bucket`, `consumer`, `consumers` or `raw`."""
+    """The user opens a `stream`, `bucket`, `consumer`, list of `consumers` or `raw` response."""
 
     what: str
     stream: str
@@ -90,20 +90,20 @@ class Open(ToApp):
 
 @dataclass
 class Manage(ToApp):
-    """The user wants to make, change or remove something, or to see the journal."""
+    """The user creates, changes or deletes something, or opens the journal."""
 
     what: str
     """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`.
 
-    Behind a space: the sequence of a message (`messages 17`, `delete_message 17`), or the field
-    where a form begins (`edit-stream max_bytes`).
+    After a space: the sequence of a message (`messages 17`, `delete_message 17`), or the first
+    field of a form (`edit-stream max_bytes`).
     """
     targets: tuple[Target, ...] = ()
 
 
 @dataclass
 class Export(ToApp):
-    """The user wants the streams or consumers in view as files."""
+    """The user exports the streams or consumers in view as files."""
 
     streams: tuple[str, ...]
     consumers: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""How the user left the screens: remembered between two runs, and nothing of a server with it."""
+"""Stores screen settings between two runs, and nothing of a server with them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import contextlib
 import json
 from pathlib import Path
 
-from natstui.files import write_complete
+from natstui.files import changing, write_complete
 from natstui.paths import private_folder
+from natstui.tui.kit.terminal import is_in_browser
 
 
 def recall(name: str) -> object:
-    """Return what was kept under a name; None: nothing was."""
+    """Return the value stored under a name; None without one."""
     return _load().get(name)
 
 
 def keep(name: str, value: object) -> None:
-    """Keep a value of JSON; a folder that cannot be written costs only that."""
-    known = _load() | {name: value}
+    """Store a JSON value under a name; ignores a folder that cannot be written.
+
+    Nothing is stored for a browser: its visitor is not the user of this machine.
+    """
+    if is_in_browser():
+        return
+    folder = _path().parent
     with contextlib.suppress(OSError):
-        private_folder(_path().parent)
-        write_complete(_path(), json.dumps(known).encode())
+        private_folder(folder)
+        with changing(folder):
+            values = _load() | {name: value}
+            write_complete(_path(), json.dumps(values).encode())
 
 
 def _path() -> Path:
@@ -31,8 +39,8 @@ def _path() -> Path:
 
 def _load() -> dict[str, object]:
     try:
-        known = json.loads(_path().read_text("utf-8"))
+        values = json.loads(_path().read_text("utf-8"))
     except (OSError, ValueError):
         # Nothing remembered, or not by us: start from the defaults.
         return {}
-    return known if isinstance(known, dict) else {}
+    return values if isinstance(values, dict) else {}

@@ -1,4 +1,4 @@
-"""Requests to the engine: a screen awaits the reply, or iterates over all that comes of one."""
+"""Requests to the engine: a screen awaits the reply, or iterates over all records of a request."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVarTuple, runtime_checkable
 
@@ -24,23 +25,39 @@ from natstui.model.records.tap import Tapped
 from natstui.tui.kit.text import safe_copy
 
 ReplyRecord = Answered | Tailed | Tapped | FileMoved | Listened
-"""What carries the id of a request: its reply, and what comes before or after that."""
+"""The records with the id of a request: its reply, and records before or after it."""
+ENGINE_ENDED = "the engine ended before it replied"
+ENGINE_SILENT_S = 30.0
+"""How long a change waits for an engine that writes nothing at all."""
+_CHECK_S = 1.0
+HOST_REFUSED = (
+    "this page changes nothing on the machine that serves it: natstui serve --allow-changes "
+    "allows it"
+)
+"""The refusal of a `HostCommand`, and of a file that a screen itself would write."""
 _DEFECT_SHOWN_S = 15.0
 _TOAST_S = 15.0
 Arguments = TypeVarTuple("Arguments")
 _numbers = itertools.count(2_000_000)
-"""The ids of commands: no two of a viewer have the same."""
+"""Ids of commands: unique within a viewer."""
 
 
 class PendingRequest:
-    """A request without its reply yet: await it for that, or iterate over all that carries its id.
+    """A request without its reply yet: await the reply, or iterate over all records with its id.
 
-    It never raises for a request that fails: that is a reply with its reason. Iterating ends when
-    nothing can come any more, as of an engine that ended; else whoever iterates leaves the loop.
+    It never raises for a failed request: the reply has the reason. Iteration ends when no record
+    can follow, as after the end of the engine; else the caller must break.
     """
 
-    def __init__(self, forget: Callable[[int], None] = lambda _: None) -> None:
-        """`forget` is called with the id once nobody waits any more."""
+    def __init__(
+        self,
+        forget: Callable[[int], None] = lambda _: None,
+        received_count: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Create a request; `forget` is called with its id once its result is not awaited any
+        more. `received_count` returns how often the engine has written something.
+        """
+        self.received_count = received_count
         self.command_id = next(_numbers)
         self.system = ""
         """The name of the system it is sent to, where there are several."""
@@ -49,11 +66,11 @@ class PendingRequest:
         self._is_over = False
 
     def add(self, record: ReplyRecord) -> None:
-        """Take a record that carries the id."""
+        """Add a record with the id."""
         self._records.put_nowait(record)
 
     def fail(self, reason: str) -> None:
-        """Reply that it failed, after which nothing more comes."""
+        """Add a failure as the reply, after which no record follows."""
         self._is_over = True
         self.add(Answered(time.time_ns() // 1000, self.command_id, "failed", reason))
 
@@ -70,7 +87,7 @@ class PendingRequest:
             self._forget(self.command_id)
 
     async def __aiter__(self) -> AsyncIterator[ReplyRecord]:
-        """Yield every record that carries the id."""
+        """Yield every record with the id."""
         try:
             while not (self._is_over and self._records.empty()):
                 yield await self._records.get()
@@ -82,13 +99,16 @@ class Engine(Protocol):
     """The engines behind an app."""
 
     def request(self, command: Command, system: str | None = None) -> PendingRequest:
-        """Send a command, whose id is set here, to the engine of a system; None: the acting one.
+        """Send a command, whose id is set here, to a system's engine; None: the acting one.
 
-        In a replay, what only a server can do fails at once.
+        In a replay, a command that needs a server fails at once.
         """
 
     def send(self, command: Command, system: str | None = None) -> None:
-        """Send a command whose reply nobody waits for."""
+        """Send a command whose reply is ignored."""
+
+    def check_host_change(self) -> None:
+        """Raise Refused if screens may change nothing on the machine of natstui."""
 
 
 @runtime_checkable
@@ -97,18 +117,18 @@ class HasEngine(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """What takes them."""
+        """Return the engines of the app."""
 
 
 class SystemEngine:
-    """The engine of one system; None is the one that the screen in view acts on."""
+    """The engine of one system; None means the acting one of the screen in view."""
 
     def __init__(self, app: App[Any], system: str | None) -> None:
         assert isinstance(app, HasEngine)
         self._app, self._engine, self.system = app, app.engine, system
 
     def request(self, command: Command) -> PendingRequest:
-        """Send a command, whose id is set here; it fails where its system is not watched now."""
+        """Send a command, whose id is set here; it fails when its system is not watched now."""
         try:
             return self._engine.request(command, self.system)
         except NatstuiError as error:
@@ -117,25 +137,71 @@ class SystemEngine:
             return request
 
     def send(self, command: Command) -> None:
-        """Send a command whose reply nobody waits for; show why that cannot be done."""
+        """Send a command whose reply is ignored; show an error if it cannot be sent."""
         try:
             self._engine.send(command, self.system)
         except NatstuiError as error:
             show_error(self._app, error)
 
-    async def announce(self, command: Command, title: str) -> Answered:
-        """Wait for the reply, show it as a toast, and return it."""
-        request = self.request(command)
-        reply = await request
-        show_reply(self._app, reply, f"{request.system} {title}".strip())
-        return reply
+    def check_host_change(self) -> None:
+        """Raise Refused if screens may change nothing on the machine of natstui."""
+        self._engine.check_host_change()
+
+    async def change(self, command: Command, title: str = "") -> Answered:
+        """Send a change and return its reply, which becomes a toast if the screen is closed first.
+
+        Closing a screen does not stop what was sent.
+        """
+        reply: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        run_task(self._app, self._deliver, self.request(command), reply, title)
+        return await reply
+
+    async def _deliver(
+        self, request: PendingRequest, reply: asyncio.Future[Answered], title: str
+    ) -> None:
+        answered = await _reply_of_change(request)
+        if answered.text == ENGINE_ENDED:
+            text = f"{ENGINE_ENDED}: it is not known whether that was done"
+            answered = replace(answered, text=text)
+        if not reply.cancelled():
+            reply.set_result(answered)
+        elif answered.body_json is None or answered.status != "refused":
+            show_reply(self._app, answered, f"{request.system} {title}".strip())
 
     def start(self, command: Command, title: str) -> None:
-        """Send a command whose reply is a toast, also when the screen is closed by then."""
+        """Send a command and show its reply as a toast, also after the screen was closed."""
         run_task(self._app, self._announce, command, title)
 
     async def _announce(self, command: Command, title: str) -> None:
-        await self.announce(command, title)
+        request = self.request(command)
+        reply = await _reply_of_change(request)
+        show_reply(self._app, reply, f"{request.system} {title}".strip())
+
+
+async def _reply_of_change(request: PendingRequest) -> Answered:
+    """Return the reply to a change, or that there is none: an engine that hangs writes nothing.
+
+    What it replies later is not shown, so that nothing is reported twice.
+    """
+    reply = asyncio.ensure_future(request)
+    received_count, silent_s = request.received_count(), 0.0
+    try:
+        while not (await asyncio.wait([reply], timeout=_CHECK_S))[0]:
+            # Not the clock: a viewer that was suspended has read nothing meanwhile.
+            is_silent = request.received_count() == received_count
+            received_count, silent_s = (
+                request.received_count(),
+                silent_s + _CHECK_S if is_silent else 0.0,
+            )
+            if silent_s >= ENGINE_SILENT_S:
+                text = (
+                    f"the engine has not replied for {ENGINE_SILENT_S:.0f} s: the change may have"
+                    " been made, or is made when the engine goes on"
+                )
+                return Answered(time.time_ns() // 1000, request.command_id, "failed", text)
+        return await reply
+    finally:
+        reply.cancel()
 
 
 def show_reply(app: App[Any], reply: Answered, title: str = "") -> None:
@@ -156,9 +222,9 @@ def run_task(
     *arguments: *Arguments,
     replaces: str = "",
 ) -> Worker[None]:
-    """Run a coroutine function to its end, or until the screen or app it belongs to is closed.
+    """Run a coroutine function until it ends, or its screen or app is closed.
 
-    With `replaces`, what runs there under the same name is cancelled first.
+    With `replaces`, a task of the same name is cancelled first.
     """
     group = replaces or "requests"
     # Not a coroutine: one that is cancelled before it begins would never be awaited.

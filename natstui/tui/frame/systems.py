@@ -1,4 +1,4 @@
-"""Several systems on one screen: what is known of each, and their rows in one table."""
+"""Several systems on one screen: their states, and their rows in one table."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SystemState:
-    """One system, as it is known now."""
+    """A system and its current state."""
 
     name: str
     look: str
-    """Its colour."""
+    """The look of its colour."""
     state: State
     late_us: int
-    """How long before the moment shown its newest poll came."""
+    """How long before the shown moment its newest poll came."""
 
 
 class SystemKey(NamedTuple):
-    """The identity of a row where rows are of several systems: the same name is in many."""
+    """The identity of a row in a table of several systems, which may have equal names."""
 
     system: str
     key: Hashable
 
 
 class Joined:
-    """The views of several systems as one: a row is one of them and a row of its view."""
+    """The views of several systems as one: a row is a system and a row in its view."""
 
     def __init__(self, systems: Sequence[SystemState], views: Sequence[Any]) -> None:
         self.systems, self.views = systems, views
@@ -50,78 +50,82 @@ class Joined:
         return self._ends[-1] if self._ends else 0
 
     def at(self, row: int) -> tuple[int, int]:
-        """Return which system a row is of, by its place, and the row in that system's view."""
-        which = bisect_right(self._ends, row)
-        return which, row - (self._ends[which - 1] if which else 0)
+        """Return the index of a row's system, and the row in that system's view."""
+        index = bisect_right(self._ends, row)
+        return index, row - (self._ends[index - 1] if index else 0)
 
     def rows(self) -> Sequence[int]:
-        """Return the rows that the views are about."""
+        """Return all rows of the views."""
         starts = [0, *self._ends]
-        found = zip(starts, self.views, strict=False)
-        return [start + row for start, view in found for row in view.rows()]
+        starts_and_views = zip(starts, self.views, strict=False)
+        return [start + row for start, view in starts_and_views for row in view.rows()]
 
     def key(self, row: int) -> SystemKey:
         """Return the identity of a row."""
-        which, own = self.at(row)
-        return SystemKey(self.systems[which].name, self.views[which].key(own))
+        index, system_row = self.at(row)
+        return SystemKey(self.systems[index].name, self.views[index].key(system_row))
 
     def search_text(self, row: int) -> str:
-        """Return what a filter looks at: the name of the system as well."""
-        which, own = self.at(row)
-        return f"{clean_line(self.systems[which].name)} {self.views[which].search_text(own)}"
+        """Return the text that a filter searches, with the system's name."""
+        index, system_row = self.at(row)
+        return (
+            f"{clean_line(self.systems[index].name)} {self.views[index].search_text(system_row)}"
+        )
 
     def stale_s(self, row: int) -> float | None:
         """Return the age of a stale row, None for a fresh one."""
-        which, own = self.at(row)
-        found: float | None = self.views[which].stale_s(own)
-        return found
+        index, system_row = self.at(row)
+        age_s: float | None = self.views[index].stale_s(system_row)
+        return age_s
 
-    def problem(self, row: int) -> bool:
-        """Return whether somebody should look at the row."""
-        which, own = self.at(row)
-        return bool(self.views[which].problem(own))
+    def has_problem(self, row: int) -> bool:
+        """Return whether the row has a problem."""
+        index, system_row = self.at(row)
+        return bool(self.views[index].has_problem(system_row))
 
 
 def joined(systems: Sequence[SystemState], make: Callable[[SystemState], Any]) -> Any:
-    """Return one view over all systems; that of a single one is its own."""
+    """Return a view over all systems; with a single one, that system's view."""
     views = [make(system) for system in systems]
     return views[0] if len(views) == 1 else Joined(systems, views)
 
 
 def of_system(view: Any, row: int) -> tuple[Any, int]:
-    """Return the view of the one system that a row is of, and its row there."""
+    """Return the view of a row's system, and the row in it."""
     if not isinstance(view, Joined):
         return view, row
-    which, own = view.at(row)
-    return view.views[which], own
+    index, system_row = view.at(row)
+    return view.views[index], system_row
 
 
 def own_key(key: object) -> tuple[Any, ...] | None:
-    """Return the identity of a row within its system; None where there is no row."""
+    """Return the identity of a row within its system; None without a row."""
     if isinstance(key, SystemKey):
         key = key.key
     return key if isinstance(key, tuple) else None
 
 
 def system_of(key: object) -> str | None:
-    """Return the system that a row is of, where rows are of several."""
+    """Return the name of a row's system, in a table of several systems."""
     return key.system if isinstance(key, SystemKey) else None
 
 
 def systems_of(keys: Iterable[object]) -> list[str]:
-    """Return the systems that rows are of, by name; none where there is one system."""
+    """Return the names of the rows' systems; empty with a single system."""
     return sorted({name for key in keys if (name := system_of(key)) is not None})
 
 
 def _system(view: Joined, row: int) -> Cell:
-    """The system that the row is of: its name, on its colour."""
-    one = view.systems[view.at(row)[0]]
-    return Cell(clean_line(one.name), one.look)
+    """The name of the row's system, on its colour."""
+    system = view.systems[view.at(row)[0]]
+    return Cell(clean_line(system.name), system.look)
 
 
 def _systems(view: Joined) -> Sequence[object]:
-    found = zip(view.systems, view.views, strict=True)
-    return list(chain.from_iterable([one.name] * len(own) for one, own in found))
+    pairs = zip(view.systems, view.views, strict=True)
+    return list(
+        chain.from_iterable([system.name] * len(system_view) for system, system_view in pairs)
+    )
 
 
 SYSTEM: ColumnSpec[Any] = ColumnSpec(
@@ -131,9 +135,9 @@ SYSTEM: ColumnSpec[Any] = ColumnSpec(
 
 
 def joined_specs(specs: Sequence[ColumnSpec[Any]]) -> list[ColumnSpec[Any]]:
-    """Return the columns of a table over several systems: the system stands behind the name."""
-    first, *others = [_of_systems(spec) for spec in specs]
-    return [first, SYSTEM, *others]
+    """Return the columns of a table over several systems: the system is the second column."""
+    first, *other_specs = [_of_systems(spec) for spec in specs]
+    return [first, SYSTEM, *other_specs]
 
 
 def _of_systems(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:
@@ -141,60 +145,63 @@ def _of_systems(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:
         return spec.cell(*of_system(view, row))
 
     def values(view: Joined) -> Sequence[object]:
-        return list(chain.from_iterable(spec.sort(own) for own in view.views))
+        return list(chain.from_iterable(spec.sort(system_view) for system_view in view.views))
 
     cell.__doc__ = spec.cell.__doc__
     return replace(spec, cell=cell, sort=values)
 
 
 class Where:
-    """Which of several systems a screen shows, and on which its keys act."""
+    """Which of several systems a screen shows, and which is the acting one for its keys."""
 
     def __init__(self) -> None:
         self.systems: Sequence[SystemState] = ()
-        """Each of several systems; none where there is one, or a recording."""
+        """The states of several systems; empty with a single one, or a recording."""
         self.bound: str | None = None
-        """The system the screen was opened on; None: it shows whichever is the current one."""
+        """The system the screen was opened on; None: the current one of the app."""
         self.meant: Callable[[], Iterable[object]] | None = None
-        """Of a table over all systems: the identities of the rows that keys mean now."""
+        """Of a table over all systems: returns the identities of the rows that keys act on."""
         self._current = SystemState("", "", State(), 0)
 
     @property
     def joins(self) -> bool:
-        """Whether the rows of several systems are shown together."""
+        """Return whether the rows of several systems are shown together."""
         return self.meant is not None and self.bound is None and bool(self.systems)
 
     @property
     def system(self) -> str | None:
-        """The system that keys act on; None: the current one of the app."""
+        """Return the acting system's name; None: the current one of the app."""
         meant = systems_of(self.meant()) if self.joins and self.meant is not None else []
         return self.bound or (meant[0] if meant else None)
 
     @property
     def acting(self) -> SystemState:
-        """What is known of the system that keys act on."""
+        """Return the acting system with its state."""
         system = self.system
-        return next((one for one in self.systems if one.name == system), self._current)
+        return next(
+            (system_state for system_state in self.systems if system_state.name == system),
+            self._current,
+        )
 
     @property
     def shown(self) -> Sequence[SystemState]:
-        """The systems whose rows are shown: all, or the one that keys act on."""
+        """Return the systems whose rows are shown: all, or the acting one."""
         return self.systems if self.joins else (self.acting,)
 
     def across(self) -> str:
-        """Return why keys cannot act on what is marked; empty where they can."""
+        """Return why keys cannot act on the marked rows; empty if they can."""
         names = systems_of(self.meant()) if self.joins and self.meant is not None else []
         if len(names) < 2:
             return ""
-        named = clean_line(" and ".join(names))
-        return f"rows of {named} are marked: mark rows of one system only"
+        names_text = clean_line(" and ".join(names))
+        return f"rows of {names_text} are marked: mark rows of one system only"
 
     def take(self, state: State) -> None:
-        """Know this from now on."""
+        """Store the state."""
         self._current = SystemState("", "", state, 0)
 
     def hear(self, current: SystemState, systems: Sequence[SystemState]) -> None:
-        """Know all systems as they are now; `current` is the one in view."""
+        """Store the states of all systems; `current` is the one in view."""
         self.systems = systems
         self._current = next(
             (system for system in systems if system.name == current.name), current
@@ -206,15 +213,15 @@ class _HasWhere(Protocol):
 
 
 class ActingSystemValue(Generic[T]):
-    """An attribute of a screen that is what is known where its keys act."""
+    """A screen attribute with a value of the acting system."""
 
     def __init__(self, get: Callable[[SystemState], T]) -> None:
         self._get = get
 
     @overload
-    def __get__(self, screen: None, of: object) -> ActingSystemValue[T]: ...
+    def __get__(self, screen: None, owner: object) -> ActingSystemValue[T]: ...
     @overload
-    def __get__(self, screen: _HasWhere, of: object) -> T: ...
-    def __get__(self, screen: _HasWhere | None, of: object) -> T | ActingSystemValue[T]:
-        """Return it as it is now."""
+    def __get__(self, screen: _HasWhere, owner: object) -> T: ...
+    def __get__(self, screen: _HasWhere | None, owner: object) -> T | ActingSystemValue[T]:
+        """Return the current value."""
         return self if screen is None else self._get(screen.where.acting)

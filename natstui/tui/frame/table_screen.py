@@ -1,32 +1,185 @@
-"""A screen that is one big table: filter, sort, problems, copy, and where a row leads."""
+"""A screen with one big table: filter, sort, problems filter, copying, and opening a row."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import getters, on
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 from textual.widget import Widget
 from textual.widgets import Static
 
-from natstui.tui.frame.action_keys import SPECS
-from natstui.tui.frame.allowed import allowed
+from natstui.errors import UsageError
+from natstui.model.live.row_filter import compiled
+from natstui.tui.frame.action_keys import SPECS, allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.systems import Joined, joined_specs, own_key
-from natstui.tui.frame.table_order import RowSorter, TableOrder
-from natstui.tui.frame.table_text import Rows, empty_text
+from natstui.tui.frame.table_text import Rows, empty_text, in_order
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import PickSeveral
 from natstui.tui.kit.table.big_table import BigTable, Column, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
 from natstui.tui.kit.text import safe, safe_copy
+
+IN_A_THREAD_FROM = 5_000
+"""Number of rows from which sorting runs in a thread: it would block the event loop."""
+
+SORTED_AGAIN_AFTER_US = 20_000_000
+"""How long a large table keeps its order while its values change."""
+
+
+class TableOrder(ScreenPart):
+    """The order and filter of a table, and the keys of the filter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "part('ordering', 'filter')", "Filter", key_display="/", id="filter"),
+        Binding(
+            "exclamation_mark",
+            "part('ordering', 'problems')",
+            "Problems",
+            key_display="!",
+            id="problems",
+        ),
+    ]
+
+    def __init__(
+        self,
+        table: str,
+        start: Order,
+        ask_pattern: Callable[[str], None],
+        on_change: Callable[[], None],
+        has_rows: Callable[[], bool],
+    ) -> None:
+        """Create with a start order; `ask_pattern` prompts for the filter, `on_change` shows the
+        rows again.
+
+        `has_rows` returns whether there are rows before the filter.
+        """
+        self.order = recall_order(table, start)
+        self.wrong = ""
+        """Why the last filter was not taken, until there is another."""
+        self._table = table
+        self._ask_pattern, self._changed, self._has_rows = ask_pattern, on_change, has_rows
+
+    @property
+    def hides_rows(self) -> bool:
+        """Return whether the filter may hide rows, or is wrong."""
+        return bool(self.order.pattern or self.order.problems_only or self.wrong)
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer the problems filter where there are rows, and the text filter always.
+
+        A filter that is typed before the rows arrive would else be typed into other keys.
+        """
+        return action == "filter" or self._has_rows() or self.hides_rows
+
+    def change(self, order: Order) -> None:
+        """Change the order or filter; a wrong expression is reported and not used."""
+        try:
+            compiled(order.pattern)
+        except UsageError as error:
+            self.wrong = str(error)
+        else:
+            self.wrong = ""
+            before, self.order = self.order, order
+            if (order.column, order.reverse) != (before.column, before.reverse):
+                keep_order(self._table, order)
+        self._changed()
+
+    def sort_by(self, spec: ColumnSpec[Any]) -> None:
+        """Sort by a column; reverse the direction if it is the current one."""
+        is_same = spec.id == self.order.column
+        reverse = not self.order.reverse if is_same else spec.descends
+        self.change(replace(self.order, column=spec.id, reverse=reverse))
+
+    def filter_by(self, pattern: str) -> None:
+        """Show only rows that match a regular expression; empty shows all."""
+        self.change(replace(self.order, pattern=pattern))
+
+    def show_all(self) -> bool:
+        """Remove the filter; return whether rows were hidden."""
+        if not self.hides_rows:
+            return False
+        self.change(replace(self.order, pattern="", problems_only=False))
+        return True
+
+    def action_filter(self) -> None:
+        """Prompt for a filter, a regular expression; `!` in front inverts it."""
+        self._ask_pattern(self.order.pattern)
+
+    def action_problems(self) -> None:
+        """Switch between rows with problems and all rows."""
+        self.change(replace(self.order, problems_only=not self.order.problems_only))
+
+
+class RowSorter:
+    """Sorts the rows of a table; many of them in a thread."""
+
+    def __init__(
+        self,
+        screen: DOMNode,
+        show: Callable[[Any, Sequence[int]], None],
+    ) -> None:
+        """`show` is called with a view and its rows in order."""
+        self._screen, self._show = screen, show
+        self._before: Sequence[int] = ()
+        self._made_for: tuple[object, Order, int] | None = None
+        """The rows and order of `_before`, which was sorted in a thread."""
+        self._making_for: tuple[object, Order, int] | None = None
+        """The rows and order that are being sorted."""
+
+    def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: Order) -> None:
+        """Show a view sorted: now, or once the thread has sorted it."""
+        if len(view) < IN_A_THREAD_FROM:
+            self._before = in_order(view, specs, order, self._before)
+            self._show(view, self._before)
+            return
+        request = (view.roster, order, view.now_mono_us)
+        if _still_serves(self._made_for, request):
+            self._show(view, self._before)
+        elif not _still_serves(self._making_for, request):
+            self._making_for = request
+            self._screen.run_worker(
+                self._sort_aside(view, specs, request), group="sort", exclusive=True
+            )
+
+    async def _sort_aside(
+        self, view: Any, specs: Sequence[ColumnSpec[Any]], request: tuple[object, Order, int]
+    ) -> None:
+        self._before = await asyncio.to_thread(in_order, view, specs, request[1], self._before)
+        self._made_for, self._making_for = request, None
+        self._show(view, self._before)
+
+
+def _still_serves(
+    last: tuple[object, Order, int] | None, request: tuple[object, Order, int]
+) -> bool:
+    """Return whether a sorted order is still valid: same rows and sorting, and recent."""
+    # Rosters are equal to themselves only; over several systems there is one of each.
+    if last is None or last[0] != request[0] or last[1] != request[1]:
+        return False
+    return request[2] - last[2] < SORTED_AGAIN_AFTER_US
+
+
+def recall_order(table: str, start: Order) -> Order:
+    """Return the stored order of a table, or `start`."""
+    stored = recall(table)
+    if not isinstance(stored, dict) or not isinstance(stored.get("column"), str):
+        return start
+    return replace(start, column=str(stored["column"]), reverse=stored.get("reverse") is True)
+
+
+def keep_order(table: str, order: Order) -> None:
+    """Store the order of a table."""
+    keep(table, {"column": order.column, "reverse": order.reverse})
 
 
 class CopyKeys(ScreenPart):
@@ -41,7 +194,7 @@ class CopyKeys(ScreenPart):
         self._screen = screen
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer to copy while there is a row."""
+        """Offer copying while there is a row."""
         return self._screen.has_row
 
     def action_name(self) -> None:
@@ -52,7 +205,7 @@ class CopyKeys(ScreenPart):
             self._screen.notify(f"copied {safe_copy(str(name))}", markup=False, timeout=2)
 
     def action_row(self) -> None:
-        """Copy the row under the cursor as JSON, as it is on the screen."""
+        """Copy the row under the cursor as JSON, with the texts on the screen."""
         rows = self._screen.rows
         if rows is None or not rows.order:
             return
@@ -63,7 +216,9 @@ class CopyKeys(ScreenPart):
 
 
 class ColumnChoice(ScreenPart):
-    """The columns that the user wants of a table; else those with the most to say that fit."""
+    """The columns that the user chose for a table; without a choice, the most useful ones that
+    fit.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+k", "part('choice', 'columns')", "Columns", show=False, id="columns"),
@@ -72,44 +227,50 @@ class ColumnChoice(ScreenPart):
     def __init__(self, screen: TableScreen) -> None:
         self._screen = screen
         self._kept_as = f"columns of {screen.NOUN}"
-        kept = recall(self._kept_as)
-        known = {spec.id for spec in screen.SPECS}
-        found = [one for one in kept if one in known] if isinstance(kept, list) else []
-        self.chosen: list[str] | None = found or None
+        stored = recall(self._kept_as)
+        spec_ids = {spec.id for spec in screen.SPECS}
+        ids = (
+            [spec_id for spec_id in stored if spec_id in spec_ids]
+            if isinstance(stored, list)
+            else []
+        )
+        self.chosen: list[str] | None = ids or None
 
     def of(self, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
-        """Return the columns to show; the first names the rows, and one is not of the screen."""
+        """Return the columns to show; the first column has the names and is always shown."""
         if self.chosen is None:
             return specs
-        own = {spec.id for spec in self._screen.SPECS[1:]}
+        spec_ids = {spec.id for spec in self._screen.SPECS[1:]}
         return [
             replace(spec, from_width=0)
             for spec in specs
-            if spec.id in self.chosen or spec.id not in own
+            if spec.id in self.chosen or spec.id not in spec_ids
         ]
 
     async def action_columns(self) -> None:
-        """Mark the columns to show; none or all of them is the choice of natstui again."""
+        """Prompt for the columns to show; none or all of them means the default choice."""
         run_task(self._screen, self._choose)
 
     async def _choose(self) -> None:
         specs = self._screen.SPECS[1:]
-        shown = self.chosen
-        if shown is None:
+        shown_ids = self.chosen
+        if shown_ids is None:
             layout = self._screen.table.columns_now
-            seen = layout.placed[: len(layout.placed) - layout.hidden_count]
-            shown = [placed.column.id for placed in seen]
+            visible = layout.placed[: len(layout.placed) - layout.hidden_count]
+            shown_ids = [column.column.id for column in visible]
         title = f"Columns of {self._screen.NOUN}: space marks, enter shows the marked ones"
-        words = [(spec.id, spec.title, spec.help) for spec in specs]
-        marked = await self._screen.app.push_screen_wait(PickSeveral(title, words, shown))
-        if marked is not None:
-            self.chosen = marked if 0 < len(marked) < len(specs) else None
+        options = [(spec.id, spec.title, spec.help) for spec in specs]
+        marked_ids = await self._screen.app.push_screen_wait(
+            PickSeveral(title, options, shown_ids)
+        )
+        if marked_ids is not None:
+            self.chosen = marked_ids if 0 < len(marked_ids) < len(specs) else None
             keep(self._kept_as, self.chosen)
             self._screen.refresh_state()
 
 
 class TableScreen(LiveScreen):
-    """One table over a view of the state; subclasses name its columns and where rows lead."""
+    """A screen with one table over a view of the state; subclasses provide columns and links."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *TableOrder.BINDINGS,
@@ -120,7 +281,7 @@ class TableScreen(LiveScreen):
     NOUN: ClassVar[str] = ""
     START: ClassVar[Order] = Order("name")
     OF_A_ROW: ClassVar[frozenset[str]] = frozenset()
-    """Actions on the row under the cursor: offered while there is one."""
+    """Actions on the row under the cursor, offered while there is one."""
 
     table = getters.query_one(BigTable)
     caption = getters.query_one("#caption", Static)
@@ -143,33 +304,33 @@ class TableScreen(LiveScreen):
         self._joined_specs = joined_specs(self.SPECS)
 
     def body(self) -> Iterable[Widget]:
-        """A caption line and the table."""
+        """Yield the caption line and the table."""
         yield Static(id="caption", markup=False)
         yield BigTable(table_columns(self.SPECS))
 
     @property
     def has_row(self) -> bool:
-        """Whether a row is under the cursor."""
+        """Return whether a row is under the cursor."""
         return self.rows is not None and len(self.rows.order) > 0
 
     def may_do(self, name: str) -> bool | None:
-        """Return whether an action is offered: only live, and on a row; None where not allowed."""
+        """Return whether an action is offered: only live, and on a row; None if not allowed."""
         if self.state.replay is not None or (SPECS[name].takes != "none" and not self.has_row):
             return False
         return True if allowed(self.state, name) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer what is done to a row only while there is one."""
+        """Offer row actions only while there is a row."""
         if action in self.OF_A_ROW and not self.has_row:
             return False
         return super().check_action(action, parameters)
 
     def view(self) -> Any:
-        """Return the view of the present state."""
+        """Return the view of the current state."""
         raise TypeError(f"{type(self).__name__} shows no view")
 
     def refresh_state(self) -> None:
-        """Bring the newer rows into order and show them."""
+        """Sort the newer rows and show them."""
         view = self.view()
         specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
         self._sorter.sort(view, specs, self.ordering.order)
@@ -192,19 +353,19 @@ class TableScreen(LiveScreen):
             self.caption.update(safe(self.caption_text(len(in_order), total)))
 
     def offered(self, view: Any, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
-        """Return the columns that are worth their room while the user chose none."""
+        """Return the columns to show while the user has chosen none."""
         return specs
 
     def empty_text(self, total: int) -> str:
-        """Return why there are no rows, out of so many before the filter."""
+        """Return why the table is empty; `total` is the number of rows before the filter."""
         return empty_text(self.state, self.NOUN, total, "" if total else self.empty_hint())
 
     def empty_hint(self) -> str:
-        """Return which key makes a row, or why there is none; empty where nothing is to say."""
+        """Return which key creates a row, or why there is none; may be empty."""
         return ""
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table."""
+        """Return the caption: `shown` of `total` rows."""
         order = self.ordering.order
         count = f"{shown} of {total}" if shown != total else str(total)
         spec = next((s for s in self._joined_specs if s.id == order.column), self.SPECS[0])
@@ -222,7 +383,7 @@ class TableScreen(LiveScreen):
 
     @on(RowHighlighted)
     def _on_another_row(self) -> None:
-        """Another system may allow other things."""
+        """Update the keys: another system may allow other actions."""
         if self.where.joins:
             self.refresh_bindings()
             self.strip.show(self.where, paused=self.paused)
@@ -238,7 +399,7 @@ class TableScreen(LiveScreen):
 
 
 def table_columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
-    """Return what a table needs of its columns."""
+    """Return the columns in the form that a table widget needs."""
     return [
         Column(
             s.id,

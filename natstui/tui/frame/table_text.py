@@ -1,4 +1,4 @@
-"""Rows of a table in order: filtered, sorted, and formatted only when they are drawn."""
+"""Rows of a table: filtered, sorted, and formatted only when they are drawn."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from natstui.units import duration_text
 
 
 class TableView(Protocol):
-    """What a table needs of a view."""
+    """The interface between a table and its view."""
 
     def __len__(self) -> int:
         """Return how many rows there are."""
 
     def rows(self) -> Sequence[int]:
-        """Return the rows the view is about."""
+        """Return all rows of the view."""
 
     def key(self, row: int) -> Hashable:
         """Return the identity of a row."""
 
     def search_text(self, row: int) -> str:
-        """Return what a filter looks at."""
+        """Return the text that a filter searches."""
 
     def stale_s(self, row: int) -> float | None:
         """Return the age of a stale row, None for a fresh one."""
 
-    def problem(self, row: int) -> bool:
-        """Return whether somebody should look at the row."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether the row has a problem."""
 
 
 V = TypeVar("V", bound=TableView)
 
 
 class Rows(Generic[V]):
-    """A row source for the big table. A stale row says so in every cell."""
+    """The row source of a big table. A stale row is marked in every cell."""
 
     def __init__(self, view: V, specs: Sequence[ColumnSpec[V]], order: Sequence[int]) -> None:
         self.view = view
@@ -61,28 +61,30 @@ class Rows(Generic[V]):
         age_s = self.view.stale_s(row)
         if age_s is None:
             return cells
-        said = f"stale {duration_text(age_s)}"
+        note = f"stale {duration_text(age_s)}"
         return [
-            Cell(said if spec.id == self._said_in else cell.text, "stale")
+            Cell(note if spec.id == self._said_in else cell.text, "stale")
             for spec, cell in zip(self.specs, cells, strict=True)
         ]
 
 
 def matching(view: TableView, order: Order) -> list[int]:
-    """Return the rows the filter keeps; raises UsageError for a bad expression."""
+    """Return the rows that match the filter; raises UsageError for a wrong expression."""
     rows = view.rows()
     if order.pattern:
         keeps: Callable[[str], bool] = compiled(order.pattern)
         rows = [row for row in rows if keeps(view.search_text(row))]
     if order.problems_only:
-        rows = [row for row in rows if view.problem(row)]
+        rows = [row for row in rows if view.has_problem(row)]
     return list(rows)
 
 
 def in_order(
     view: V, specs: Sequence[ColumnSpec[V]], order: Order, before: Sequence[int] = ()
 ) -> list[int]:
-    """Return the rows to show, sorted; `before` is the last result, which speeds sorting up."""
+    """Return the filtered, sorted rows; `before` is the previous result, which makes sorting
+    faster.
+    """
     rows = matching(view, order)
     if len(before) == len(rows) > 1000 and set(before) == set(rows):
         rows = list(before)
@@ -94,16 +96,18 @@ def in_order(
 
 
 def empty_text(state: State, noun: str, total: int, hint: str = "") -> str:
-    """Return why a table has no rows; `hint` is what makes one, or why there is none."""
+    """Return why a table has no rows; `hint` is how to create one, or why there is none."""
     if total:
         return f"none of {total} {noun} matches; escape clears the filter"
     link = state.link
     if link is not None and link.state != "connected":
         return clean_line(link.reason or link.state)
     verb = noun.removesuffix("s").upper()
-    denied = next((it for what, it in state.unavailable.items() if what.startswith(verb)), None)
-    if denied is not None:
-        return clean_line(denied.reason)
+    denied_reason = next(
+        (reason for what, reason in state.unavailable.items() if what.startswith(verb)), None
+    )
+    if denied_reason is not None:
+        return clean_line(denied_reason.reason)
     if not state.costs:
         return "waiting for the first poll"
     return f"no {noun}: {hint}" if hint else f"no {noun}"

@@ -1,4 +1,4 @@
-"""The timeline of a replay above the footer: where it is, what is marked; a click seeks."""
+"""The timeline of a replay above the footer: position and marks; a click seeks."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ MARKS: dict[MarkKind, tuple[str, str]] = {
     "note": ("n", "ok"),
     "action": ("u", "ok"),
 }
-"""Letter and look of a mark; where marks fall on one cell, the first of these is shown."""
+"""Letter and look of each mark; if several marks are in one cell, the first in this order is
+shown.
+"""
 
 
 class ReplayKey(NamedTuple):
-    """A key of a replay: what it does, what the footer calls it, and the word of the hint."""
+    """A key of a replay: action, footer label, and a word in the hint."""
 
     name: str
     key: str
@@ -42,7 +44,7 @@ class ReplayKey(NamedTuple):
     action: str
     label: str
     hint: str
-    """Neighbours of one hint are shown together."""
+    """Neighbours with the same hint are shown together."""
     is_in_footer: bool = False
 
 
@@ -63,8 +65,8 @@ REPLAY_KEYS = (
 
 
 def _hint() -> str:
-    """Return the keys in one line: `space play  [ ] step  …`."""
-    groups = groupby(REPLAY_KEYS, key=lambda one: one.hint)
+    """Return the keys as one line: `space play [ ] step …`."""
+    groups = groupby(REPLAY_KEYS, key=lambda replay_key: replay_key.hint)
     return "  ".join(f"{' '.join(key.shown for key in keys)} {hint}" for hint, keys in groups)
 
 
@@ -76,14 +78,14 @@ _SAID_FOR_US = 60_000_000
 def position_parts(
     replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None
 ) -> list[Cell]:
-    """Return the first line: playing or not, the clock, how far, what was marked last."""
+    """Return the first line: playing or paused, clock, progress, and the last mark."""
     speed = f"{replay.speed_ratio:g}×"
     moving = Cell(f"▶ playing {speed}", "ok")
-    held = Cell(f"▌▌ paused {speed}", "warn")
+    state_cell = Cell(f"▌▌ paused {speed}", "warn")
     passed_s = (replay.at_us - replay.start_at_us) / 1e6
     whole_s = (replay.end_at_us - replay.start_at_us) / 1e6
     parts = [
-        moving if replay.playing else held,
+        moving if replay.playing else state_cell,
         Cell(local_text(replay.at_us, "%Y-%m-%d %H:%M:%S", 1), "strong"),
         Cell(f"{duration_text(passed_s)} of {duration_text(whole_s)}"),
     ]
@@ -102,37 +104,37 @@ def position_parts(
 
 
 def newest_mark(marks: Sequence[Mark], at_us: int) -> Mark | None:
-    """Return the last mark until a moment, unless it is more than a minute back."""
-    place = bisect_right(marks, at_us, key=lambda mark: mark.at_us) - 1
-    if place < 0 or at_us - marks[place].at_us > _SAID_FOR_US:
+    """Return the last mark before a moment, unless it is more than a minute earlier."""
+    index = bisect_right(marks, at_us, key=lambda mark: mark.at_us) - 1
+    if index < 0 or at_us - marks[index].at_us > _SAID_FOR_US:
         return None
-    return marks[place]
+    return marks[index]
 
 
 def bar_parts(
     replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None, width: int
 ) -> list[Cell]:
-    """Return the second line: start, a bar of `width` less both clocks, end."""
+    """Return the second line: start, a bar that fills `width`, end."""
     start, end = local_text(replay.start_at_us), local_text(replay.end_at_us)
     length = bar_length(width)
     cells = [Cell("─", "dim")] * length
     rank = [len(_RANK)] * length
-    here = place_of(replay.at_us, replay, length)
-    for place in range(here):
-        cells[place] = Cell("━", "accent")
+    current_cell = place_of(replay.at_us, replay, length)
+    for cell in range(current_cell):
+        cells[cell] = Cell("━", "accent")
     for mark in marks.marks if marks else ():
-        place = place_of(mark.at_us, replay, length)
-        if _RANK[mark.kind] < rank[place]:
-            rank[place] = _RANK[mark.kind]
-            cells[place] = Cell(*MARKS[mark.kind])
+        cell = place_of(mark.at_us, replay, length)
+        if _RANK[mark.kind] < rank[cell]:
+            rank[cell] = _RANK[mark.kind]
+            cells[cell] = Cell(*MARKS[mark.kind])
     if a_at_us is not None:
         cells[place_of(a_at_us, replay, length)] = Cell("A", "strong")
-    cells[here] = Cell("█", "strong")
+    cells[current_cell] = Cell("█", "strong")
     return [Cell(f"{start} ", "dim"), *cells, Cell(f" {end}", "dim")]
 
 
 def bar_length(width: int) -> int:
-    """Return how many cells of a line the bar takes between both clocks."""
+    """Return the length of the bar between both clocks, in cells."""
     return max(1, width - 18)
 
 
@@ -142,19 +144,19 @@ def place_of(at_us: int, replay: ReplayPosition, length: int) -> int:
     return max(0, min(length - 1, (at_us - replay.start_at_us) * length // span_us))
 
 
-def moment_at(place: int, replay: ReplayPosition, length: int) -> int:
+def moment_at(cell: int, replay: ReplayPosition, length: int) -> int:
     """Return the moment of a cell on the bar, in µs."""
     span_us = replay.end_at_us - replay.start_at_us
-    share = max(0.0, min(1.0, place / max(1, length - 1)))
+    share = max(0.0, min(1.0, cell / max(1, length - 1)))
     return replay.start_at_us + round(span_us * share)
 
 
 _CLOCK_CELLS = 10
-"""Padding and the clock at the left of the bar."""
+"""Width of the padding and the clock at the left of the bar."""
 
 
 class Timeline(Static):
-    """Two lines: the position in words, then start, marks and end."""
+    """Two lines: the position as text, then start, marks and end."""
 
     DEFAULT_CSS = """
     Timeline { height: 2; padding: 0 1; background: $panel; color: $foreground; display: none; }
@@ -166,13 +168,13 @@ class Timeline(Static):
         self._a_at_us: int | None = None
 
     def show(self, state: State, a_at_us: int | None) -> None:
-        """Show where a replay is; nothing while the state is live."""
+        """Show the position of a replay; hidden while the state is live."""
         self._state, self._a_at_us = state, a_at_us
         self.display = state.replay is not None
         self._draw()
 
     def on_resize(self) -> None:
-        """Draw the bar as long as there is room."""
+        """Draw the bar with the available width."""
         self._draw()
 
     def _draw(self) -> None:
@@ -187,7 +189,7 @@ class Timeline(Static):
         self.update(Content("\n").join([first, Content("").join(bar)]))
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the moment under the mouse."""
+        """Seek to the moment under the mouse."""
         replay = self._state.replay
         if replay is not None and event.y == 1:
             length = bar_length(self.size.width)

@@ -1,10 +1,10 @@
-"""How the tables and details of streams, consumers and findings look: glyphs, looks, trends."""
+"""How tables and details of streams, consumers and findings look: glyphs, looks, trends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from natstui.model.columns.view import Below, View
+from natstui.model.columns.view import ConsumersStatus, View
 from natstui.model.findings.catalogue.kind import LIST_ACTIONS_KEY, Kind, Level
 from natstui.model.findings.finding import Finding
 from natstui.model.live.history import Point
@@ -14,7 +14,7 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.units import counted
 
 TREND_WIDTH = 12
-"""Cells of the picture of a minute in a table."""
+"""Width of a minute's trend in a table, in cells."""
 _MINUTE_US = 60_000_000
 
 LOOKS: Mapping[Level, str] = {
@@ -22,39 +22,39 @@ LOOKS: Mapping[Level, str] = {
 }  # fmt: skip
 """The look of each level."""
 GLYPHS: Mapping[Level, str] = {"ok": "●", "idle": "○", "warn": "▲", "bad": "✖", "unknown": "?"}
-"""Told beside the look: a colour alone is not seen by everybody."""
+"""Glyphs beside the look: not everybody sees a colour alone."""
 
 
-def below_cell(below: Below) -> Cell:
-    """Return what is wrong with the consumers of a stream, in a few words."""
+def below_cell(below: ConsumersStatus) -> Cell:
+    """Return a summary of the problems of a stream's consumers."""
     kind = below.kind
-    what = "stuck" if below.are_stuck else kind.severity
-    text = f"{GLYPHS[kind.level]} {counted(below.consumers_count, 'consumer')} {what}"
+    status = "stuck" if below.are_stuck else kind.severity
+    text = f"{GLYPHS[kind.level]} {counted(below.consumers_count, 'consumer')} {status}"
     return Cell(text, LOOKS[kind.level])
 
 
 def severity_cell(kind: Kind) -> Cell:
-    """Return how bad a finding is."""
+    """Return the severity of a finding."""
     return Cell(f"{GLYPHS[kind.level]} {kind.severity}", LOOKS[kind.level])
 
 
 def minute(view: View, points: Sequence[Point], width: int = TREND_WIDTH) -> list[float | None]:
-    """Return the mean of each part of the minute up to now; None where nothing was polled."""
+    """Return the mean of each part of the last minute; None where nothing was polled."""
     ages = [(float(view.now_mono_us - point.mono_us), point.value) for point in points]
     return by_time(ages, width, _MINUTE_US, max(view.stale_us, _MINUTE_US // TREND_WIDTH))
 
 
 def advice_text(act: str, actions_key: str) -> str:
-    """Return what to do with the key that offers it here; empty: no key does."""
+    """Return the key that executes an action here, as text; empty without a key."""
     return act.replace(LIST_ACTIONS_KEY, f"`{actions_key}`") if actions_key else act
 
 
 def findings_section(view: View, findings: Iterable[Finding], actions_key: str) -> Section:
-    """Return all findings of one stream or consumer: since when, what shows them, what to do.
+    """Return all findings of one stream or consumer: start, evidence and advice.
 
     `actions_key` is the key of its actions: the catalogue names that of the list of findings.
 
-    What to do stands at the first one that is told: the others often end with it.
+    Advice is shown at the first finding: the others often end with the same.
     """
     lines: list[Line] = []
     is_advised = False

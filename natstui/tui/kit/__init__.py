@@ -1,1 +1,1 @@
-"""Parts that know no feature: text, looks, fields, prompt, table, chart, raw view, terminal."""
+"""Widgets that know no feature: text, looks, fields, prompt, table, chart, raw view, terminal."""

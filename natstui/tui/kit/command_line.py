@@ -23,35 +23,37 @@ from natstui.tui.kit.text import safe
 
 HISTORY_KEPT = 100
 COUNTED_OFFERS = 1000
-"""More are not counted with each letter that is typed."""
+"""Limit of counted offers, for each typed letter."""
 _GAP = "  "
 _PADDING_CELLS = 1
 
 
 def offers_text(offers: Sequence[str], width: int) -> str:
-    """Return the offers that fit into `width` cells; at the end how many more there are."""
-    shown = [clean_line(offer) for offer in offers]
-    used = list(accumulate(cell_len(offer) + len(_GAP) for offer in shown))
-    if not shown or used[-1] - len(_GAP) <= width:
-        return _GAP.join(shown)
-    uncounted = "+" if len(shown) == COUNTED_OFFERS else ""
+    """Return the offers that fit into `width` cells, then the number of further ones."""
+    texts = [clean_line(offer) for offer in offers]
+    used = list(accumulate(cell_len(offer) + len(_GAP) for offer in texts))
+    if not texts or used[-1] - len(_GAP) <= width:
+        return _GAP.join(texts)
+    plus_sign = "+" if len(texts) == COUNTED_OFFERS else ""
     for fitting in reversed(range(bisect_right(used, width) + 1)):
-        more = f"… {len(shown) - fitting:,}{uncounted} more, type to narrow"
-        if (used[fitting - 1] if fitting else 0) + len(more) <= width:
+        more_text = f"… {len(texts) - fitting:,}{plus_sign} more, type to narrow"
+        if (used[fitting - 1] if fitting else 0) + len(more_text) <= width:
             break
-    return _GAP.join([*shown[:fitting], more])
+    return _GAP.join([*texts[:fitting], more_text])
 
 
 class OfferingSuggester(Suggester):
-    """Completes a line, and lists what its last word may become."""
+    """Completes a line, and lists the completions of its last word."""
 
     @abstractmethod
     def offers(self, value: str, most_count: int) -> list[str]:
-        """Return the words that the last one of a line may become, at most so many."""
+        """Return the completions of a line's last word, at most `most_count`."""
 
 
 class CommandLine(Horizontal):
-    """Hidden until opened with its prefix; keys belong to it while it is open."""
+    """The command line, hidden until it is opened with its prefix; it has the focus while it is
+    open.
+    """
 
     DEFAULT_CSS = """
     CommandLine {
@@ -82,13 +84,13 @@ class CommandLine(Horizontal):
 
     @dataclass
     class LookedFor(Message):
-        """What stands after `/`, with each key; empty once the line was cancelled."""
+        """The text after `/`, posted with each key; empty after a cancellation."""
 
         text: str
 
     history: ClassVar[dict[str, list[str]]] = {":": [], "/": []}
     completing: ClassVar[OfferingSuggester | None] = None
-    """What `:` offers while one types; set once by the app."""
+    """The suggester for `:`; set once by the app."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +98,7 @@ class CommandLine(Horizontal):
         self._at = 0
 
     def compose(self) -> ComposeResult:
-        """What may be typed, then prefix and input."""
+        """Yield the offers, then prefix and input."""
         yield Static(id="offers", markup=False)
         yield Label(":", markup=False)
         line = Input(compact=True, select_on_focus=False)
@@ -106,11 +108,11 @@ class CommandLine(Horizontal):
 
     @property
     def is_open(self) -> bool:
-        """Somebody types into it."""
+        """Return whether the line is open."""
         return self.has_class("-open")
 
     def open(self, prefix: str, text: str = "") -> None:
-        """Show the line with a prefix and take the keys."""
+        """Show the line with a prefix and focus it."""
         self.prefix = prefix
         self._at = len(self.history[prefix])
         self.query_one(Label).update(prefix)
@@ -127,7 +129,7 @@ class CommandLine(Horizontal):
         self.screen.set_focus(line)
 
     def close(self) -> None:
-        """Hide the line and give the keys back."""
+        """Hide the line and return the focus."""
         self.remove_class("-open")
         self.screen.focus_next("BigTable, RawView, VerticalScroll, OptionList")
         line = self.query_one(Input)
@@ -136,14 +138,16 @@ class CommandLine(Horizontal):
         line.can_focus = False
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Pass edits on: a filter applies while it is typed."""
+        """Post edits of a filter, which applies while it is typed."""
         event.stop()
         if self.is_open and self.prefix == "/":
             self.post_message(self.LookedFor(event.value))
         self._offer(event.value)
 
     def _offer(self, text: str) -> None:
-        """List what the last word may become, as many as fit, and how many more there are."""
+        """Show the completions of the last word, as many as fit, and the number of further
+        ones.
+        """
         if self.prefix != ":" or self.completing is None:
             return
         offers = self.completing.offers(text, COUNTED_OFFERS)
@@ -151,12 +155,12 @@ class CommandLine(Horizontal):
         self.query_one("#offers", Static).update(safe(line))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Remember what was entered, close the line, and post it."""
+        """Store the entry in the history, close the line, and post it."""
         event.stop()
         self._remember()
         self.close()
-        told = self.LookedFor if self.prefix == "/" else self.Entered
-        self.post_message(told(event.value))
+        message_class = self.LookedFor if self.prefix == "/" else self.Entered
+        self.post_message(message_class(event.value))
 
     def _remember(self) -> None:
         history, text = self.history[self.prefix], self.query_one(Input).value
@@ -165,29 +169,29 @@ class CommandLine(Horizontal):
             del history[:-HISTORY_KEPT]
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        """Close when the focus goes elsewhere, as by a click."""
+        """Close when the focus moves elsewhere, as by a click."""
         if self.is_open:
             self._remember()
         self.remove_class("-open")
         self.query_one(Input).can_focus = False
 
     def action_cancel(self) -> None:
-        """Close without entering; what was typed comes back with the up arrow."""
+        """Close without entering; the up arrow returns the typed text."""
         self._remember()
         self.close()
         if self.prefix == "/":
             self.post_message(self.LookedFor(""))
 
     def action_complete(self) -> None:
-        """Take the suggestion."""
+        """Accept the suggestion."""
         self.query_one(Input).action_cursor_right()
 
     def action_older(self) -> None:
-        """Show the entry before."""
+        """Show the previous entry."""
         self._recall(-1)
 
     def action_newer(self) -> None:
-        """Show the entry after."""
+        """Show the next entry."""
         self._recall(1)
 
     def _recall(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""One line of a form: a label and where its text is typed or chosen; parts that open and close."""
+"""A line of a form: a label and its input or choice; sections that open and close."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from natstui.model.assets.fields import Field
-from natstui.model.assets.meaning import understood
+from natstui.model.assets.meaning import meaning_of
 from natstui.model.assets.text import UNLIMITED
 from natstui.tui.kit.text import safe
 
 
 class Choice(Widget, can_focus=True):
-    """Shows every word on one line, the chosen one marked."""
+    """Shows all options on one line, the chosen one marked."""
 
     DEFAULT_CSS = """
     Choice { height: 1; width: 1fr; }
@@ -36,33 +36,33 @@ class Choice(Widget, can_focus=True):
 
     @dataclass
     class Chosen(Message):
-        """The user chose another word."""
+        """The user chose another option."""
 
         choice: Choice
         value: str
 
         @property
         def control(self) -> Choice:
-            """The widget it comes from."""
+            """Return the widget that posted it."""
             return self.choice
 
-    def __init__(self, words: Sequence[str], value: str) -> None:
+    def __init__(self, options: Sequence[str], value: str) -> None:
         super().__init__()
-        self._words = list(words)
+        self._words = list(options)
         self.value = value
 
     def render(self) -> Content:
-        """Return the words, the chosen one in brackets for terminals without colours."""
+        """Return the options, the chosen one in brackets for terminals without colours."""
         parts: list[Content] = []
-        for word in self._words:
-            chosen = word == self.value
-            parts.append(safe(f"[{word}]", "title") if chosen else safe(f" {word} "))
+        for option in self._words:
+            is_chosen = option == self.value
+            parts.append(safe(f"[{option}]", "title") if is_chosen else safe(f" {option} "))
         return Content.assemble(*parts)
 
     def action_step(self, step: int) -> None:
-        """Choose the next word, or the one before."""
-        at = self._words.index(self.value) if self.value in self._words else -1
-        self._choose(self._words[(at + step) % len(self._words)])
+        """Choose the next or the previous option."""
+        index = self._words.index(self.value) if self.value in self._words else -1
+        self._choose(self._words[(index + step) % len(self._words)])
 
     def on_key(self, event: events.Key) -> None:
         """Choose by first letter; no letter reaches the keys of the screen."""
@@ -70,11 +70,11 @@ class Choice(Widget, can_focus=True):
             return
         event.stop()
         event.prevent_default()
-        at = self._words.index(self.value) if self.value in self._words else -1
-        turned = self._words[at + 1 :] + self._words[: at + 1]
-        found = next((word for word in turned if word.startswith(event.character)), None)
-        if found is not None:
-            self._choose(found)
+        index = self._words.index(self.value) if self.value in self._words else -1
+        rotated = self._words[index + 1 :] + self._words[: index + 1]
+        match = next((option for option in rotated if option.startswith(event.character)), None)
+        if match is not None:
+            self._choose(match)
 
     def _choose(self, value: str) -> None:
         if value != self.value:
@@ -84,7 +84,7 @@ class Choice(Widget, can_focus=True):
 
 
 class FieldRow(Horizontal):
-    """Shows one field; the screen listens to `Edited` and `Focused`."""
+    """A form row with a field; the screen handles `Edited` and `Focused`."""
 
     DEFAULT_CSS = """
     FieldRow { height: 1; }
@@ -111,53 +111,53 @@ class FieldRow(Horizontal):
 
     @dataclass
     class Focused(Message):
-        """The keys now belong to a field."""
+        """A field got the focus."""
 
         path: str
 
-    def __init__(self, field: Field, text: str, locked: str | None = None) -> None:
-        super().__init__(disabled=locked is not None)
+    def __init__(self, field: Field, text: str, locked_reason: str | None = None) -> None:
+        super().__init__(disabled=locked_reason is not None)
         self.field = field
-        self.locked = locked
+        self.locked = locked_reason
         self._standing = text if text == UNLIMITED else ""
         """What an empty line means: shown in its place, for typing must not go on behind it."""
         self._start = "" if self._standing else text
         self._empty = ""
-        self.set_class(locked is not None, "-locked")
+        self.set_class(locked_reason is not None, "-locked")
 
     def compose(self) -> ComposeResult:
-        """Label, then a choice or an input, and why it cannot be changed."""
+        """Yield the label, an input or choice, and why it cannot be changed."""
         yield Label(safe(self.field.label), markup=False)
-        words = ("yes", "no") if self.field.kind == "switch" else self.field.choices
-        if words and self._start and self._start not in words:
+        options = ("yes", "no") if self.field.kind == "switch" else self.field.choices
+        if options and self._start and self._start not in options:
             # A newer server knows more words; this one can be kept or left.
-            words = (*words, self._start)
-        if words:
+            options = (*options, self._start)
+        if options:
             default = self.field.default
             usual = "yes" if default is True else "no" if default is False else str(default or "")
-            yield Choice(words, self._start or (usual if usual in words else words[-1]))
+            yield Choice(options, self._start or (usual if usual in options else options[-1]))
         else:
             empty = self._standing or self._empty
             yield Input(self._start, compact=True, select_on_focus=False, placeholder=empty)
-            means = understood(self.field, self._start)
+            means = meaning_of(self.field, self._start)
             yield Label(safe(means, "dim"), classes="means", markup=False)
         if self.locked is not None and not (self._start or self._standing):
-            why = self.locked.removeprefix(f"{self.field.label} ")
-            yield Label(safe(why), classes="why", markup=False)
+            reason = self.locked.removeprefix(f"{self.field.label} ")
+            yield Label(safe(reason), classes="why", markup=False)
 
     @property
     def text(self) -> str:
-        """The present text."""
+        """Return the current text."""
         return self._meant(self.editor.value)
 
-    def _meant(self, typed: str) -> str:
-        return typed or self._standing
+    def _meant(self, text: str) -> str:
+        return text or self._standing
 
     @property
     def editor(self) -> Input | Choice:
-        """Where it is typed or chosen."""
-        found = self.query(Choice)
-        return found.first() if found else self.query_one(Input)
+        """Return the widget for typing or choosing."""
+        choices = self.query(Choice)
+        return choices.first() if choices else self.query_one(Input)
 
     def set_text(self, text: str) -> None:
         """Show another text as if it had been typed."""
@@ -176,20 +176,20 @@ class FieldRow(Horizontal):
             editor.placeholder = UNLIMITED
 
     def show_empty(self, text: str) -> None:
-        """Show, dimmed, what the field stands for while it is empty."""
+        """Show the meaning of the empty field, dimmed."""
         self._empty = text
         for editor in self.query(Input):
             editor.placeholder = self._standing or text
 
-    def mark(self, *, changed: bool, wrong: bool) -> None:
+    def mark(self, *, is_changed: bool, is_wrong: bool) -> None:
         """Colour the label."""
-        self.set_class(changed, "-changed")
-        self.set_class(wrong, "-wrong")
+        self.set_class(is_changed, "-changed")
+        self.set_class(is_wrong, "-wrong")
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        means = understood(self.field, event.value)
+        means = meaning_of(self.field, event.value)
         # None while the form is made anew: then the row is on its way out.
         for label in self.query(".means").results(Label):
             label.update(safe(means, "dim"))
@@ -201,12 +201,12 @@ class FieldRow(Horizontal):
         self.post_message(self.Edited(self.field.path, event.value))
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Tell which field has the keys."""
+        """Post which field has the focus."""
         self.post_message(self.Focused(self.field.path))
 
 
 class SectionTitle(Widget, can_focus=True):
-    """The line above a section; enter or space opens and closes it."""
+    """The title line of a section; enter or space opens and closes it."""
 
     DEFAULT_CSS = """
     SectionTitle { height: 1; color: $text-accent; text-style: bold; padding: 0 1; }
@@ -236,7 +236,7 @@ class SectionTitle(Widget, can_focus=True):
 
 
 class FormSection(Vertical):
-    """Title and rows, which are made when they are first seen: most sections stay closed."""
+    """A title and rows, which are created when they are first shown: most sections stay closed."""
 
     DEFAULT_CSS = """
     FormSection { height: auto; }
@@ -251,14 +251,14 @@ class FormSection(Vertical):
         self._open_at_start = open_at_start
 
     def compose(self) -> ComposeResult:
-        """Title, then rows if it begins open."""
+        """Yield the title, then the rows if the section is open."""
         yield self._title
         if self._open_at_start:
             self._title.open = True
             yield self._shown
 
     async def set_open(self, is_open: bool) -> None:
-        """Show or hide the rows; what is shown can take the keys at once."""
+        """Show or hide the rows; shown rows can get the focus at once."""
         self._title.open = is_open
         self._title.refresh()
         if is_open and not self._shown.is_attached:
@@ -267,7 +267,7 @@ class FormSection(Vertical):
         self._shown.display = is_open
 
     def tell(self, changed_count: int, wrong_count: int) -> None:
-        """Say in the title what is changed and wrong below it."""
+        """Show in the title how many rows are changed and wrong."""
         parts = [f"{changed_count} set"] if changed_count else []
         parts += [f"{wrong_count} wrong"] if wrong_count else []
         self._title.note = f"  ({', '.join(parts)})" if parts else ""

@@ -1,4 +1,4 @@
-"""Which key does something on a screen, after the settings of the user moved some of them."""
+"""The key of a binding on a screen, after the user's keymap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Result = TypeVar("_Result")
 
 
 def key_of(screen: Screen[_Result], binding_id: str) -> str:
-    """Return the first key of a binding that a screen offers now; empty when it offers none."""
+    """Return the first active key of a binding on a screen; empty when it is not offered."""
     for _node, binding, enabled, _tooltip in screen.active_bindings.values():
         if enabled and binding.id == binding_id:
             return binding.key_display or binding.key

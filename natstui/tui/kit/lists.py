@@ -1,4 +1,4 @@
-"""Lists in which j and k move like the arrows; every list of the viewer is one of these."""
+"""Lists in which j and k move like the arrows; the base of all lists of the viewer."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _MOVES: list[BindingType] = [
 
 
 class _Paged:
-    """Moves by pages once it has one: Textual (8.2) fails where no line has any room."""
+    """A list that moves by pages only with a height: Textual (8.2) fails for zero lines."""
 
     def action_page_up(self) -> None:
         """Move a page up."""
-        it = cast("OptionList", super())
-        if it.scrollable_content_region:
-            it.action_page_up()  # type: ignore[no-untyped-call]
+        super_list = cast("OptionList", super())
+        if super_list.scrollable_content_region:
+            super_list.action_page_up()  # type: ignore[no-untyped-call]
 
     def action_page_down(self) -> None:
         """Move a page down."""
-        it = cast("OptionList", super())
-        if it.scrollable_content_region:
-            it.action_page_down()  # type: ignore[no-untyped-call]
+        super_list = cast("OptionList", super())
+        if super_list.scrollable_content_region:
+            super_list.action_page_down()  # type: ignore[no-untyped-call]
 
 
 class KeyList(_Paged, OptionList):
-    """Lines of which one is chosen."""
+    """A list with one chosen line."""
 
     BINDINGS: ClassVar[list[BindingType]] = _MOVES
 
 
 class MarkList(_Paged, SelectionList[SelectionType]):
-    """Lines of which several are marked."""
+    """A list with several marked lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = _MOVES

@@ -1,4 +1,4 @@
-"""Every colour and style: our themes, the look of each kind of text, the colours of lines."""
+"""Every colour and style: themes, the look of each kind of text, the colours of lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Answer = TypeVar("Answer")
 
 
 def _theme(name: str, *, dark: bool, faint: str, colors: dict[str, str]) -> Theme:
-    """Make a theme whose text colours are the very ones that were checked for contrast.
+    """Return a theme whose text colours were checked for contrast.
 
-    `faint` is what stands in an empty field.
+    `faint` is the colour of placeholders in empty fields.
     """
     ground, primary = Color.parse(colors["background"]), Color.parse(colors["primary"])
-    cursor, blurred = ground.blend(primary, 0.25).hex, ground.blend(primary, 0.12).hex
+    cursor, blurred_cursor = ground.blend(primary, 0.25).hex, ground.blend(primary, 0.12).hex
     variables = {
         "text-primary": colors["primary"],
         "text-secondary": colors["secondary"],
@@ -31,12 +31,12 @@ def _theme(name: str, *, dark: bool, faint: str, colors: dict[str, str]) -> Them
         "footer-key-foreground": colors["primary"],
         "block-cursor-background": cursor,
         "block-cursor-foreground": colors["foreground"],
-        "block-cursor-blurred-background": blurred,
+        "block-cursor-blurred-background": blurred_cursor,
         "block-cursor-blurred-foreground": colors["foreground"],
         "block-hover-background": colors["panel"],
         "border": colors["primary"],
-        "border-blurred": blurred,
-        "scrollbar": blurred,
+        "border-blurred": blurred_cursor,
+        "scrollbar": blurred_cursor,
         "scrollbar-background": colors["background"],
         "scrollbar-corner-color": colors["background"],
     }
@@ -101,12 +101,12 @@ _SERIES_ON_LIGHT = ("#0072b2", "#b24a00", "#00735a", "#9c3f78", "#6b5d00", "#444
 
 
 def series_colors(*, dark: bool) -> tuple[str, ...]:
-    """Return the colours of chart lines, which colour-blind people can tell apart too."""
+    """Return the colours of chart lines, which colour-blind people can distinguish too."""
     return _SERIES_ON_DARK if dark else _SERIES_ON_LIGHT
 
 
 def register_themes(app: App[Answer]) -> None:
-    """Make our themes known to an app; Textual's own stay available."""
+    """Register natstui's themes in an app; Textual's own stay available."""
     for theme in THEMES:
         app.register_theme(theme)
 
@@ -127,20 +127,22 @@ STYLES: Mapping[str, str] = {
     "stale": "italic $text-muted",
     "lit": "bold $foreground on $primary 30%",
 }
-"""The style of each look that text, cells and lines are given."""
+"""Look of texts, cells and lines → its style."""
 
 
 def style_of(look: str) -> str:
-    """Return the style of a look; `on red` is readable text on that ground, `#56b4e9` a colour."""
+    """Return the style of a look; `on red` is readable text on that background, `#56b4e9`
+    a colour.
+    """
     if look.startswith("#"):
         return look
     return f"auto {look}" if look.startswith("on ") else STYLES[look]
 
 
-def footer_styles(*, enabled: bool, pointed_at: bool) -> tuple[str, str]:
-    """Return the styles of a footer's key and of its word; one that cannot be pressed is dim."""
+def footer_styles(*, is_enabled: bool, pointed_at: bool) -> tuple[str, str]:
+    """Return the styles of a footer's key and label; dim for a disabled one."""
     ground = "$block-hover-background" if pointed_at else "$footer-background"
-    dim = "" if enabled else "dim "
+    dim = "" if is_enabled else "dim "
     return (
         f"{dim}bold $footer-key-foreground on {ground}",
         f"{dim}$footer-description-foreground on {ground}",

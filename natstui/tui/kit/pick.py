@@ -1,4 +1,4 @@
-"""A list to pick one thing from."""
+"""Dialogs to pick one or several options from a list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from natstui.tui.kit.textual_fixes import TerminalSized
 
 
 class Pick(TerminalSized, ModalScreen[str | None]):
-    """Dismisses with the word picked, or None when it was cancelled."""
+    """A list of options; dismisses with the picked one, or None after a cancellation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "Cancel", id="pick.cancel"),
@@ -38,18 +38,18 @@ class Pick(TerminalSized, ModalScreen[str | None]):
     """
 
     def __init__(
-        self, title: str, words: Sequence[tuple[str, str]], told: Sequence[str] = ()
+        self, title: str, options: Sequence[tuple[str, str]], lines: Sequence[str] = ()
     ) -> None:
-        """`told` are lines between the title and the words: what picking one does."""
+        """Create the dialog; `lines` are shown between the title and the options."""
         super().__init__()
-        self._title, self._words, self._told = title, list(words), list(told)
+        self._title, self._words, self._told = title, list(options), list(lines)
 
     def compose(self) -> ComposeResult:
-        """The title above the words, each with its explanation."""
-        width = max((len(word) for word, _ in self._words), default=0) + 2
+        """Yield the title above the options with their explanations."""
+        width = max((len(option) for option, _ in self._words), default=0) + 2
         options = [
-            Option(Content.assemble(safe(word.ljust(width), "strong"), safe(text, "dim")))
-            for word, text in self._words
+            Option(Content.assemble(safe(option.ljust(width), "strong"), safe(text, "dim")))
+            for option, text in self._words
         ]
         with Vertical():
             yield Static(safe(self._title, "title"), markup=False)
@@ -58,7 +58,7 @@ class Pick(TerminalSized, ModalScreen[str | None]):
             yield KeyList(*options)
 
     def on_mount(self) -> None:
-        """Give the keys to the list."""
+        """Focus the list."""
         self.query_one(OptionList).focus()
 
     @on(OptionList.OptionSelected)
@@ -67,7 +67,7 @@ class Pick(TerminalSized, ModalScreen[str | None]):
 
 
 class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
-    """Dismisses with the words that are marked, or None when it was cancelled."""
+    """A list of options to mark; dismisses with the marked ones, or None after a cancellation."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "take", "Take", id="pick.take", priority=True),
@@ -84,33 +84,33 @@ class PickSeveral(TerminalSized, ModalScreen[list[str] | None]):
     """
 
     def __init__(
-        self, title: str, words: Sequence[tuple[str, str, str]], marked: Collection[str]
+        self, title: str, options: Sequence[tuple[str, str, str]], marked_ids: Collection[str]
     ) -> None:
-        """`words` are what is returned, how it is called, and what it is."""
+        """Create the dialog; `options` have an id, a label and an explanation."""
         super().__init__()
-        self._title, self._words, self._marked = title, list(words), set(marked)
+        self._title, self._words, self._marked = title, list(options), set(marked_ids)
 
     def compose(self) -> ComposeResult:
-        """The title above the words, each with its explanation."""
-        width = max((len(shown) for _, shown, _ in self._words), default=0) + 2
+        """Yield the title above the options with their explanations."""
+        width = max((len(label) for _, label, _ in self._words), default=0) + 2
         with Vertical():
             yield Static(safe(self._title, "title"), markup=False)
             yield MarkList[str](
                 *(
                     Selection(
-                        Content.assemble(safe(shown.ljust(width), "strong"), safe(help, "dim")),
-                        word,
-                        word in self._marked,
+                        Content.assemble(safe(label.ljust(width), "strong"), safe(help, "dim")),
+                        option_id,
+                        option_id in self._marked,
                     )
-                    for word, shown, help in self._words
+                    for option_id, label, help in self._words
                 )
             )
 
     def on_mount(self) -> None:
-        """Give the keys to the list."""
+        """Focus the list."""
         self.query_one(SelectionList).focus()
 
     def action_take(self) -> None:
-        """Return the marked words in the order of the list."""
-        marked = set(self.query_one(SelectionList).selected)
-        self.dismiss([word for word, _, _ in self._words if word in marked])
+        """Dismiss with the marked options in the order of the list."""
+        selected = set(self.query_one(SelectionList).selected)
+        self.dismiss([option_id for option_id, _, _ in self._words if option_id in selected])

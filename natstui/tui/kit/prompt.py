@@ -1,4 +1,4 @@
-"""A question with one line to type the answer into."""
+"""A dialog with one line to type a text into."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _AGAIN = "Your text is not sent. Escape again discards it, enter sends it."
 
 
 class Prompt(TerminalSized, ModalScreen[str | None]):
-    """Dismisses with the text, or None when it was cancelled.
+    """A prompt; dismisses with the text, or None after a cancellation.
 
-    An answer that is refused stays in the line, with the reason above it.
+    A refused text stays in the line, with the reason above it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -39,25 +39,25 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
         question: str,
         text: str = "",
         *,
-        word: str | None = None,
+        word_to_type: str | None = None,
         refusal: Callable[[str], str] | None = None,
-        refused: str = "",
+        refused_reason: str = "",
         meaning: Callable[[str], str] | None = None,
     ) -> None:
-        """`word` is the only answer that is taken, when there is one.
+        """Create the prompt; `word_to_type`, if given, is the only accepted text.
 
-        `refusal` returns why an answer is not taken; empty: it is taken.
-        `refused` is why `text`, which was typed before, could not be used.
-        `meaning` returns what is understood while it is typed; empty where nothing is.
+        `refusal` returns why a text is refused; empty if it is accepted. `refused_reason` is why
+        `text`, which was typed before, could not be used. `meaning` returns the meaning of the
+        text while it is typed; empty without one.
         """
         super().__init__()
-        self._question, self._text, self._word = question, text, word
-        self._refusal, self._refused, self._meaning = refusal, refused, meaning
+        self._question, self._text, self._word = question, text, word_to_type
+        self._refusal, self._refused, self._meaning = refusal, refused_reason, meaning
         self._kept = ""
         """The text that the next escape drops."""
 
     def compose(self) -> ComposeResult:
-        """The question above its line."""
+        """Yield the question above its line."""
         with Vertical():
             yield Static(safe(self._question), id="question", markup=False)
             yield Input(self._text, compact=True, select_on_focus=False)
@@ -65,7 +65,7 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
                 yield Static(id="meaning", markup=False)
 
     def on_mount(self) -> None:
-        """Say why it is asked again."""
+        """Show why the prompt appears again."""
         if self._refused:
             self._tell_refused(self._refused)
 
@@ -93,12 +93,12 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
         self.query_one("#question", Static).update(safe(text, look))
 
     def action_cancel(self) -> None:
-        """Leave without an answer; typed text is dropped only when escape is pressed twice."""
-        typed = self.query_one(Input).value
-        offered = "" if self._refused else self._text
+        """Cancel; typed text is discarded only when escape is pressed twice."""
+        typed_text = self.query_one(Input).value
+        start_text = "" if self._refused else self._text
         # The name that confirms something is no work to type again.
-        if self._word is not None or typed in ("", offered, self._kept):
+        if self._word is not None or typed_text in ("", start_text, self._kept):
             self.dismiss(None)
             return
-        self._kept = typed
+        self._kept = typed_text
         self._tell(f"{_AGAIN} {self._question}", "warn")

@@ -1,4 +1,4 @@
-"""Text in sections of label and value: what the detail and server screens consist of."""
+"""Text in sections of label and value: the content of detail and server screens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line:
     text: str
     look: str = ""
     parts: tuple[tuple[int, int, str], ...] = ()
-    """Where a part of the text has a look of its own: from, to, look."""
+    """Parts of the text with a look of their own: start, end, look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ def line(label: str, text: str, look: str = "") -> Line:
 
 
 def cell_line(label: str, cell: Cell) -> Line:
-    """Return a line with what stands in a cell of a table."""
+    """Return a line with the content of a table cell."""
     return Line(label, cell.text, cell.look)
 
 
 def every_value(config_json: str) -> tuple[Line, ...]:
-    """Return every configured value of a stream or consumer, as the server names it."""
+    """Return every configured value of a stream or consumer, with the server's names."""
     try:
         config = json.loads(config_json)
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ _NANOSECONDS = (
 
 
 def value_text(name: str, value: object) -> str:
-    """Return one configured value for people: durations as such, -1 as unlimited."""
+    """Return one configured value for people: durations formatted, -1 as unlimited."""
     if value == -1:
         return "unlimited"
     if name in _NANOSECONDS and isinstance(value, int):
@@ -93,14 +93,14 @@ def value_text(name: str, value: object) -> str:
 
 
 def stale_section(age_s: float | None) -> Section:
-    """Return when stale data was last seen; empty while it is not stale."""
+    """Return the age of stale data; empty while it is not stale."""
     if age_s is None:
         return Section("STALE", ())
     return Section("STALE", (line("last seen", f"{duration_text(age_s)} ago", "bad"),))
 
 
 def cluster_section(leader: str | None, peers: tuple[Peer, ...]) -> Section:
-    """Return the leader and each replica, as the leader sees it."""
+    """Return the leader and each replica, as the leader reports them."""
     lines = [line("leader", leader) if leader else line("leader", "none elected", "bad")]
     for peer in peers:
         look = "" if state_of(peer) == "current" else "bad"
@@ -111,23 +111,23 @@ def cluster_section(leader: str | None, peers: tuple[Peer, ...]) -> Section:
 
 _LABELS_AT_MOST = 24
 _ROOM_AT_LEAST = 8
-"""Cells of text beside a label or an indent; with fewer it goes below."""
+"""Minimum cells of text beside a label or an indent; with fewer it is placed below."""
 
 
 class SectionText(Static):
-    """Shows sections; labels line up, long values are wrapped beside them."""
+    """Shows sections; labels are aligned, long values are wrapped beside them."""
 
     DEFAULT_CSS = "SectionText { width: 1fr; height: auto; padding: 0 1; }"
 
     def __init__(self, *, id: str | None = None, value_cells: int = 18) -> None:
-        """`value_cells` is the room that values keep beside long labels."""
+        """Create empty; `value_cells` is the minimum width of values beside long labels."""
         super().__init__(id=id, markup=False)
         self._value_cells = value_cells
         self._sections: Sequence[Section] = ()
         self._drawn_width = 0
 
     def show(self, sections: Sequence[Section]) -> None:
-        """Show sections, unless they are shown already."""
+        """Show sections, unless they are already shown."""
         width = self.content_size.width
         if sections == self._sections and width == self._drawn_width:
             return
@@ -156,24 +156,24 @@ def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Con
 
 
 _BEFORE_WORDS = re.compile(r" *([^\w\s] )?")
-"""What a line without a label may begin with: an indent, and a sign as `✖` or `→`."""
+"""The start of a line without a label: an indent, and a sign as `✖` or `→`."""
 
 
 def _hanging(value: Content, width: int) -> list[Content]:
-    """Return text without a label; how it goes on stands below where its words began."""
-    found = _BEFORE_WORDS.match(value.plain)
-    before = found.end() if found else 0
+    """Return text without a label; wrapped lines are aligned with the first word."""
+    match = _BEFORE_WORDS.match(value.plain)
+    before = match.end() if match else 0
     if not before or width - before < _ROOM_AT_LEAST:
         return list(value.wrap(width)) or [Content()]
     parts = list(value[before:].wrap(width - before)) or [Content()]
     return [
-        Content.assemble(value[:before] if at == 0 else " " * before, part)
-        for at, part in enumerate(parts)
+        Content.assemble(value[:before] if index == 0 else " " * before, part)
+        for index, part in enumerate(parts)
     ]
 
 
 def _wrapped(line: Line, label_width: int, width: int) -> list[Content]:
-    """Return one line: its label, then its value within the room beside it."""
+    """Return one line: its label, then its value wrapped beside it."""
     value = safe(line.text, line.look)
     for start, end, look in line.parts:
         value = value.stylize(style_of(look), start, end)
@@ -186,5 +186,6 @@ def _wrapped(line: Line, label_width: int, width: int) -> list[Content]:
     indent = Content(" " * label_width)
     parts = list(value.wrap(room)) or [Content()]
     return [
-        Content.assemble(label if at == 0 else indent, "  ", part) for at, part in enumerate(parts)
+        Content.assemble(label if index == 0 else indent, "  ", part)
+        for index, part in enumerate(parts)
     ]

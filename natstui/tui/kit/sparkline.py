@@ -1,6 +1,6 @@
-"""Small pictures of a series in plain characters, for table cells.
+"""Sparklines: small charts of a series in plain characters, for table cells.
 
-No Textual here, so that `watch` and tests can use them. A value that is None is a gap.
+Without Textual, so that `watch` and tests can use them. A value that is None is a gap.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 _GAP = " "
 
 
-def sparkline(values: Sequence[float | None], width: int, high: float | None = None) -> str:
+def sparkline(values: Sequence[float | None], width: int, scale_end: float | None = None) -> str:
     """Return a series as one line of blocks, `width` cells, the newest value at the right.
 
-    The scale starts at 0 and ends at `high`, or at the greatest value in view: a constant series
-    is full, an all-zero one lies at the bottom, a little more than 0 is seen as more. More values
-    than cells are averaged in groups of one size. None and not-a-number are gaps (spaces).
+    The scale starts at 0 and ends at `scale_end`, or at the greatest value in view: a constant
+    series is full, an all-zero one is at the bottom, a value just above 0 is visibly higher. More
+    values than cells are averaged in groups of one size. None and not-a-number are gaps (spaces).
     """
     cells = _grouped(values, width)
-    top = high if high is not None else max((v for v in cells if v is not None), default=0.0)
+    top = (
+        scale_end
+        if scale_end is not None
+        else max((v for v in cells if v is not None), default=0.0)
+    )
     return "".join(_block(value, top) for value in cells).rjust(width)
 
 
@@ -34,7 +38,7 @@ def tall_sparkline(values: Sequence[float | None], width: int, rows: int) -> lis
     ]
     blocks = _GAP + _BLOCKS
     return [
-        "".join(blocks[max(0, min(8, each - 8 * row))] for each in eighths).rjust(width)
+        "".join(blocks[max(0, min(8, height - 8 * row))] for height in eighths).rjust(width)
         for row in reversed(range(rows))
     ]
 
@@ -49,7 +53,7 @@ def by_time(
     it is None.
     """
     sums, counts = [0.0] * width, [0] * width
-    between: list[float | None] = [None] * width
+    means: list[float | None] = [None] * width
     before: tuple[int, float] | None = None
     for age, value in points:
         part = width - 1 - int(max(0.0, age) * width // window)
@@ -57,36 +61,36 @@ def by_time(
             before = None
             continue
         if before is not None and before[1] - age <= longest_gap:
-            for at in range(max(0, before[0] + 1), part):
-                between[at] = value
+            for part_index in range(max(0, before[0] + 1), part):
+                means[part_index] = value
         if part >= 0:
             sums[part] += value
             counts[part] += 1
         before = (part, age)
     return [
         total / count if count else gap
-        for total, count, gap in zip(sums, counts, between, strict=True)
+        for total, count, gap in zip(sums, counts, means, strict=True)
     ]
 
 
 def scaled_sparkline(
-    values: Sequence[float | None], width: int, written: Callable[[float], str]
+    values: Sequence[float | None], width: int, format_value: Callable[[float], str]
 ) -> str:
-    """Return a series as one line of blocks, and from what to what it goes."""
-    known = [value for value in _grouped(values, width) if value is not None]
-    if not known:
+    """Return a series as one line of blocks, with the texts of its lowest and highest value."""
+    known_values = [value for value in _grouped(values, width) if value is not None]
+    if not known_values:
         return "–"
-    return f"{sparkline(values, width)} 0–{written(max(0.0, *known))}"
+    return f"{sparkline(values, width)} 0–{format_value(max(0.0, *known_values))}"
 
 
 def bar(share: float, width: int, empty: str = "░") -> str:
     """Return a share from 0 to 1 as a bar of `width` cells, to the eighth of a cell.
 
-    More than 0 is seen as more.
+    A share above 0 is always visible.
     """
     eighths = round(8 * width * min(1.0, max(0.0, share)))
-    whole, part = divmod(max(1, eighths) if share > 0 else 0, 8)
-    return ("█" * whole + _PARTS[part]).ljust(width, empty)
+    full_cells, part = divmod(max(1, eighths) if share > 0 else 0, 8)
+    return ("█" * full_cells + _PARTS[part]).ljust(width, empty)
 
 
 _PARTS: Sequence[str] = ("", *"▏▎▍▌▋▊▉")
@@ -102,7 +106,7 @@ def _block(value: float | None, top: float) -> str:
 
 
 def _known(value: float | None) -> float | None:
-    """Return a finite value, or None."""
+    """Return the value if it is finite, else None."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -113,6 +117,8 @@ def _grouped(values: Sequence[float | None], width: int) -> list[float | None]:
     size = math.ceil(len(values) / width)
     groups: list[float | None] = []
     for start in range(len(values) % size - size if len(values) % size else 0, len(values), size):
-        known = [k for k in map(_known, values[max(0, start) : start + size]) if k is not None]
-        groups.append(sum(known) / len(known) if known else None)
+        known_values = [
+            k for k in map(_known, values[max(0, start) : start + size]) if k is not None
+        ]
+        groups.append(sum(known_values) / len(known_values) if known_values else None)
     return groups

@@ -1,4 +1,4 @@
-"""What is asked of a terminal before Textual is imported, and how one is set right again."""
+"""Checks a terminal before Textual is imported, and resets one afterwards."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RESET = "".join(
         "\x1b[0m",
     ]
 )
-"""Undoes everything the viewer switches on: screen, mouse, focus, paste and key modes."""
+"""Disables everything the viewer enables: screen, mouse, focus, paste and key modes."""
 
 
 def is_in_browser(environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether somebody else draws what the viewer writes, as `natstui serve` does."""
+    """Return whether a browser draws the output of the viewer, as with `natstui serve`."""
     return bool(environ.get("TEXTUAL_DRIVER"))
 
 
 def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
-    """Refuse to draw where nobody could see it or leave it; raise UsageError with a sentence."""
+    """Raise UsageError where the viewer could not be seen or left."""
     if is_in_browser(environ):
         return
     problem = ""
@@ -44,7 +44,7 @@ def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
 
 
 def needs_ascii(environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether the terminal shows ASCII only: the Linux console, or not set to UTF-8."""
+    """Return whether the terminal shows ASCII only: the Linux console, or not set to UTF-8."""
     if is_in_browser(environ):
         return False
     encoding = (sys.__stderr__.encoding or "") if sys.__stderr__ is not None else ""
@@ -52,7 +52,7 @@ def needs_ascii(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def reset_terminal() -> None:
-    """Set a terminal right that a killed viewer left behind: modes, screen, echo and lines."""
+    """Reset a terminal after a killed viewer: modes, screen, echo and lines."""
     sys.stderr.write(RESET)
     sys.stderr.flush()
     if sys.stdin.isatty():

@@ -24,7 +24,9 @@ from natstui.tui.kit.table.rows import Cell
 Align = Literal["left", "right"]
 
 # Flags and skin tones join in some terminals only, and then the rest of the row drifts.
-_FLAG_LETTERS = {0x1F1E6 + at: letter for at, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")}
+_FLAG_LETTERS = {
+    0x1F1E6 + index: letter for index, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+}
 _DRIFTING = _FLAG_LETTERS | dict.fromkeys(range(0x1F3FB, 0x1F400), "·")
 
 
@@ -34,7 +36,7 @@ def safe(text: str, look: str = "") -> Content:
 
 
 def safe_cell(cell: Cell) -> Content:
-    """Return a cell's text as one harmless line in its looks."""
+    """Return a cell's text as one harmless line with its looks."""
     text, end = clean_line(cell.text), cell.tail_from
     if not end:
         return safe(text, cell.look)
@@ -47,7 +49,7 @@ def safe_lines(text: str, look: str = "") -> Content:
 
 
 def safe_copy(text: str) -> str:
-    """Return what may be put on the clipboard: harmless when it is pasted into a shell."""
+    """Return text for the clipboard: harmless when it is pasted into a shell."""
     return clean_text(text)
 
 
@@ -62,7 +64,7 @@ def fit(text: str, width: int, align: Align = "left") -> str:
 
 @lru_cache(4096)
 def _fit_wide(text: str, width: int, align: Align) -> str:
-    """Fit text that is not plain ASCII, by the cells its characters take."""
+    """Fit text that is not plain ASCII, by the cells of its characters."""
     text = clean_line(text).translate(_DRIFTING)
     cells = cell_len(text)
     if cells > width:
@@ -73,7 +75,7 @@ def _fit_wide(text: str, width: int, align: Align) -> str:
 
 
 class HarmlessFilter(LineFilter):
-    """Removes what could steer the terminal from a line, whichever widget drew it."""
+    """Removes what could control the terminal from a line, whichever widget drew it."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the same list when it is harmless, as nearly every line is."""
@@ -84,7 +86,7 @@ class HarmlessFilter(LineFilter):
 
 
 def _harmless(segment: Segment) -> Segment:
-    """Clean one segment's text, and take away its hyperlink."""
+    """Clean one segment's text, and remove its hyperlink."""
     style = segment.style
     if style is not None and style.link:
         style = style.update_link(None)
@@ -92,7 +94,7 @@ def _harmless(segment: Segment) -> Segment:
 
 
 HARMLESS = HarmlessFilter()
-"""The one instance: lines remember what it made of them."""
+"""The shared instance: Textual caches lines by filter."""
 
 
 _BY_NAME = {
@@ -109,16 +111,16 @@ _LEVELS = "_.-=+*%#"
 
 
 class _Ascii(dict[int, str]):
-    """A translation table that works out each character when it is first met."""
+    """A translation table that computes each character at its first use."""
 
     def __missing__(self, code: int) -> str:
-        """Work out one character and keep it."""
+        """Compute the replacement of a character and store it."""
         self[code] = ascii_of(chr(code)) if code > 0x7E else chr(code)
         return self[code]
 
 
 def ascii_of(character: str) -> str:
-    """Return ASCII that takes as many cells as `character`, and looks like it where it can."""
+    """Return ASCII with as many cells as `character`, similar to it if possible."""
     if character in _BY_NAME:
         return _BY_NAME[character]
     code = ord(character)
@@ -129,12 +131,12 @@ def ascii_of(character: str) -> str:
     if 0x2800 <= code < 0x2900:
         return " .::oo##@"[(code - 0x2800).bit_count()]
     width = cell_len(character)
-    plain = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
-    return plain if plain.isprintable() and len(plain) == width else "?" * width
+    ascii_text = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return ascii_text if ascii_text.isprintable() and len(ascii_text) == width else "?" * width
 
 
 def _box(character: str) -> str:
-    """Return the line or the corner a box character is made of."""
+    """Return the ASCII line or corner of a box character."""
     name = unicodedata.name(character)
     if "HORIZONTAL" in name and "VERTICAL" not in name and "DOWN" not in name and "UP" not in name:
         return "-"
@@ -146,7 +148,7 @@ _TABLE = _Ascii()
 
 
 class AsciiFilter(LineFilter):
-    """Leaves only ASCII in a line, each character in as many cells as before."""
+    """Replaces each character of a line by ASCII with as many cells."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the line in ASCII."""
@@ -159,7 +161,7 @@ class AsciiFilter(LineFilter):
 
 
 ASCII = AsciiFilter()
-"""The one instance: lines remember what it made of them."""
+"""The shared instance: Textual caches lines by filter."""
 
 
 _BLACK, _GREY, _WHITE = 0, 8, 15
@@ -168,10 +170,10 @@ _BRIGHT = {3, 6, 7, 10, 11, 14, 15}
 
 @lru_cache(4096)
 def _told_apart(style: Style) -> Style:
-    """Return a style in sixteen colours whose text is seen on its ground."""
+    """Return a style in sixteen colours whose text is readable on its background."""
     if style.color is None or style.bgcolor is None:
         return style
-    ink, ground = (one.downgrade(ColorSystem.STANDARD) for one in (style.color, style.bgcolor))
+    ink, ground = (color.downgrade(ColorSystem.STANDARD) for color in (style.color, style.bgcolor))
     if ground.number is None or ink.number is None:
         return style
     number = ink.number
@@ -183,10 +185,10 @@ def _told_apart(style: Style) -> Style:
 
 
 class SixteenFilter(LineFilter):
-    """Keeps text apart from its ground on a terminal of sixteen colours.
+    """Keeps text readable on a terminal of sixteen colours.
 
-    There the nearest of them is taken: red text on the grey of the cursor cannot be read, and a
-    dark line on a dark ground is not there at all.
+    There the nearest colour is used: red text on the grey of the cursor cannot be read, and a dark
+    line on a dark background is invisible.
     """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
@@ -199,4 +201,4 @@ class SixteenFilter(LineFilter):
 
 
 SIXTEEN = SixteenFilter()
-"""The one instance: lines remember what it made of them."""
+"""The shared instance: Textual caches lines by filter."""

@@ -1,7 +1,8 @@
-"""What keeps Textual 8.2 from hanging or crashing, each part with its upstream issue.
+"""Workarounds for hangs and crashes of Textual 8.2, each with its upstream issue.
 
-Importing this module changes `textual.timer.Timer`; `TerminalSized` is a base of our screens.
-A part goes with the first required version of Textual in which its test passes without it.
+Importing this module changes `textual.timer.Timer`; `TerminalSized` is a base of our screens. A
+workaround is removed with the first required version of Textual in which its test passes without
+it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _init_timer = Timer.__init__
 def _init_timer_that_fires(
     timer: Timer, target: MessagePump, interval: float, **options: Any
 ) -> None:
-    """Initialise a timer so that one that fires once does so although it is overdue."""
-    fires_once = options.get("repeat") == 0
-    _init_timer(timer, target, interval, **options | ({"skip": False} if fires_once else {}))
+    """Initialise a timer so that a single shot fires also when it is overdue."""
+    is_single_shot = options.get("repeat") == 0
+    _init_timer(timer, target, interval, **options | ({"skip": False} if is_single_shot else {}))
 
 
 # Textual skips what is overdue: on a busy machine a timer that fires once never does, one of 0 s
@@ -35,46 +36,46 @@ Timer.__init__ = _init_timer_that_fires  # type: ignore[method-assign,assignment
 
 
 class TerminalSized(MessagePump):
-    """A screen that is laid out for the terminal as it is now, for no size it had before.
+    """A screen that is laid out for the current terminal size, not for an earlier one.
 
     With every layout, a screen of Textual posts its size to itself once more. In a batch, while
-    nothing is drawn, two sizes in its queue are posted in turn for ever. No upstream issue names
+    nothing is drawn, two sizes in its queue are posted in turn forever. No upstream issue names
     this; the test of resizing in a batch shows it.
     """
 
     _result: tuple[object] | None = None
-    """With what it is to be closed once it lies on top."""
+    """The result to dismiss with once the screen is on top."""
 
     def dismiss(self, result: object = None) -> AwaitComplete:
-        """Close this screen and no other: at once on top, else as soon as it comes to the top.
+        """Close this screen and no other: at once if on top, else when it comes to the top.
 
-        Textual closes whatever lies on top, perhaps a form with typed text, and crashes for a
-        screen that is closed already: https://github.com/Textualize/textual/issues/4884
+        Textual closes whatever is on top, perhaps a form with typed text, and crashes for a screen
+        that is closed already: https://github.com/Textualize/textual/issues/4884
         """
         stack: list[Any] = self.app.screen_stack
         if stack and stack[-1] is self:
-            closed: AwaitComplete = cast("Screen[Any]", super()).dismiss(result)
-            return closed
+            awaitable: AwaitComplete = cast("Screen[Any]", super()).dismiss(result)
+            return awaitable
         self._result = self._result or (result,)
         return AwaitComplete()
 
     def on_screen_resume(self) -> None:
-        """Close, if `dismiss` was called while another screen lay on this one."""
+        """Close, if `dismiss` was called while another screen was above this one."""
         if (result := self._result) is not None:
             self._result = None
             self.dismiss(*result)
 
     async def _on_resize(self, event: events.Resize) -> None:
-        """Leave a size out that is outdated: the app tells every screen the newest."""
+        """Skip an outdated size: the app reports the newest to every screen."""
         if event.size != self.app.size:
             event.stop()
             event.prevent_default()
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """Return what a click is on; nothing, when that was removed and is only still drawn.
+        """Return the widget at a position; None if it was removed and is only still drawn.
 
-        Textual would begin to select text in the parent it no longer has, and crash, as it did
-        for a click beside all widgets: https://github.com/Textualize/textual/issues/6596
+        Textual would begin to select text in the parent it no longer has, and crash, as it did for
+        a click beside all widgets: https://github.com/Textualize/textual/issues/6596
         """
         widget, offset = cast("Screen[Any]", super()).get_widget_and_offset_at(x, y)
         if widget is None or not widget.is_attached:

@@ -1,1 +1,1 @@
-"""Changes: actions with their question, the journal, raw configurations."""
+"""Changes of the server: confirmation of actions, the journal, raw configurations."""

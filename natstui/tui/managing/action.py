@@ -1,4 +1,4 @@
-"""Doing something to streams or consumers: what, to which, and the name typed when it is final."""
+"""Confirmation of an action on streams or consumers: effect, targets, and the name to type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from textual.widgets import Input, Static
 from natstui.decoding import decoder_of
 from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
-from natstui.model.records.managing import Change, Confirmation
+from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.managing import (
+    Change,
+)
 from natstui.tui.frame.action_keys import (
     ActionSpec,
     Target,
@@ -25,6 +28,7 @@ from natstui.tui.frame.action_keys import (
     targets_text,
     word_to_type,
 )
+from natstui.tui.frame.confirmation import SENDING_TEXT
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
@@ -35,7 +39,7 @@ _confirmation = decoder_of(Confirmation)
 
 
 class ActionScreen(LiveScreen):
-    """Nothing is sent before ctrl+s or enter, and nothing final without its name."""
+    """The confirmation of an action; nothing is sent before ctrl+s or enter."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -67,11 +71,17 @@ class ActionScreen(LiveScreen):
         self._seen: dict[Target, Confirmation] = {}
 
     def asset(self) -> Target | None:
-        """Return the one it is done to, if it is one."""
+        """Return the target, if it is a single one."""
         return self.targets[0] if len(self.targets) == 1 else None
 
+    def key_label(self, binding: Binding) -> str:
+        """Return the current label of a key: what was sent cannot be cancelled."""
+        if binding.id == "action.cancel" and self._is_sending:
+            return "Close"
+        return super().key_label(binding)
+
     def body(self) -> Iterable[Widget]:
-        """What, to which, the arguments, the effect, and the name."""
+        """Yield action, targets, arguments, effect, and the name to type."""
         rows = [FieldRow(field, self.texts.get(field.path, "")) for field in self.spec.fields]
         if self.word is not None:
             confirm = Field("", f"Type {self.word}", "text", "", "To confirm it.")
@@ -83,7 +93,7 @@ class ActionScreen(LiveScreen):
             yield Static(id="effect", markup=False)
 
     def on_mount(self) -> None:
-        """Say what it does, and give the keys to the first line."""
+        """Show the effect, and focus the first line."""
         self.caption.update(safe(f"{self.spec.word}: {self.spec.help}"))
         rows = self.query(FieldRow)
         if rows:
@@ -103,7 +113,7 @@ class ActionScreen(LiveScreen):
         self.action_send()
 
     def _preview(self) -> None:
-        """Count what it removes of each target; show what is wrong with the arguments."""
+        """Request the losses of each target; show errors of the arguments."""
         try:
             body = arguments(self.spec, self.texts)
         except ValueError as error:
@@ -121,7 +131,7 @@ class ActionScreen(LiveScreen):
         await asyncio.gather(*(self._count(target, body) for target in self.targets))
 
     async def _count(self, target: Target, body: Mapping[str, object]) -> None:
-        """Keep and show what one target loses."""
+        """Request, store and show the losses of one target."""
         action, stream, consumer = self.spec.action, target.stream, target.consumer
         change = Change(
             0,
@@ -136,14 +146,16 @@ class ActionScreen(LiveScreen):
         if reply.body_json is None:
             self._lines[target] = reply.text
         else:
-            seen = _confirmation.decode(reply.body_json)
-            self._seen[target] = seen
-            self._lines[target] = "; ".join(seen.lines) or "nothing is removed"
+            confirmation = _confirmation.decode(reply.body_json)
+            self._seen[target] = confirmation
+            self._lines[target] = "; ".join(confirmation.lines) or "nothing is removed"
         self._uncounted.discard(target)
-        shown = [f"{name_of(target)}: {line}." for target, line in self._lines.items()]
-        left = len(self._uncounted)
-        shown.append(f"counting {left} more …" if left else self._ready_text())
-        self.effect.update(safe_lines("\n".join(shown), "warn"))
+        loss_lines = [f"{name_of(target)}: {line}." for target, line in self._lines.items()]
+        pending_count = len(self._uncounted)
+        loss_lines.append(
+            f"counting {pending_count} more …" if pending_count else self._ready_text()
+        )
+        self.effect.update(safe_lines("\n".join(loss_lines), "warn"))
 
     def _ready_text(self) -> str:
         if self.word is None:
@@ -151,7 +163,7 @@ class ActionScreen(LiveScreen):
         return f"This cannot be undone. Type {self.word} and press enter to confirm."
 
     def action_send(self) -> None:
-        """Do it to every target."""
+        """Execute the action on every target."""
         try:
             body = arguments(self.spec, self.texts)
         except ValueError as error:
@@ -168,21 +180,23 @@ class ActionScreen(LiveScreen):
             )
             return
         self._is_sending = True
-        self.effect.update(safe("sending …"))
+        self.refresh_bindings()
+        self.effect.update(safe(SENDING_TEXT))
         run_task(self, self._send_all, body)
 
     async def _send_all(self, body: Mapping[str, object]) -> None:
-        """Change every target; close when all is done, else show what failed."""
+        """Change every target; close after success, else show the failures."""
         reasons = await asyncio.gather(*(self._send(target, body) for target in self.targets))
         self._is_sending = False
-        if failed := list(filter(None, reasons)):
-            self.effect.update(safe_lines("\n".join(failed), "error"))
+        self.refresh_bindings()
+        if failures := list(filter(None, reasons)):
+            self.effect.update(safe_lines("\n".join(failures), "error"))
         else:
             self.dismiss()
 
     async def _send(self, target: Target, body: Mapping[str, object]) -> str:
-        """Change one target; return why it failed, empty when it is done."""
-        seen = self._seen.get(target)
+        """Change one target; return the error, empty on success."""
+        confirmation = self._seen.get(target)
         change = Change(
             0,
             self.spec.action,
@@ -190,11 +204,11 @@ class ActionScreen(LiveScreen):
             target.consumer,
             json.dumps(body),
             confirmed=name_of(target) if self.word is not None else None,
-            created_at_us=seen.created_at_us if seen else target.created_at_us,
-            previewed_msgs=seen.most_msgs if seen else None,
-            previewed_last_seq=seen.last_seq if seen else None,
+            created_at_us=confirmation.created_at_us if confirmation else target.created_at_us,
+            previewed_msgs=confirmation.most_msgs if confirmation else None,
+            previewed_last_seq=confirmation.last_seq if confirmation else None,
         )
-        reply = await self.engine.request(change)
+        reply = await self.engine.change(change)
         if reply.status != "done":
             return reply.text
         self.app.notify(reply.text, markup=False)

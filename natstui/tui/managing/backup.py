@@ -1,4 +1,4 @@
-"""A backup or a restore on the screen: what, where, how far, how it ended; it can be stopped."""
+"""Backup and restore screens: target, progress and result; a transfer can be stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from natstui.decoding import decoder_of
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import (
     BackUp,
-    BackupSeen,
+    BackupContent,
     FileMoved,
     LookAtBackup,
     RestoreBackup,
@@ -30,7 +30,7 @@ from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
 from natstui.units import bytes_text, counted
 
-_seen = decoder_of(BackupSeen)
+_seen = decoder_of(BackupContent)
 _WHILE_RUNNING = (
     ("stay", "watch it"),
     ("leave", "leave; it continues, and a message reports the result"),
@@ -39,7 +39,7 @@ _WHILE_RUNNING = (
 
 
 class _MovingScreen(LiveScreen):
-    """Runs one command that goes on for a while."""
+    """A screen that runs one long command."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", id="backup.stop"),
@@ -54,18 +54,18 @@ class _MovingScreen(LiveScreen):
         super().__init__()
         self.folder = folder
         self.request: PendingRequest | None = None
-        """The command that runs, or ran last."""
+        """The running command, or the last one."""
         self._moved: FileMoved | None = None
         self.ended: Answered | None = None
         self.told: Sequence[Section] = ()
 
     @property
     def goes_on(self) -> bool:
-        """Return whether it goes on."""
+        """Return whether the command is still running."""
         return self.request is not None and self.ended is None
 
     def start(self, command: BackUp | RestoreBackup, title: str) -> None:
-        """Run it; its end is shown also when this screen is closed by then."""
+        """Start a command; its result is shown also after this screen was closed."""
         self._moved = self.ended = None
         self.request = self.engine.request(command)
         run_task(self.app, self._follow, self.request, title)
@@ -80,19 +80,19 @@ class _MovingScreen(LiveScreen):
             elif isinstance(record, Answered):
                 self.ended = record
                 show_reply(app, record, f"{request.system} {title}".strip())
-            if self.is_attached:
+            if self.is_open:
                 self.refresh_bindings()
                 self.refresh_state()
             if self.ended is not None:
                 return
 
     def body(self) -> Iterable[Widget]:
-        """A caption line and the text."""
+        """Yield a caption line and the text."""
         yield Static(id="caption", markup=False)
         yield VerticalScroll(SectionText())
 
     def on_mount(self) -> None:
-        """Ask for the folder, unless it is known."""
+        """Prompt for the folder, unless it is known."""
         if self.folder:
             self.begin()
         else:
@@ -100,14 +100,14 @@ class _MovingScreen(LiveScreen):
             self.call_after_refresh(self.action_folder)
 
     def begin(self) -> None:
-        """Begin with the folder that was typed."""
+        """Start with the typed folder."""
 
     def asks(self) -> tuple[str, str]:
-        """Return the question for the folder, and what is offered."""
+        """Return the question for the folder, and its start text."""
         return "", ""
 
     def refresh_state(self) -> None:
-        """Show how far it is, or how it ended."""
+        """Show the progress, or the result."""
         if self.request is None:
             return
         lines = [line("folder", self.folder)]
@@ -119,23 +119,23 @@ class _MovingScreen(LiveScreen):
         self.text.show([Section(self.VERB.upper(), tuple(lines)), *self.told])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what there is nothing for."""
+        """Return whether an action is offered now."""
         if action in ("stop", "folder"):
             return True if self.goes_on is (action == "stop") else None
         return super().check_action(action, parameters)
 
     def action_stop(self) -> None:
-        """End it; nothing of it stays."""
+        """Stop the command; nothing of it is kept."""
         if self.request is not None and self.goes_on:
             self.engine.send(StopMoving(0, self.request.command_id))
 
     def action_folder(self) -> None:
-        """Ask for the folder, and begin."""
+        """Prompt for the folder, and start."""
         run_task(self, self._type_folder, replaces="folder")
 
     async def _type_folder(self) -> None:
-        question, offered = self.asks()
-        prompt = Prompt(clean_line(question), self.folder or offered)
+        title, start_text = self.asks()
+        prompt = Prompt(clean_line(title), self.folder or start_text)
         text = await self.app.push_screen_wait(prompt)
         if text and text.strip():
             self.folder, self.ended, self.request = text.strip(), None, None
@@ -144,7 +144,7 @@ class _MovingScreen(LiveScreen):
             self.leave()
 
     def action_back(self) -> None:
-        """Leave; ask first what becomes of what runs."""
+        """Leave, after a prompt if a command is running."""
         if self.goes_on:
             run_task(self, self._leave_running)
         else:
@@ -152,22 +152,23 @@ class _MovingScreen(LiveScreen):
 
     async def _leave_running(self) -> None:
         pick = Pick(f"The {self.VERB} goes on", _WHILE_RUNNING)
-        word = await self.app.push_screen_wait(pick)
-        if word == "stop":
+        choice = await self.app.push_screen_wait(pick)
+        if choice == "stop":
             self.action_stop()
-        elif word == "leave":
+        elif choice == "leave":
             self.leave()
 
 
-def _moved_text(verb: str, moved: FileMoved | None) -> str:
-    if moved is None:
+def _moved_text(verb: str, progress: FileMoved | None) -> str:
+    if progress is None:
         return "beginning …"
-    what = f"{moved.what}: " if moved.what else ""
+    object_text = f"{progress.what}: " if progress.what else ""
+    moved_text = bytes_text(progress.moved_bytes)
     if verb == "restore":
-        return f"{what}{bytes_text(moved.moved_bytes)} of {bytes_text(moved.whole_bytes)} sent"
+        return f"{object_text}{moved_text} of {bytes_text(progress.whole_bytes)} sent"
     # What is written is compressed: the size on the server is no measure of its end.
-    whole = bytes_text(moved.whole_bytes)
-    return f"{what}{bytes_text(moved.moved_bytes)} written; on the server the stream uses {whole}"
+    total_text = bytes_text(progress.whole_bytes)
+    return f"{object_text}{moved_text} written; on the server the stream uses {total_text}"
 
 
 class BackupScreen(_MovingScreen):
@@ -176,14 +177,17 @@ class BackupScreen(_MovingScreen):
     VERB = "backup"
 
     def __init__(self, stream: str, folder: str) -> None:
-        """An empty name is every stream."""
+        """Create for a stream; an empty name means every stream."""
         super().__init__(folder)
         self.stream = stream
 
     def asks(self) -> tuple[str, str]:
-        """Return the question for the folder, and what is offered."""
-        offered = f"{self.stream}-backup" if self.stream else "account-backup"
-        return f"Back up {self._what()} into which new folder (on the engine's machine)?", offered
+        """Return the question for the folder, and its start text."""
+        start_text = f"{self.stream}-backup" if self.stream else "account-backup"
+        return (
+            f"Back up {self._what()} into which new folder (on the engine's machine)?",
+            start_text,
+        )
 
     def _what(self) -> str:
         streams = self.state.streams
@@ -197,19 +201,21 @@ class BackupScreen(_MovingScreen):
         return f"{self.stream} ({columns.stored_msgs[row]:,} messages, {size})"
 
     def begin(self) -> None:
-        """Write it."""
+        """Start the backup."""
         self.caption.update(safe(f"backup of {self._what()} with its consumers"))
         command = BackUp(0, self.stream, self.folder)
         self.start(command, f"backup of {self.stream or 'every stream'}")
 
 
 class RestoreScreen(_MovingScreen):
-    """Says what a folder has, asks, and makes streams of it; never over one that exists."""
+    """Shows the content of a backup folder, prompts, and creates its streams; it never overwrites
+    one.
+    """
 
     VERB = "restore"
 
     def asks(self) -> tuple[str, str]:
-        """Return the question for the folder, and what is offered."""
+        """Return the question for the folder, and its start text."""
         return "Folder to restore, on the machine of natstui's engine", ""
 
     def begin(self) -> None:
@@ -224,22 +230,24 @@ class RestoreScreen(_MovingScreen):
         if reply.body_json is None:
             self._refuse(reply.text)
             return
-        seen = _seen.decode(reply.body_json)
-        rows = tuple(line(row.stream, row.text) for row in seen.rows)
-        rows += tuple(line("not in it", reason, "bad") for reason in seen.left_out)
-        self.folder, self.told = seen.path, [Section("IN THE BACKUP", rows)]
-        self.caption.update(safe(f"restore of {counted(len(seen.rows), 'stream')}"))
+        backup = _seen.decode(reply.body_json)
+        rows = tuple(line(row.stream, row.text) for row in backup.rows)
+        rows += tuple(line("not in it", reason, "bad") for reason in backup.left_out)
+        self.folder, self.told = backup.path, [Section("IN THE BACKUP", rows)]
+        self.caption.update(safe(f"restore of {counted(len(backup.rows), 'stream')}"))
         self.text.show(self.told)
         to_stream: str | None = ""
-        if seen.present and len(seen.rows) > 1:
-            there = ", ".join(seen.present)
-            self._refuse(f"already on the server: {there}; an existing stream is never replaced")
+        if backup.present and len(backup.rows) > 1:
+            existing_names = ", ".join(backup.present)
+            self._refuse(
+                f"already on the server: {existing_names}; an existing stream is never replaced"
+            )
             return
-        if seen.present:
-            to_stream = await self._type_name(seen)
-        if to_stream is None or (typed := await self._confirm(seen, to_stream)) is None:
+        if backup.present:
+            to_stream = await self._type_name(backup)
+        if to_stream is None or (typed_name := await self._confirm(backup, to_stream)) is None:
             return
-        command = RestoreBackup(0, self.folder, to_stream, typed or None)
+        command = RestoreBackup(0, self.folder, to_stream, typed_name or None)
         self.start(command, f"restore of {clean_line(self.folder)}")
 
     def _refuse(self, reason: str) -> None:
@@ -247,27 +255,30 @@ class RestoreScreen(_MovingScreen):
         self.caption.update(safe("nothing is restored"))
         self.text.show([Section(self.VERB.upper(), lines), *self.told])
 
-    async def _type_name(self, seen: BackupSeen) -> str | None:
-        """Return another name for the stream, since it exists; None: cancelled."""
-        stream = seen.rows[0].stream
+    async def _type_name(self, backup: BackupContent) -> str | None:
+        """Prompt for another name of a stream that exists; None after a cancellation."""
+        stream = backup.rows[0].stream
 
         def refusal(text: str) -> str:
             return f"{text.strip()} exists already" if text.strip() in ("", stream) else ""
 
-        question = f"{stream} exists and is never replaced. Restore under which other name?"
-        prompt = Prompt(clean_line(question), f"{stream}-restored", refusal=refusal)
+        title = f"{stream} exists and is never replaced. Restore under which other name?"
+        prompt = Prompt(clean_line(title), f"{stream}-restored", refusal=refusal)
         text = await self.app.push_screen_wait(prompt)
         return None if text is None else text.strip()
 
-    async def _confirm(self, seen: BackupSeen, to_stream: str) -> str | None:
-        """Return the name typed in production, empty elsewhere; None: cancelled."""
-        name = to_stream or seen.name
-        question = f"Create {counted(len(seen.rows), 'stream')} from this backup?"
-        started = self.state.started
-        if started is not None and started.production:
-            text = clean_line(f"This is production. {question} Type {name} to confirm")
-            return await self.app.push_screen_wait(Prompt(text, word=name))
-        does = "; ".join(f"{to_stream or row.stream}: {row.text}" for row in seen.rows[:3])
+    async def _confirm(self, backup: BackupContent, to_stream: str) -> str | None:
+        """Return the typed name where one is needed, else empty; None after a cancellation."""
+        name = to_stream or backup.name
+        title = f"Create {counted(len(backup.rows), 'stream')} from this backup?"
+        engine_started = self.state.started
+        is_production = engine_started is not None and engine_started.production
+        if is_production or backup.loses:
+            reason = "This is production. " if is_production else ""
+            losses_text = f" {'; '.join(backup.loses)}." if backup.loses else ""
+            text = clean_line(f"{reason}{title}{losses_text} Type {name} to confirm")
+            return await self.app.push_screen_wait(Prompt(text, word_to_type=name))
+        does = "; ".join(f"{to_stream or row.stream}: {row.text}" for row in backup.rows[:3])
         options = (("restore", clean_line(does)), ("leave", "nothing is made"))
-        word = await self.app.push_screen_wait(Pick(question, options))
-        return "" if word == "restore" else None
+        choice = await self.app.push_screen_wait(Pick(title, options))
+        return "" if choice == "restore" else None

@@ -1,4 +1,4 @@
-"""What was changed on this server from here, and how to undo it."""
+"""The journal: changes made from here on this server, and undo."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _decoder = decoder_of(list[JournalEntry])
 
 
 class JournalScreen(LiveScreen):
-    """Newest first; a key undoes the change under the cursor."""
+    """The journal, newest first; a key undoes the change under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "Undo", id="journal.undo"),
@@ -58,19 +58,19 @@ class JournalScreen(LiveScreen):
         self._undo_last = undo_last
 
     def body(self) -> Iterable[Widget]:
-        """Caption, the entries, and the command of the one under the cursor."""
+        """Yield caption, entries, and the command of the entry under the cursor."""
         yield Static(id="caption", markup=False)
         yield KeyList()
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Ask for the entries."""
+        """Request the entries."""
         self.caption.update(safe("Journal  ·  reading the journal …"))
         self.list.focus()
         self.action_ask()
 
     def action_ask(self) -> None:
-        """Read the journal again."""
+        """Request the journal again."""
         run_task(self, self._read, replaces="read")
 
     async def _read(self) -> None:
@@ -80,7 +80,7 @@ class JournalScreen(LiveScreen):
 
     def _draw(self, text: str) -> None:
         self.caption.update(safe(f"Journal  ·  {text}"))
-        at = self.list.highlighted
+        position = self.list.highlighted
         self.list.clear_options()
         self.list.add_options([Option(_line(entry)) for entry in self.entries])
         last = last_undoable(self.entries[::-1])
@@ -89,13 +89,17 @@ class JournalScreen(LiveScreen):
             self.list.highlighted = self.entries.index(last)
             self.action_undo()
         elif self.entries:
-            self.list.highlighted = min(at or 0, len(self.entries) - 1)
+            self.list.highlighted = min(position or 0, len(self.entries) - 1)
 
     @property
     def entry(self) -> JournalEntry | None:
-        """The entry under the cursor."""
-        at = self.list.highlighted
-        return self.entries[at] if at is not None and at < len(self.entries) else None
+        """Return the entry under the cursor."""
+        position = self.list.highlighted
+        return (
+            self.entries[position]
+            if position is not None and position < len(self.entries)
+            else None
+        )
 
     @on(OptionList.OptionHighlighted)
     def _explain(self) -> None:
@@ -104,7 +108,7 @@ class JournalScreen(LiveScreen):
             self.hint.update(safe(entry_command(self.entry)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to undo and to copy a change while there is one."""
+        """Return whether undo and copy are offered: with an entry."""
         if action in ("undo", "copy"):
             return self.is_mounted and self.entry is not None
         return super().check_action(action, parameters)
@@ -120,7 +124,7 @@ class JournalScreen(LiveScreen):
         run_task(self, self._undo, entry.entry, replaces="undo")
 
     async def _undo(self, entry: str) -> None:
-        """Show what taking an entry back does and removes, have the name typed, and do it."""
+        """Show the effect and losses of an undo, prompt for the name, and execute it."""
         reply = await request_shown(self, Undo(0, entry))
         if reply is not None:
             severity: SeverityLevel = "information" if reply.status == "done" else "error"

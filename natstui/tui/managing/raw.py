@@ -1,4 +1,4 @@
-"""The whole INFO of a stream or consumer as the server writes it, as JSON or YAML."""
+"""The INFO of a stream or consumer as the server sent it, as JSON or YAML."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from natstui.tui.kit.text import safe
 
 
 class RawScreen(LiveScreen):
-    """Asks the engine for the INFO once, and again with ctrl+r."""
+    """Requests the INFO once, and again with ctrl+r."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "reformat", "JSON/YAML", id="raw.format"),
@@ -40,28 +40,28 @@ class RawScreen(LiveScreen):
         self._told = "asking …"
 
     def asset(self) -> Target | None:
-        """Return the stream or consumer shown."""
+        """Return the stream or consumer on the screen."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
-        """A caption and the text."""
+        """Yield a caption and the text."""
         yield Static(id="caption", markup=False)
         yield RawView()
 
     def on_mount(self) -> None:
-        """Ask for the INFO."""
+        """Request the INFO."""
         self._tell("asking …")
         self.action_ask()
 
-    def _tell(self, words: str, look: str = "") -> None:
-        self._told = words
-        self.caption.update(safe(f"{self._title()}  ·  {words}", look))
+    def _tell(self, sentence: str, look: str = "") -> None:
+        self._told = sentence
+        self.caption.update(safe(f"{self._title()}  ·  {sentence}", look))
 
     def _title(self) -> str:
         return self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
 
     def action_ask(self) -> None:
-        """Ask the engine for the INFO."""
+        """Request the INFO from the engine."""
         self.note.reopen()
         run_task(self, self._read, replaces="read")
 
@@ -86,13 +86,13 @@ class RawScreen(LiveScreen):
             self.raw.show(json.dumps(self._body, indent=2, ensure_ascii=False), "json")
 
     def action_reformat(self) -> None:
-        """Change between JSON and YAML."""
+        """Switch between JSON and YAML."""
         self._as_yaml = not self._as_yaml
         if self._body is not None:
             self._draw()
 
     def action_search(self) -> None:
-        """Search in the text; n and N go to the next match and the one before."""
+        """Search in the text; n and N go to the next and previous match."""
         self.command_line.open("/")
 
     @on(CommandLine.LookedFor)
@@ -101,9 +101,9 @@ class RawScreen(LiveScreen):
 
     @on(RawView.Searched)
     def _say_where(self, message: RawView.Searched) -> None:
-        found = f"match {message.at} of {message.count}" if message.count else "no match"
-        words = f"{self._told}  ·  {found}" if message.wanted else self._told
-        self.caption.update(safe(f"{self._title()}  ·  {words}"))
+        match_text = f"match {message.at} of {message.count}" if message.count else "no match"
+        status_text = f"{self._told}  ·  {match_text}" if message.wanted else self._told
+        self.caption.update(safe(f"{self._title()}  ·  {status_text}"))
 
     @on(RawView.CopyAsked)
     def _copy(self, message: RawView.CopyAsked) -> None:

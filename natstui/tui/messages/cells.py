@@ -1,4 +1,4 @@
-"""The table of messages that a consumer gave up."""
+"""The table of messages that a consumer dropped after max deliver."""
 
 from __future__ import annotations
 
@@ -47,22 +47,19 @@ def _headers(view: StoredView, row: int) -> Cell:
     return Cell(str(len(view.things[row].headers) or ""), "dim")
 
 
-def _payload(view: StoredView, row: int) -> Cell:
+def payload_cell(view: StoredView, row: int) -> Cell:
     """How the payload begins."""
     return Cell(clean_line(one_line(payload_of(view.things[row]))))
 
 
-def _by(get: Callable[[StoredMessage], object]) -> Callable[[StoredView], Sequence[object]]:
-    return lambda view: [get(thing) for thing in view.things]
-
-
+_by = StoredView.by
 _words: Callable[..., ColumnSpec[StoredView]] = partial(ColumnSpec, align="left", descends=False)
 
 STORED_COLUMNS: tuple[ColumnSpec[StoredView], ...] = (
-    ColumnSpec("seq", "SEQ", 9, 0, _seq, _by(lambda one: one.stream_seq), descends=False),
-    _words("stored", "STORED", 19, 3, _stored, _by(lambda one: one.stored_at_us)),
-    _words("subject", "SUBJECT", 20, 1, _subject, _by(lambda one: one.subject), flex=1),
-    ColumnSpec("size", "SIZE", 8, 4, _size, _by(lambda one: one.payload_bytes)),
-    ColumnSpec("headers", "HEADERS", 7, 5, _headers, _by(lambda one: len(one.headers))),
-    _words("payload", "PAYLOAD", 20, 2, _payload, _by(payload_of), flex=3, max_width=400),
+    ColumnSpec("seq", "SEQ", 9, 0, _seq, _by(lambda message: message.stream_seq), descends=False),
+    _words("stored", "STORED", 19, 3, _stored, _by(lambda message: message.stored_at_us)),
+    _words("subject", "SUBJECT", 20, 1, _subject, _by(lambda message: message.subject), flex=1),
+    ColumnSpec("size", "SIZE", 8, 4, _size, _by(lambda message: message.payload_bytes)),
+    ColumnSpec("headers", "HEADERS", 7, 5, _headers, _by(lambda message: len(message.headers))),
+    _words("payload", "PAYLOAD", 20, 2, payload_cell, _by(payload_of), flex=3, max_width=400),
 )

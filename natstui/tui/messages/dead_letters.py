@@ -1,4 +1,4 @@
-"""The messages that a consumer gave up: look at them, and have them delivered again."""
+"""The dead letters screen: messages dropped after max deliver, and delivering them again."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
 from natstui.tui.frame.action_runner import choose_action
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ask, watch_rows
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ScreenPart, ask, watch_rows
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
@@ -43,22 +42,29 @@ _TOLD_SUBJECTS = 5
 
 
 async def send_again(
-    screen: LiveScreen, stream: str, choices: Mapping[str, tuple[int, ...]], found: GivenUpFound
+    screen: LiveScreen,
+    stream: str,
+    choices: Mapping[str, tuple[int, ...]],
+    dead_letters: GivenUpFound,
 ) -> None:
-    """Ask which messages, from labels and their sequences, and where to; then send them."""
+    """Prompt for the messages, from labels and their sequences, and the subject; then send
+    them.
+    """
     app, engine = screen.app, screen.engine
     labels = [(label, _span(seqs)) for label, seqs in choices.items()]
     label = await app.push_screen_wait(Pick("Send which messages again?", labels))
     if label is None:
         return
-    question = (
+    title = (
         "To which subject? Empty: each to its own subject, where all its consumers receive it "
         "again"
     )
-    subject = await app.push_screen_wait(Prompt(question, refusal=_subject_refusal))
+    subject = await app.push_screen_wait(Prompt(title, refusal=_subject_refusal))
     if subject is None:
         return
-    count = CountAgain(0, stream, choices[label], found.created_at_us, subject.strip() or None)
+    count = CountAgain(
+        0, stream, choices[label], dead_letters.created_at_us, subject.strip() or None
+    )
     reply = await engine.request(count)
     if reply.body_json is None:
         app.notify(safe_copy(reply.text), severity="error", timeout=15)
@@ -68,52 +74,54 @@ async def send_again(
         app.notify("none of these messages is stored any more", severity="warning")
         return
     options = [("send", "store them again"), ("leave", "nothing is sent")]
-    effects = preview_lines(counts, is_known=found.is_known)
+    effects = preview_lines(counts, is_safe=dead_letters.is_known)
     pick = Pick(question_text(count, counts), options, effects)
     if await app.push_screen_wait(pick) != "send":
         return
-    started, typed = screen.state.started, None
-    is_production = started is not None and started.production
+    engine_started, typed_name = screen.state.started, None
+    is_production = engine_started is not None and engine_started.production
     if is_production or counts.loses:
-        why = "This is production" if is_production else "This cannot be undone"
-        question = f"{why}. Type {stream} to send its messages again"
-        typed = await app.push_screen_wait(Prompt(question, word=stream))
-        if typed is None:
+        warning = "This is production" if is_production else "This cannot be undone"
+        title = f"{warning}. Type {stream} to send its messages again"
+        typed_name = await app.push_screen_wait(Prompt(title, word_to_type=stream))
+        if typed_name is None:
             return
-    command = SendAgain(0, stream, count.sequences, count.created_at_us, count.to_subject, typed)
+    command = SendAgain(
+        0, stream, count.sequences, count.created_at_us, count.to_subject, typed_name
+    )
     engine.start(command, "Sent again")
 
 
 def _subject_refusal(text: str) -> str:
-    """Return why a text is not a valid subject to publish to; empty: it is one, or nothing."""
+    """Return why a text is not a valid subject to publish to; empty if it is valid or empty."""
     text = text.strip()
     fits = not text or (is_subject(text) and "*" not in text and ">" not in text)
     return "" if fits else f"{text!r} is not a valid subject to publish to"
 
 
-def question_text(asked: CountAgain, counted_: AgainCounted) -> str:
-    """Return what is asked before messages are sent again."""
-    what = counted(f"{counted_.messages_count:,}", "message")
-    where = f"to {asked.to_subject}" if asked.to_subject else "to their own subjects"
-    size = bytes_text(counted_.payload_bytes)
-    return clean_line(f"Send {what} of {asked.stream} ({size}) {where}?")
+def question_text(command: CountAgain, count: AgainCounted) -> str:
+    """Return the question before messages are sent again."""
+    messages_text = counted(f"{count.messages_count:,}", "message")
+    target_text = f"to {command.to_subject}" if command.to_subject else "to their own subjects"
+    size = bytes_text(count.payload_bytes)
+    return clean_line(f"Send {messages_text} of {command.stream} ({size}) {target_text}?")
 
 
-def preview_lines(counted_: AgainCounted, *, is_known: bool) -> list[str]:
+def preview_lines(counted_: AgainCounted, *, is_safe: bool) -> list[str]:
     """Return what sending them would do, a clause a line."""
     lines = [
         f"{count:,} {subject} → {stream or 'refused: no stream stores this subject'}"
         for subject, count, stream in counted_.subjects[:_TOLD_SUBJECTS]
     ]
-    others = counted_.other_subjects_count + len(counted_.subjects[_TOLD_SUBJECTS:])
-    lines += [f"and {counted(others, 'more subject')}"] if others else []
+    other_count = counted_.other_subjects_count + len(counted_.subjects[_TOLD_SUBJECTS:])
+    lines += [f"and {counted(other_count, 'more subject')}"] if other_count else []
     lines += (
         [f"{counted_.gone_count:,} are no longer stored and were not sent"]
         if counted_.gone_count
         else []
     )
     lines += [counted_.loses] if counted_.loses else []
-    if not is_known:
+    if not is_safe:
         lines.append("some may have been acknowledged meanwhile; which ones is unknown")
     return [clean_line(line) for line in lines]
 
@@ -127,10 +135,10 @@ _MOST_HEARD = 2_000
 
 
 def heard_give_ups(state: State, stream: str, consumer: str) -> tuple[tuple[int, int], ...]:
-    """Return when this viewer heard that which sequence was given up."""
-    trouble = state.evidence.of.get((stream, consumer))
-    counts = trouble.give_ups if trouble is not None else None
-    found = (
+    """Return time and sequence of the dropped messages whose advisories this viewer received."""
+    evidence = state.evidence.of.get((stream, consumer))
+    counts = evidence.give_ups if evidence is not None else None
+    dropped = (
         [(counts.last_at_us, message.stream_seq) for message in counts.messages] if counts else []
     )
     for happening in state.happenings:
@@ -138,12 +146,12 @@ def heard_give_ups(state: State, stream: str, consumer: str) -> tuple[tuple[int,
             continue
         if (happening.stream, happening.consumer) == (stream, consumer):
             seq = json.loads(happening.body_json).get("stream_seq")
-            found += [(happening.at_us, seq)] if isinstance(seq, int) else []
-    return tuple(found[-_MOST_HEARD:])
+            dropped += [(happening.at_us, seq)] if isinstance(seq, int) else []
+    return tuple(dropped[-_MOST_HEARD:])
 
 
 class Looking(ScreenPart):
-    """Asks for what a consumer gave up, and keeps what was found last."""
+    """Requests the dropped messages of a consumer, and keeps the last result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "part('looking', 'recording')", "Recording", id="dead.recording"),
@@ -158,31 +166,31 @@ class Looking(ScreenPart):
         self.view = StoredView(())
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer nothing in a recording: there is nobody to ask."""
+        """Return whether an action is offered: none in a recording, which has no server."""
         return self._screen.state.replay is None
 
     def action_ask(self) -> None:
-        """Find them again."""
+        """Request the dropped messages again."""
         run_task(self._screen, self._find, replaces="find")
 
     async def _find(self) -> None:
         self._show(await self._screen.engine.request(self.command(self.sessions)))
 
     def action_recording(self) -> None:
-        """Look into recordings too for what was given up."""
+        """Prompt for recordings to search for dropped messages too."""
 
         def go(text: str) -> FindGivenUp:
             return self.command(tuple(text.split()))
 
-        words = "Search which recordings? Names separated by spaces, or last; empty: none"
+        title = "Search which recordings? Names separated by spaces, or last; empty: none"
         text = " ".join(self.sessions)
-        ask(self._screen, Question(words, go, text=text, show=self._show))
+        ask(self._screen, Question(title, go, text=text, show=self._show))
 
     def command(self, sessions: tuple[str, ...]) -> FindGivenUp:
-        """Return the command that finds them, in recordings too."""
+        """Return the command that finds the dropped messages, in recordings too."""
         self.sessions = sessions
-        heard = heard_give_ups(self._screen.state, self._stream, self._consumer)
-        return FindGivenUp(0, self._stream, self._consumer, heard, sessions)
+        dropped = heard_give_ups(self._screen.state, self._stream, self._consumer)
+        return FindGivenUp(0, self._stream, self._consumer, dropped, sessions)
 
     def _show(self, reply: Answered) -> None:
         if reply.body_json is None:
@@ -193,20 +201,20 @@ class Looking(ScreenPart):
         self._screen.refresh_state()
 
     def caption(self, shown: int, total: int) -> str:
-        """Return how many were found, where, and what is not told."""
-        if (found := self.found) is None:
+        """Return the number of dropped messages found, their sources, and what is missing."""
+        if (result := self.found) is None:
             return self.problem or "looking …"
         count = f"{shown} of {total}" if shown != total else str(total)
         # Not told apart from acknowledged ones, they are no messages given up.
-        parts = [f"{count} dropped" if found.is_known else f"{count} PERHAPS dropped"]
-        left = len(found.sequences) - len(found.messages) - found.gone_count
-        parts += [f"{left:,} more are not listed"] if left > 0 else []
-        parts += [f"{found.gone_count:,} gone"] if found.gone_count else []
-        return "  ·  ".join([*parts, clean_line(self.problem or found.remark)])
+        parts = [f"{count} dropped" if result.is_known else f"{count} PERHAPS dropped"]
+        unlisted_count = len(result.sequences) - len(result.messages) - result.gone_count
+        parts += [f"{unlisted_count:,} more are not listed"] if unlisted_count > 0 else []
+        parts += [f"{result.gone_count:,} gone"] if result.gone_count else []
+        return "  ·  ".join([*parts, clean_line(self.problem or result.remark)])
 
 
 class DeadLettersScreen(TableScreen):
-    """What one consumer gave up, as far as anything tells it."""
+    """The messages that a consumer dropped, as far as advisories or recordings list them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         SEND_AGAIN.menu(),
@@ -227,13 +235,13 @@ class DeadLettersScreen(TableScreen):
         return Target(self.stream, self.consumer)
 
     def on_mount(self) -> None:
-        """Look for them, and have the consumer polled first."""
+        """Request the messages, and that the consumer is polled first."""
         watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
         if self.state.replay is None:
             self.looking.action_ask()
 
     def view(self) -> StoredView:
-        """Return the messages, as far as they are known."""
+        """Return the messages that are known so far."""
         return self.looking.view
 
     def empty_text(self, total: int) -> str:
@@ -244,8 +252,8 @@ class DeadLettersScreen(TableScreen):
             return NO_SERVER
         if self.looking.problem:
             return self.looking.problem
-        nothing = "none of its dropped messages is stored any more"
-        return "looking …" if self.looking.found is None else nothing
+        none_text = "none of its dropped messages is stored any more"
+        return "looking …" if self.looking.found is None else none_text
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
@@ -253,7 +261,7 @@ class DeadLettersScreen(TableScreen):
         return f"{name}  ·  {self.looking.caption(shown, total)}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what may not be done; in a recording there is nothing to ask."""
+        """Return whether an action is offered; None if not allowed, False in a recording."""
         if action == "row_actions":
             return self.may_do(SEND_AGAIN.name)
         if action == "browse":
@@ -261,41 +269,43 @@ class DeadLettersScreen(TableScreen):
         return super().check_action(action, parameters)
 
     def _under_cursor(self) -> int | None:
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             self.notify("there is no row under the cursor", severity="warning", timeout=2)
             return None
-        seq: int = self.looking.view.things[rows.order[at]].stream_seq or 0
+        seq: int = self.looking.view.things[rows.order[position]].stream_seq or 0
         return seq
 
     @on(RowSelected)
     def _open(self) -> None:
-        """Show the message under the cursor in full."""
+        """Open the message under the cursor."""
         if (seq := self._under_cursor()) is not None:
             self.app.push_screen(MessageScreen(self.stream, seq))
 
     def action_browse(self) -> None:
-        """Show the messages of the stream from this one on."""
+        """Open the message list of the stream at this message."""
         if (seq := self._under_cursor()) is not None:
             target = Target(self.stream, self.consumer)
             self.app.post_message(Manage(f"messages {seq}", (target,)))
 
     def action_row_actions(self) -> None:
-        """List what can be done with what is marked, or with the message under the cursor."""
+        """Show the actions for the marked messages, or for the one under the cursor."""
         title = f"Actions for messages dropped by {self.consumer}"
         choose_action(self, title, [(SEND_AGAIN, self.action_send_again)])
 
     def action_send_again(self) -> None:
-        """Send what is marked, the one under the cursor, or all of them again."""
-        found = self.looking.found
-        if found is None or not found.sequences:
+        """Send the marked messages, the one under the cursor, or all of them again."""
+        result = self.looking.found
+        if result is None or not result.sequences:
             self.notify("there is nothing to send again", severity="warning", timeout=2)
             return
-        marked = sorted(int(key[0]) for key in self.table.marks if isinstance(key, tuple))
-        at = None if marked else self._under_cursor()
-        chosen = tuple(marked) or ((at,) if at is not None else ())
-        word = counted(len(marked), "marked message") if marked else f"message {at}"
-        choices = {word: chosen} if chosen else {}
-        everything = f"all {len(found.sequences):,}"
-        choices |= {everything: found.sequences}
-        run_task(self, send_again, self, self.stream, choices, found)
+        marked_seqs = sorted(int(key[0]) for key in self.table.marks if isinstance(key, tuple))
+        cursor_seq = None if marked_seqs else self._under_cursor()
+        chosen_seqs = tuple(marked_seqs) or ((cursor_seq,) if cursor_seq is not None else ())
+        label = (
+            counted(len(marked_seqs), "marked message") if marked_seqs else f"message {cursor_seq}"
+        )
+        choices = {label: chosen_seqs} if chosen_seqs else {}
+        all_label = f"all {len(result.sequences):,}"
+        choices |= {all_label: result.sequences}
+        run_task(self, send_again, self, self.stream, choices, result)

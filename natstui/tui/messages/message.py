@@ -1,4 +1,4 @@
-"""One stored message in full."""
+"""A stored message: headers and payload."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from natstui.files import complete_file, file_name
 from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.model.records.record import Command
 from natstui.paths import user_path
-from natstui.tui.frame.action_keys import PUBLISH_THIS, Target
+from natstui.tui.frame.action_keys import PUBLISH_THIS, Target, allowed
 from natstui.tui.frame.action_runner import choose_action
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
@@ -33,37 +32,37 @@ _decoder = decoder_of(StoredMessage)
 
 
 class Source(Protocol):
-    """Where messages are read, by their numbers."""
+    """A source of messages by number."""
 
     stream: str
-    """The stream that they are of; empty when it is none."""
+    """The stream of the messages; empty without one."""
 
     def command(self, number: int) -> Command:
-        """Return the command that reads one."""
+        """Return the command that reads a message."""
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
-        """Return the message of an answer, and the subject where its reply is awaited, if any."""
+        """Return the message in a reply, and its reply subject, if any."""
 
     def called(self, number: int) -> str:
-        """Return what the caption begins with."""
+        """Return the start of the caption."""
 
 
 class Stored:
-    """The messages of a stream."""
+    """A stream as a source of messages."""
 
     def __init__(self, stream: str) -> None:
         self.stream = stream
 
     def command(self, number: int) -> Command:
-        """Return the command that reads one."""
+        """Return the command that reads a message."""
         return ReadMessage(0, self.stream, number)
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
-        """Return the message of an answer; nobody waits for a reply any more."""
+        """Return the message in a reply; stored messages have no reply subject."""
         return _decoder.decode(body_json), ""
 
     def called(self, _number: int) -> str:
-        """Return the stream: the message itself says its sequence."""
+        """Return the stream: the message contains its sequence."""
         return self.stream
 
 
@@ -83,7 +82,7 @@ class MessageScreen(LiveScreen):
     raw = getters.query_one(RawView)
 
     def __init__(self, stream: str, seq: int, source: Source | None = None) -> None:
-        """Without another source it is a message of the stream."""
+        """Open a message of the stream, or of another source if given."""
         super().__init__()
         self.stream, self.seq = stream, seq
         self._source = source or Stored(stream)
@@ -93,16 +92,16 @@ class MessageScreen(LiveScreen):
         self._look = next(self._looks)
 
     def asset(self) -> Target | None:
-        """Return the message's stream, if it is of one."""
+        """Return the message's stream, if any."""
         return Target(self.stream) if self.stream else None
 
     def body(self) -> Iterable[Widget]:
-        """Caption and text."""
+        """Yield caption and text."""
         yield Static(id="caption", markup=False)
         yield RawView()
 
     def on_mount(self) -> None:
-        """Read the message."""
+        """Request the message."""
         self.raw.focus()
         self._read()
 
@@ -124,7 +123,9 @@ class MessageScreen(LiveScreen):
             self.caption.update(safe(f"{self._source.called(self.seq)}  ·  {caption}"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey publishing when it is read-only; what is of no stream cannot be read again."""
+        """Return whether an action is offered: no publishing in read-only mode, no reading without
+        a stream.
+        """
         if action == "row_actions" and not self.stream:
             return False
         if action == "row_actions" and not allowed(self.state, PUBLISH_THIS.name):
@@ -132,12 +133,12 @@ class MessageScreen(LiveScreen):
         return super().check_action(action, parameters)
 
     def action_look(self) -> None:
-        """Show the payload in another way."""
+        """Switch the payload between JSON, text and bytes."""
         self._look = next(self._looks)
         self._draw()
 
     def action_step(self, step: int) -> None:
-        """Read the message with the next sequence, or the one before."""
+        """Request the message with the next or previous sequence."""
         self.seq = max(1, self.seq + step)
         self._read()
 
@@ -152,28 +153,29 @@ class MessageScreen(LiveScreen):
         self.app.push_screen(Prompt("Search for"), find)
 
     def action_save(self) -> None:
-        """Write the payload, byte by byte, to a file."""
+        """Write the payload bytes to a file."""
         run_task(self, self._save, f"{file_name(self.stream or 'message')}-{self.seq}.bin")
 
     async def _save(self, name: str) -> None:
-        """Ask for the name of the file, again with the reason when it cannot be written."""
+        """Prompt for the name of the file, again with the reason when it cannot be written."""
+        self.engine.check_host_change()
         reason = ""
         while True:
-            prompt = Prompt("Save the payload as", name, refused=reason)
-            typed = await self.app.push_screen_wait(prompt)
-            if not typed or self.message is None:
+            prompt = Prompt("Save the payload as", name, refused_reason=reason)
+            typed_path = await self.app.push_screen_wait(prompt)
+            if not typed_path or self.message is None:
                 return
-            name = typed
+            name = typed_path
             try:
-                with complete_file(user_path(typed), replaces=False) as file:
+                with complete_file(user_path(typed_path), replaces=False) as file:
                     file.write(payload_of(self.message))
             except OSError as error:
-                reason = f"{typed}: {error.strerror}"
+                reason = f"{typed_path}: {error.strerror}"
             except UsageError as error:
                 reason = str(error)
             else:
                 size = f"{self.message.payload_bytes:,} bytes"
-                self.notify(f"saved {size} as {typed}", markup=False)
+                self.notify(f"saved {size} as {typed_path}", markup=False)
                 return
 
     @on(RawView.CopyAsked)
@@ -182,12 +184,12 @@ class MessageScreen(LiveScreen):
         self.notify("copied", timeout=2)
 
     def action_row_actions(self) -> None:
-        """List what can be done with the message."""
+        """Show the actions for the message."""
         choose_action(
             self, f"What to do with message {self.seq} of {self.stream}",
             [(PUBLISH_THIS, self.action_again)],
         )  # fmt: skip
 
     def action_again(self) -> None:
-        """Publish this message elsewhere."""
+        """Publish this message to another subject."""
         self.app.post_message(Manage("publish", (Target(self.stream, str(self.seq)),)))

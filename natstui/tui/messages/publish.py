@@ -1,4 +1,4 @@
-"""Publishing a message, or sending a request, and what came back."""
+"""The publish form: publishes a message or sends a request, and shows the replies."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static, TextArea
+from textual.worker import Worker
 
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.model.assets.fields import Field
-from natstui.model.assets.text import parsed
+from natstui.model.assets.text import parse_field
 from natstui.model.records.messages import PublishMessage, ReadMessage, RequestReply, StoredMessage
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
@@ -50,7 +51,7 @@ PAYLOAD = "payload"
 
 
 class PayloadRow(Horizontal):
-    """The payload: several lines, where a field has one."""
+    """The payload field, which has several lines."""
 
     DEFAULT_CSS = """
     PayloadRow { height: 6; }
@@ -64,7 +65,7 @@ class PayloadRow(Horizontal):
         yield TextArea(show_line_numbers=False, tab_behavior="focus", compact=True)
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Tell which field has the keys."""
+        """Post which field has the focus."""
         self.post_message(FieldRow.Focused(PAYLOAD))
 
 
@@ -74,7 +75,7 @@ _FIELD = {field.path: field for field in PUBLISH_FIELDS}
 def command_of(texts: Mapping[str, str], payload_base64: str) -> PublishMessage | RequestReply:
     """Return the command; raises UsageError with a sentence."""
     try:
-        values = {path: parsed(_FIELD[path], text) for path, text in texts.items() if text}
+        values = {path: parse_field(_FIELD[path], text) for path, text in texts.items() if text}
     except ValueError as error:
         raise UsageError(str(error)) from error
     subject = values.get("subject")
@@ -104,7 +105,7 @@ _decoder = decoder_of(StoredMessage)
 
 
 class PublishScreen(LiveScreen):
-    """Stays open, so that several can be sent."""
+    """The publish form; it stays open, so that several messages can be sent."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -129,17 +130,19 @@ class PublishScreen(LiveScreen):
         self.texts = {"subject": subject}
         self._original: bytes | None = None
         self._original_headers: tuple[tuple[str, str], ...] | None = None
-        """Of the message to publish again, as long as their text is left alone."""
+        """Headers of the message to publish again, until their text is changed."""
         self._typed: set[str] = set()
-        """Fields that were typed into and are not sent."""
+        """Fields with typed text that was not sent."""
         self._sending: set[str] = set()
+        self._sending_task: Worker[None] | None = None
+        """Sends the message: the key does nothing until it has ended."""
 
     def asset(self) -> Target | None:
-        """Return the stream it was opened on."""
+        """Return the stream that the form was opened on."""
         return Target(self.stream)
 
     def body(self) -> Iterable[Widget]:
-        """The fields, and the answer below them."""
+        """Yield the fields, and the reply below them."""
         rows = [
             PayloadRow()
             if field.path == PAYLOAD
@@ -152,7 +155,7 @@ class PublishScreen(LiveScreen):
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Read the message to publish again, if there is one."""
+        """Request the message to publish again, if there is one."""
         self.caption.update(safe(f"Publish  ·  {key_of(self, 'publish.send')} sends it"))
         self.set_focus(self.query(FieldRow).first().editor)
         if self.seq is not None:
@@ -160,11 +163,13 @@ class PublishScreen(LiveScreen):
 
     async def _read(self, seq: int) -> None:
         reply = await self.engine.request(ReadMessage(0, self.stream, seq))
-        if reply.body_json is not None:
+        if reply.body_json is None:
+            self.answer.update(safe(reply.text, "error"))
+        else:
             self._take_over(_decoder.decode(reply.body_json))
 
     def action_move(self, step: int) -> None:
-        """Go to another field; within a payload, to another of its lines."""
+        """Focus another field; within a payload, move to another line."""
         editor = self.focused
         if isinstance(editor, TextArea):
             edge = editor.document.line_count - 1 if step > 0 else 0
@@ -194,16 +199,16 @@ class PublishScreen(LiveScreen):
         self.query_one("#hint", Static).update(safe(help_text))
 
     def _take_over(self, message: StoredMessage) -> None:
-        """Fill what nobody typed into meanwhile; a payload left alone goes byte by byte."""
+        """Fill the fields without typed text; an unchanged payload is sent byte by byte."""
         payload = payload_of(message)
         pairs = tuple(pair for pair in message.headers if not pair[0].startswith("Nats-"))
-        kept = ", ".join(f"{name}={text}" for name, text in pairs)
-        shown = payload.decode(errors="replace")
-        found = {"subject": message.subject, "headers": kept, "payload": shown}
+        headers_text = ", ".join(f"{name}={text}" for name, text in pairs)
+        payload_text = payload.decode(errors="replace")
+        found = {"subject": message.subject, "headers": headers_text, "payload": payload_text}
         texts = {path: text for path, text in found.items() if path not in self._typed}
         if PAYLOAD in texts:
-            self.texts[PAYLOAD] = shown
-            self.query_one(TextArea).text = shown
+            self.texts[PAYLOAD] = payload_text
+            self.query_one(TextArea).text = payload_text
         for row in self.query(FieldRow):
             if row.field.path in texts:
                 with row.prevent(Input.Changed):
@@ -215,12 +220,13 @@ class PublishScreen(LiveScreen):
             self._original_headers = pairs
 
     def unsent(self) -> str:
-        """Return what was typed and not sent."""
+        """Return a summary of typed text that was not sent."""
         return "the message" if self._typed else ""
 
     def action_send(self) -> None:
-        """Send it, once the subject was typed where the engine wants that."""
-        run_task(self, self._send, replaces="send")
+        """Send the message, after a prompt for the subject if the engine requires it."""
+        if self._sending_task is None or self._sending_task.is_finished:
+            self._sending_task = run_task(self, self._send)
 
     async def _send(self) -> None:
         payload = self._original
@@ -235,7 +241,7 @@ class PublishScreen(LiveScreen):
             # The text has room for one value of each name.
             command = replace(command, headers=self._original_headers)
         self._sending = set(self._typed)
-        self.answer.update(safe("sending …"))
+        self.answer.update(safe(SENDING_TEXT))
         reply = await request_confirmed(self, command)
         if reply is None:
             self.answer.update(safe("not confirmed: nothing is sent", "warn"))

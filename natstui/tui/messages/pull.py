@@ -1,4 +1,4 @@
-"""Taking messages from a pull consumer one by one, and answering each."""
+"""The pull screen: consumes messages of a pull consumer one by one, and acks or naks each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from textual import getters
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
+from textual.worker import Worker
 
 from natstui.decoding import decoder_of
-from natstui.model.assets.meaning import understood_duration
+from natstui.model.assets.meaning import duration_meaning
 from natstui.model.columns.view import ConsumerView
 from natstui.model.live.state import State
 from natstui.model.records.messages import (
@@ -32,7 +33,7 @@ from natstui.units import parse_duration_ns
 
 
 def counters_text(state: State, stream: str, consumer: str) -> str:
-    """Return the consumer's counters as the last poll saw them."""
+    """Return the consumer's counters in the last poll."""
     view = ConsumerView(state, 0, stream)
     for row in reversed(view.rows()):
         columns = view.columns
@@ -48,7 +49,7 @@ def counters_text(state: State, stream: str, consumer: str) -> str:
 
 
 def parsed_delay_s(text: str) -> float:
-    """Return the seconds of `5s` or `1m30s`; raise ValueError with a sentence."""
+    """Return the seconds of `5s` or `1m30s`; raises ValueError with a sentence."""
     return parse_duration_ns(text) / 1e9
 
 
@@ -56,7 +57,7 @@ _decoder = decoder_of(PulledMessage)
 
 
 class PullScreen(LiveScreen):
-    """The message, the answers, and the consumer's counters moving beside them."""
+    """A message with the keys to ack or nak it, and the consumer's live counters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "next", "Next message", key_display="enter", id="pull.next"),
@@ -81,19 +82,21 @@ class PullScreen(LiveScreen):
         self.stream, self.consumer = stream, consumer
         self.pulled: PulledMessage | None = None
         self._confirmed: str | None = None
+        self._pulling_task: Worker[None] | None = None
+        """Pulls a message: the key does nothing until it has ended."""
 
     def asset(self) -> Target | None:
         """Return the consumer."""
         return Target(self.stream, self.consumer)
 
     def body(self) -> Iterable[Widget]:
-        """Caption, counters, message."""
+        """Yield caption, counters and message."""
         yield Static(id="caption", markup=False)
         yield Static(id="counters", markup=False)
         yield RawView()
 
     def on_mount(self) -> None:
-        """Have the consumer polled first."""
+        """Request that the consumer is polled first."""
         watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
         self._say("enter pulls the next message")
         self.raw.focus()
@@ -105,19 +108,20 @@ class PullScreen(LiveScreen):
         """Show the counters."""
         self.counters.update(safe(counters_text(self.state, self.stream, self.consumer)))
 
-    def _draw(self, pulled: PulledMessage) -> None:
-        text, look, caption = message_text(pulled.message, "auto")
+    def _draw(self, result: PulledMessage) -> None:
+        text, look, caption = message_text(result.message, "auto")
         self.raw.show(text, "json" if look == "json" else "text")
         times = (
             "first delivery"
-            if pulled.deliveries_count == 1
-            else (f"delivery {pulled.deliveries_count}")
+            if result.deliveries_count == 1
+            else (f"delivery {result.deliveries_count}")
         )
         self._say(f"{caption}  ·  {times}  ·  not answered yet")
 
     def action_next(self) -> None:
-        """Take the next message."""
-        run_task(self, self._pull, replaces="pull")
+        """Pull the next message."""
+        if self._pulling_task is None or self._pulling_task.is_finished:
+            self._pulling_task = run_task(self, self._pull)
 
     async def _pull(self) -> None:
         self._say("pulling …")
@@ -133,42 +137,42 @@ class PullScreen(LiveScreen):
             self.pulled = _decoder.decode(reply.body_json)
             self._draw(self.pulled)
 
-    def action_answer(self, how: Answer) -> None:
-        """Answer the message."""
-        if (command := self._answer(how)) is not None:
+    def action_answer(self, answer: Answer) -> None:
+        """Send an acknowledgement of the message."""
+        if (command := self._answer(answer)) is not None:
             run_task(self, self._send_answer, command)
 
     async def _send_answer(self, command: AnswerMessage) -> None:
-        self._show_reply(await self.engine.request(command))
+        self._show_reply(await self.engine.change(command))
 
     def _show_reply(self, reply: Answered) -> None:
         self._say(reply.text, "ok" if reply.status == "done" else "error")
 
     def _answer(
-        self, how: Answer, delay_s: float | None = None, reason: str | None = None
+        self, answer: Answer, delay_s: float | None = None, reason: str | None = None
     ) -> AnswerMessage | None:
-        """Return the command that answers the message, if there is one."""
+        """Return the command that acks, naks or terminates the message; None without one."""
         if self.pulled is None:
             self._say("no message was pulled yet: enter pulls one", "warn")
             return None
         reply = self.pulled.reply
-        return AnswerMessage(0, self.consumer, reply, how, delay_s, reason, self._confirmed)
+        return AnswerMessage(0, self.consumer, reply, answer, delay_s, reason, self._confirmed)
 
     def action_delay(self) -> None:
-        """Give it back, to be delivered again later."""
+        """Nak the message with a delay."""
 
         def later(text: str) -> AnswerMessage | None:
             return self._answer("nak", parsed_delay_s(text))
 
-        words = "Deliver again after what time? As 5s or 1m30s"
-        question = Question(
-            words, later, refusal=_delay_refusal, meaning=understood_duration,
+        title = "Deliver again after what time? As 5s or 1m30s"
+        prompt = Question(
+            title, later, refusal=_delay_refusal, meaning=duration_meaning,
             show=self._show_reply,
         )  # fmt: skip
-        ask(self, question)
+        ask(self, prompt)
 
     def action_term(self) -> None:
-        """Terminate it, with a reason."""
+        """Terminate the message, with a reason."""
 
         def end(reason: str) -> AnswerMessage | None:
             return self._answer("term", reason=reason or None)
@@ -177,7 +181,7 @@ class PullScreen(LiveScreen):
 
 
 def _delay_refusal(text: str) -> str:
-    """Return why a text is no delay; empty: it is one."""
+    """Return why a text is not a valid delay; empty if it is."""
     try:
         parsed_delay_s(text)
     except ValueError as error:

@@ -1,6 +1,7 @@
-"""The stored messages of a stream, newest first: look, jump, publish, follow, pull, delete.
+"""The stored messages of a stream, newest first: browse, jump, publish, tail, pull, delete.
 
-No consumer is made or moved by looking."""
+Browsing creates or changes no consumer.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from textual.worker import Worker
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.model.assets.meaning import understood_moment
+from natstui.model.assets.meaning import time_meaning
 from natstui.model.records.messages import (
     Answered,
     BrowseMessages,
@@ -33,6 +34,7 @@ from natstui.tui.frame.action_keys import (
     PUBLISH_AGAIN,
     PULL_NEXT,
     Target,
+    allowed,
 )
 from natstui.tui.frame.action_runner import (
     choose_action,
@@ -40,7 +42,6 @@ from natstui.tui.frame.action_runner import (
     finding_of_messages,
     open_pull,
 )
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
@@ -65,14 +66,18 @@ from natstui.units import duration_text
 _page = decoder_of(MessagePage)
 
 RENEWED_AFTER_S = 3.0
-"""A page is read again at most so often, and only when its stream's counters moved."""
+"""Minimum time between two reads of a page, which happen only when its stream's counters
+changed.
+"""
 _REST_PER_READ = 9
-"""And on a slow link so rarely that nine tenths of the time nothing is read for it."""
+"""Minimum pause after a read, in durations of the read: a slow link is idle for nine tenths of the
+time.
+"""
 _COUNTERS = ("created_at_us", "stored_msgs", "stored_bytes", "first_seq", "last_seq")
 
 
 class MessagePages(Vertical):
-    """Reads and lists one page, and reads it again when the stream of its screen moved."""
+    """Requests and lists a page, again when its stream has changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket,pageup", "older", "Older", key_display="[", id="msg.older"),
@@ -118,7 +123,7 @@ class MessagePages(Vertical):
         self._waiting = self._renewing = self._failed = False
         self._asked_s = self._answered_s = self._checked_s = monotonic()
         self._place_asked: tuple[object, ...] | None = None
-        """What the stream's counters were when the page was asked for."""
+        """The stream's counters when the page was requested."""
         self._sampled_us = 0
         # Before the widgets: a message is highlighted while the screen closes, too.
         self.preview = RawView()
@@ -128,7 +133,7 @@ class MessagePages(Vertical):
         """The first message of a finding, and how the page says it."""
 
     def compose(self) -> Iterable[Widget]:
-        """Caption and list, and where there is room the message under the cursor beside it."""
+        """Yield caption and list, and the message under the cursor beside it if there is space."""
         yield Static(id="caption", markup=False)
         with Horizontal():
             with Vertical():
@@ -137,7 +142,7 @@ class MessagePages(Vertical):
             yield self.preview
 
     def on_mount(self) -> None:
-        """Read the first page, and look every second whether it is still right."""
+        """Request the first page, and check every second whether the stream has changed."""
         if self._first_seq is None:
             self.read()
         else:
@@ -145,13 +150,13 @@ class MessagePages(Vertical):
         self.set_interval(1.0, self.keep_up)
 
     def read(self, **changes: object) -> None:
-        """Read another page, the filter kept."""
+        """Request another page with the same filter."""
         self._request(self.reading(**changes))
 
     def reading(self, **changes: object) -> BrowseMessages:
         """Return the command that reads another page, whose reply `show` gets."""
-        fresh = BrowseMessages(0, self.stream, filter_subject=self.asked.filter_subject)
-        self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
+        first_page = BrowseMessages(0, self.stream, filter_subject=self.asked.filter_subject)
+        self.asked = replace(first_page, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
         self._live.note.reopen()
         self._await_reply()
@@ -171,7 +176,7 @@ class MessagePages(Vertical):
         self.show(await self._live.engine.request(command))
 
     def _place(self) -> tuple[object, ...] | None:
-        """Return the stream's counters: while they stay, so do its messages."""
+        """Return the stream's counters: while they are unchanged, so are its messages."""
         rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
             return None
@@ -179,7 +184,7 @@ class MessagePages(Vertical):
         return tuple(getattr(columns, name)[row] for name in _COUNTERS)
 
     def show(self, reply: Answered) -> None:
-        """Show the page that is awaited, or why there is none."""
+        """Show the requested page, or the error."""
         if not self._waiting:
             return
         self._waiting = False
@@ -191,14 +196,14 @@ class MessagePages(Vertical):
             self._take(_page.decode(reply.body_json))
 
     def _keep_page(self, reason: str) -> None:
-        """Say why no other page came; the one there is stays, and is read again."""
+        """Show why a page could not be read; the current one stays, and is read again."""
         self.caption.update(safe(reason, "error"))
         self._place_asked = None
         if self.page is not None:
             self.asked = self._listed
 
     def _take(self, page: MessagePage) -> None:
-        """Show a page; one read again keeps the cursor on its message."""
+        """Show a page; after a repeated read the cursor stays on its message."""
         self._checked_s = self._asked_s
         if not self._renewing:
             self._draw(page)
@@ -215,21 +220,21 @@ class MessagePages(Vertical):
 
     def _renew(self, page: MessagePage) -> None:
         if self.page is not None and page.messages != self.page.messages:
-            before, at = self.message, self.list.highlighted or 0
+            before, position = self.message, self.list.highlighted or 0
             self._list(page)
-            same = (i for i, one in enumerate(self.shown) if before and one == before)
+            positions = (i for i, message in enumerate(self.shown) if before and message == before)
             if self.shown:
-                self.list.highlighted = next(same, min(at, len(self.shown) - 1))
+                self.list.highlighted = next(positions, min(position, len(self.shown) - 1))
         self.page = page
         self._tell()
 
     @property
     def is_empty(self) -> bool:
-        """Whether the stream has no message."""
+        """Return whether the stream has no message."""
         return self.page is not None and not has_messages(self.page)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer other pages of a stream that has messages."""
+        """Return whether page keys are offered: in a stream with messages."""
         if action in ("older", "newer", "newest", "oldest") and self.is_empty:
             return False
         return super().check_action(action, parameters)
@@ -245,27 +250,27 @@ class MessagePages(Vertical):
         if self.page is not None:
             age_s = int(monotonic() - self._checked_s)
             age = f"{duration_text(age_s)} ago" if age_s else "now"
-            what = self._found_text() or browse_text(self.asked)
-            text = page_text(self.page, what, key_of(self._live, PUBLISH.id))
+            page_name = self._found_text() or browse_text(self.asked)
+            text = page_text(self.page, page_name, key_of(self._live, PUBLISH.id))
             self.caption.update(safe(f"{text}  ·  {age}"))
 
     def _found_text(self) -> str:
-        """Return which finding of the consumer the page begins with; empty for another page."""
-        asked, consumer = self.asked, self._consumer
-        if consumer is None or not asked.newer or asked.from_seq is None:
+        """Return the consumer's finding with which the page begins; empty for another page."""
+        command, consumer = self.asked, self._consumer
+        if consumer is None or not command.newer or command.from_seq is None:
             return ""
         target = Target(self.stream, consumer)
-        found = finding_of_messages(self._live.state, target, asked.from_seq)
-        if found is not None:
-            word = f"{found.kind.code} {found.kind.word}"
-            text = clean_line(f"from message {asked.from_seq}: {word} of {consumer}")
-            self._found = (asked.from_seq, text)
+        finding = finding_of_messages(self._live.state, target, command.from_seq)
+        if finding is not None:
+            label = f"{finding.kind.code} {finding.kind.word}"
+            text = clean_line(f"from message {command.from_seq}: {label} of {consumer}")
+            self._found = (command.from_seq, text)
         # It is why the page was opened, also when it is over or names another message by now.
-        return self._found[1] if self._found[0] == asked.from_seq else ""
+        return self._found[1] if self._found[0] == command.from_seq else ""
 
     def keep_up(self) -> None:
-        """Show how old the page is, and read it again when the stream moved since."""
-        now_s, place = monotonic(), self._place()
+        """Show the age of the page, and request it again when the stream has changed."""
+        now_s, counters = monotonic(), self._place()
         if (
             self._waiting
             or self.page is None
@@ -273,10 +278,10 @@ class MessagePages(Vertical):
             or self.app.screen is not self._live
         ):
             return
-        if place == self._place_asked:
+        if counters == self._place_asked:
             self._see_it_stands()
         rest_s = max(RENEWED_AFTER_S, _REST_PER_READ * (self._answered_s - self._asked_s))
-        if place not in (None, self._place_asked) and now_s - self._answered_s >= rest_s:
+        if counters not in (None, self._place_asked) and now_s - self._answered_s >= rest_s:
             sought = self.page.sought_seq
             stays = replace(self.asked, from_seq=sought, newer=True, jump=None, from_time=None)
             self._await_reply(renewing=True)
@@ -285,7 +290,7 @@ class MessagePages(Vertical):
             self._tell()
 
     def _see_it_stands(self) -> None:
-        """Take a poll that found the same counters as a check of the page."""
+        """Count a poll with unchanged counters as a check of the page."""
         rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
         sampled_us = self._live.state.streams.columns.sampled_mono_us[rows[-1]] if rows else 0
         if sampled_us > self._sampled_us:
@@ -294,14 +299,16 @@ class MessagePages(Vertical):
 
     @property
     def shown(self) -> tuple[StoredMessage, ...]:
-        """The messages as listed: newest first."""
+        """Return the messages as listed: newest first."""
         return self.page.messages[::-1] if self.page else ()
 
     @property
     def message(self) -> StoredMessage | None:
-        """The message under the cursor."""
-        at = self.list.highlighted
-        return self.shown[at] if at is not None and at < len(self.shown) else None
+        """Return the message under the cursor."""
+        position = self.list.highlighted
+        return (
+            self.shown[position] if position is not None and position < len(self.shown) else None
+        )
 
     @on(OptionList.OptionHighlighted)
     def _preview(self) -> None:
@@ -319,27 +326,27 @@ class MessagePages(Vertical):
             self.app.push_screen(MessageScreen(self.stream, self.message.stream_seq))
 
     def action_ask(self) -> None:
-        """Read the same page again, of the stream that has the name now."""
+        """Request the same page again, of the stream that now has the name."""
         self._live.note.reopen()
         self._await_reply()
         self._request(self.asked)
 
     def action_older(self) -> None:
-        """Read the page before."""
+        """Request the previous page."""
         if self.page is not None and self.page.older_seq is not None:
             self.read(from_seq=self.page.older_seq)
 
     def action_newer(self) -> None:
-        """Read the page after."""
+        """Request the next page."""
         if self.page is not None and self.page.newer_seq is not None:
             self.read(from_seq=self.page.newer_seq, newer=True)
 
     def action_newest(self) -> None:
-        """Read the newest page."""
+        """Request the newest page."""
         self.read()
 
     def action_oldest(self) -> None:
-        """Read the oldest page."""
+        """Request the oldest page."""
         self.read(newer=True)
 
 
@@ -352,7 +359,7 @@ _counts = decoder_of(dict[str, int])
 
 
 class MessageJumps(Vertical):
-    """Asks where to go, and has the pages inside it go there."""
+    """Prompts for a position, and moves the pages to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "sequence", "Sequence", id="msg.sequence"),
@@ -374,18 +381,18 @@ class MessageJumps(Vertical):
         self._live, self._first_seq = live, first_seq
 
     def compose(self) -> Iterable[Widget]:
-        """The pages."""
+        """Yield the pages."""
         yield MessagePages(self.stream, self._live, self._first_seq, self.consumer)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to go elsewhere in a stream that has messages."""
+        """Return whether jump keys are offered: in a stream with messages."""
         pages = next(iter(self.query(MessagePages)), None)
         if f"action_{action}" in vars(MessageJumps) and pages is not None and pages.is_empty:
             return False
         return super().check_action(action, parameters)
 
     def action_sequence(self) -> None:
-        """Go to a sequence."""
+        """Prompt for a sequence, and jump to it."""
 
         def go(text: str) -> BrowseMessages:
             return self.pages.reading(from_seq=int(text), newer=True)
@@ -393,30 +400,30 @@ class MessageJumps(Vertical):
         def refusal(text: str) -> str:
             return "" if text.strip().isdecimal() else f"{text!r} is not a sequence"
 
-        words = "From which sequence?"
-        ask(self._live, Question(words, go, refusal=refusal, show=self.pages.show))
+        title = "From which sequence?"
+        ask(self._live, Question(title, go, refusal=refusal, show=self.pages.show))
 
     def action_time(self) -> None:
-        """Go to a time."""
+        """Prompt for a time, and jump to it."""
 
         def go(text: str) -> BrowseMessages:
             return self.pages.reading(from_time=text.strip())
 
-        words = "From which time? As 2026-01-31T12:00:00Z or 10m ago"
-        ask(self._live, Question(words, go, meaning=understood_moment, show=self.pages.show))
+        title = "From which time? As 2026-01-31T12:00:00Z or 10m ago"
+        ask(self._live, Question(title, go, meaning=time_meaning, show=self.pages.show))
 
     def action_subject(self) -> None:
-        """Show only messages of a subject or filter."""
+        """Prompt for a subject or filter, and show only its messages."""
 
         def go(text: str) -> BrowseMessages:
             return self.pages.reading(filter_subject=text.strip() or None)
 
         text = self.pages.asked.filter_subject or ""
-        words = "Only which subjects? Empty: all"
-        ask(self._live, Question(words, go, text=text, show=self.pages.show))
+        title = "Only which subjects? Empty: all"
+        ask(self._live, Question(title, go, text=text, show=self.pages.show))
 
     def action_subjects(self) -> None:
-        """Count the subjects, and pick one."""
+        """Count the messages by subject, and let the user pick one."""
         run_task(self._live, self._pick_subject)
 
     async def _pick_subject(self) -> None:
@@ -424,10 +431,10 @@ class MessageJumps(Vertical):
         if reply.body_json is None:
             self.notify(reply.text, severity="error", markup=False)
             return
-        counted = _counts.decode(reply.body_json)
-        most = sorted(counted.items(), key=lambda pair: -pair[1])[:1000]
-        words = [(subject, f"{count:,}") for subject, count in most]
-        subject = await self.app.push_screen_wait(Pick(f"{len(counted):,} subjects", words))
+        counts = _counts.decode(reply.body_json)
+        largest = sorted(counts.items(), key=lambda pair: -pair[1])[:1000]
+        options = [(subject, f"{count:,}") for subject, count in largest]
+        subject = await self.app.push_screen_wait(Pick(f"{len(counts):,} subjects", options))
         if subject is not None:
             self.pages.read(filter_subject=subject)
 
@@ -436,7 +443,7 @@ class MessageJumps(Vertical):
         self.pages.read(last_per_subject=not self.pages.asked.last_per_subject)
 
     def action_jump(self) -> None:
-        """Go to a place of a consumer."""
+        """Jump to a position of a consumer."""
         run_task(self._live, self._jump)
 
     async def _jump(self) -> None:
@@ -453,32 +460,32 @@ class MessageJumps(Vertical):
             self.pages.read(consumer=consumer, jump=jump)
 
     def action_find(self) -> None:
-        """Go to the next message on this page that holds a text."""
+        """Move to the next message on this page that contains a text."""
 
         def refusal(text: str) -> str:
-            found = self._place_of(text.strip())
-            return f"{text!r} is not in the shown messages" if found is None else ""
+            index = self._place_of(text.strip())
+            return f"{text!r} is not in the shown messages" if index is None else ""
 
         def go(text: str | None) -> None:
-            at = None if text is None else self._place_of(text.strip())
-            if at is not None:
-                self.pages.list.highlighted = at
+            index = None if text is None else self._place_of(text.strip())
+            if index is not None:
+                self.pages.list.highlighted = index
 
         self.app.push_screen(Prompt("Find in the shown messages", refusal=refusal), go)
 
     def _place_of(self, text: str) -> int | None:
-        """Return where the next message is that holds a text."""
+        """Return the index of the next message that contains a text."""
         start = (self.pages.list.highlighted or 0) + 1
         order: list[int] = [*range(start, len(self.pages.shown)), *range(start)]
-        for place in order:
-            message = self.pages.shown[place]
+        for index in order:
+            message = self.pages.shown[index]
             if text.encode() in payload_of(message) or text in message.subject:
-                return place
+                return index
         return None
 
 
 class MessagesScreen(LiveScreen):
-    """The browser of one stream."""
+    """The message browser of a stream."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         PUBLISH.binding("write"),
@@ -493,7 +500,9 @@ class MessagesScreen(LiveScreen):
     def __init__(
         self, stream: str, consumer: str | None = None, first_seq: int | None = None
     ) -> None:
-        """`first_seq` is the message to begin at; without it, the newest ones are shown."""
+        """Create for a stream; `first_seq` is the first message, without it the newest are
+        shown.
+        """
         super().__init__()
         self.stream, self.consumer, self._first_seq = stream, consumer, first_seq
 
@@ -502,20 +511,20 @@ class MessagesScreen(LiveScreen):
         return Target(self.stream)
 
     def body(self) -> Iterable[Widget]:
-        """The pages, with the keys that move among them."""
+        """Yield the pages with their keys."""
         yield MessageJumps(self.stream, self.consumer, self, self._first_seq)
 
     def on_mount(self) -> None:
-        """Give the keys to the list, and have the stream polled first."""
+        """Focus the list, and request that the stream is polled first."""
         watch_rows(self, (self.stream,), ())
         self.set_focus(self.pages.list)
 
     def refresh_state(self) -> None:
-        """Read the page again when the stream has moved."""
+        """Request the page again when the stream has changed."""
         self.pages.keep_up()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer what is done to a message while there is one; grey what is not allowed."""
+        """Return whether an action is offered: row actions with a message; None if not allowed."""
         spec = _SENDING.get(action)
         if action in ("row_actions", "delete"):
             pages = next(iter(self.query(MessagePages)), None)
@@ -530,7 +539,7 @@ class MessagesScreen(LiveScreen):
         self.app.post_message(Manage("publish", (Target(self.stream),)))
 
     def action_row_actions(self) -> None:
-        """List what can be done with the message under the cursor."""
+        """Show the actions for the message under the cursor."""
         if (message := self.pages.message) is not None:
             choose_action(
                 self,
@@ -540,22 +549,22 @@ class MessagesScreen(LiveScreen):
             )  # fmt: skip
 
     def action_again(self) -> None:
-        """Publish the message under the cursor elsewhere."""
+        """Publish the message under the cursor to another subject."""
         message = self.pages.message
         if message is not None and message.stream_seq is not None:
             sequence = str(message.stream_seq)
             self.app.post_message(Manage("publish", (Target(self.stream, sequence),)))
 
     def action_tail(self) -> None:
-        """Follow what arrives."""
+        """Open the tail of new messages."""
         self.app.post_message(Manage("tail", (Target(self.stream),)))
 
     def action_pull(self) -> None:
-        """Take the next message of a consumer."""
+        """Pull the next message of a consumer."""
         run_task(self, open_pull, self, self.stream, self.consumer)
 
     def action_delete(self) -> None:
-        """Delete the message under the cursor, after its stream's name was typed."""
+        """Delete the message under the cursor, after a prompt for its stream's name."""
         page, message = self.pages.page, self.pages.message
         if became := self.note.became:
             self.notify(became, severity="error")

@@ -1,4 +1,4 @@
-"""What arrives on the subjects of a stream, live."""
+"""The tail screen: new messages on the subjects of a stream, live."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEPT_MSGS = 500
 
 
 class TailScreen(LiveScreen):
-    """The newest at the bottom; what came too fast is counted, not hidden."""
+    """New messages, the newest at the bottom; those that came too fast are counted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "hold", "Pause", id="tail.hold"),
@@ -50,6 +50,8 @@ class TailScreen(LiveScreen):
         self.held = False
         self.wanted = ""
         self._last: Tailed | None = None
+        self._refusal = ""
+        """Why messages cannot come, or do not come any more."""
         self._rate_per_s = 0.0
         self._missed_msgs = 0
 
@@ -58,45 +60,41 @@ class TailScreen(LiveScreen):
         return Target(self.stream)
 
     def body(self) -> Iterable[Widget]:
-        """Caption and list."""
+        """Yield caption and list."""
         yield Static(id="caption", markup=False)
         yield KeyList()
 
     def on_mount(self) -> None:
-        """Begin to follow."""
+        """Start the tail."""
         self.list.focus()
         self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
         run_task(self, self._follow)
 
     def on_unmount(self) -> None:
-        """Follow no longer."""
+        """Stop the tail."""
         self.engine.send(StopTail(0))
 
     async def _follow(self) -> None:
-        refusal, arrived_msgs = "", 0
         async for record in self.engine.request(StartTail(0, self.subjects)):
             if isinstance(record, Tailed):
-                arrived_msgs = record.arrived_msgs
-            elif isinstance(record, Answered) and record.status != "done":
-                refusal = record.text
-            if refusal and not arrived_msgs:
-                self.caption.update(safe(refusal, "error"))
-            elif isinstance(record, Tailed):
                 self._show(record)
+            elif isinstance(record, Answered) and record.status != "done":
+                self._refusal = record.text
+                self._caption()
 
-    def _show(self, tailed: Tailed) -> None:
-        """Add what arrived since."""
-        before, self._last = self._last, tailed
-        if before is not None and tailed.at_us > before.at_us:
-            arrived = tailed.arrived_msgs - before.arrived_msgs
-            self._rate_per_s = arrived / ((tailed.at_us - before.at_us) / 1e6)
+    def _show(self, update: Tailed) -> None:
+        """Add the new messages."""
+        before, self._last = self._last, update
+        if before is not None and update.at_us > before.at_us:
+            new_msgs = update.arrived_msgs - before.arrived_msgs
+            self._rate_per_s = new_msgs / ((update.at_us - before.at_us) / 1e6)
             # What came between two records is counted as missed too.
-            reported = len(tailed.messages) + tailed.dropped_msgs - before.dropped_msgs
-            self._missed_msgs += max(0, arrived - reported)
+            reported_msgs = len(update.messages) + update.dropped_msgs - before.dropped_msgs
+            self._missed_msgs += max(0, new_msgs - reported_msgs)
         if not self.held:
-            self.kept.extend(tailed.messages)
+            self.kept.extend(update.messages)
             self._draw()
-        self._caption(tailed)
+        self._caption()
 
     def _draw(self) -> None:
         self.list.clear_options()
@@ -104,28 +102,34 @@ class TailScreen(LiveScreen):
         self.list.highlighted = self.list.option_count - 1 if self.list.option_count else None
 
     def _fits(self, message: StoredMessage) -> bool:
-        wanted = self.wanted
-        return wanted in message.subject or wanted.encode() in payload_of(message)
+        pattern = self.wanted
+        return pattern in message.subject or pattern.encode() in payload_of(message)
 
-    def _caption(self, tailed: Tailed) -> None:
-        dropped = tailed.dropped_msgs + self._missed_msgs
+    def _caption(self) -> None:
+        update = self._last
+        if update is None or (self._refusal and not update.arrived_msgs):
+            self.caption.update(safe(self._refusal, "error"))
+            return
+        dropped_msgs = update.dropped_msgs + self._missed_msgs
         parts = [
             f"tail of {', '.join(self.subjects)}",
             f"{rate_text(self._rate_per_s)}/s",
-            f"{tailed.arrived_msgs:,} arrived",
-            f"{dropped:,} not shown: too fast",
-            *_gap_parts(tailed),
+            f"{update.arrived_msgs:,} arrived",
+            f"{dropped_msgs:,} not shown: too fast",
+            *_gap_parts(update),
             *([f"/{self.wanted}"] if self.wanted else []),
             *(["paused"] if self.held else []),
         ]
-        warns = self.held or tailed.interruptions_count
+        if self._refusal:
+            parts.insert(0, self._refusal)
+        warns = self.held or self._refusal or update.interruptions_count
         self.caption.update(safe("  ·  ".join(parts), "warn" if warns else ""))
 
     def action_hold(self) -> None:
-        """Stop the list, or let it go on."""
+        """Pause or resume the list."""
         self.held = not self.held
         if self._last is not None:
-            self._caption(self._last)
+            self._caption()
 
     def action_filter(self) -> None:
         """Show only messages that contain a text."""
@@ -138,9 +142,9 @@ class TailScreen(LiveScreen):
         self.app.push_screen(Prompt("Show only messages that contain", self.wanted), take)
 
 
-def _gap_parts(tailed: Tailed) -> list[str]:
-    """Return that the tail has gaps, if it has."""
-    count = tailed.interruptions_count
+def _gap_parts(update: Tailed) -> list[str]:
+    """Return that the tail has gaps; empty without one."""
+    count = update.interruptions_count
     if not count:
         return []
     return [f"{counted(count, 'gap')}: the connection was lost, messages of that time are missing"]

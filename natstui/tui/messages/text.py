@@ -1,4 +1,4 @@
-"""Stored messages as lines of a list and as a text."""
+"""Stored messages as list lines and as text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def message_line(message: StoredMessage) -> Content:
 
 
 HEAD = f"{'SEQ':>9}  {'TIME'.ljust(12)}  {'SUBJECT'.ljust(24)}  {'SIZE':>8}  ▪  PAYLOAD"
-"""What stands above the lines of a list; ▪ marks messages with headers."""
+"""Title line of a list; ▪ marks messages with headers."""
 _KIND_LOOKS = {"key": "primary", "string": "ok", "number": "warn", "word": "accent", "mark": "dim"}
 
 
@@ -58,7 +58,7 @@ def has_messages(page: MessagePage) -> bool:
     return 0 < page.first_seq <= page.last_seq
 
 
-def page_text(page: MessagePage, what: str, publish_key: str = "") -> str:
+def page_text(page: MessagePage, page_name: str, publish_key: str = "") -> str:
     """Return the caption above a page; `publish_key` publishes a message."""
     sequences = [message.stream_seq for message in page.messages if message.stream_seq]
     if sequences:
@@ -67,35 +67,39 @@ def page_text(page: MessagePage, what: str, publish_key: str = "") -> str:
         span = f"no messages here; the stream has {page.first_seq}…{page.last_seq}"
     else:
         span = f"no messages: {publish_key} publishes one" if publish_key else "no messages"
-    return f"{page.stream}  ·  {what}  ·  {span}"
+    return f"{page.stream}  ·  {page_name}  ·  {span}"
 
 
 def message_text(message: StoredMessage, look: Look, reply: str = "") -> tuple[str, Look, str]:
-    """Return a whole message to read: its text, what the payload is shown as, and a caption.
+    """Return an entire message: its text, the format of its payload, and a caption.
 
-    `reply` is where somebody waits for an answer to it.
+    `reply` is its reply subject.
     """
-    read = reading(payload_of(message), look)
+    payload_reading = reading(payload_of(message), look)
     heads = [f"{name}: {text}" for name, text in message.headers]
-    when = "Came:   " if message.stream_seq is None else "Stored: "
+    time_label = "Came:   " if message.stream_seq is None else "Stored: "
     parts = [
         f"Subject: {message.subject}",
         *([f"Reply:   {reply}"] if reply else []),
-        f"{when} {time_text(message.stored_at_us, with_date=True)}",
+        f"{time_label} {time_text(message.stored_at_us, with_date=True)}",
         f"Size:    {message.payload_bytes:,} bytes",
         *(["", *heads] if heads else []),
         "",
-        read.text,
+        payload_reading.text,
     ]
-    packing = f", unpacked from {read.packing}" if read.packing else ""
-    where = f"message {message.stream_seq}" if message.stream_seq else "message"
-    return "\n".join(parts), read.look, f"{where}  ·  as {read.look}{packing}"
+    packing = f", unpacked from {payload_reading.packing}" if payload_reading.packing else ""
+    caption_start = f"message {message.stream_seq}" if message.stream_seq else "message"
+    return (
+        "\n".join(parts),
+        payload_reading.look,
+        f"{caption_start}  ·  as {payload_reading.look}{packing}",
+    )
 
 
-def browse_text(asked: BrowseMessages) -> str:
-    """Return which messages are asked for, in a few words."""
-    parts = ["last of each subject"] if asked.last_per_subject else ["newest first"]
-    parts += [f"/{asked.filter_subject}"] if asked.filter_subject else []
-    parts += [f"{asked.jump} of {asked.consumer}".replace("_", " ")] if asked.jump else []
-    parts += [f"since {asked.from_time}"] if asked.from_time else []
+def browse_text(command: BrowseMessages) -> str:
+    """Return a short text of the requested messages."""
+    parts = ["last of each subject"] if command.last_per_subject else ["newest first"]
+    parts += [f"/{command.filter_subject}"] if command.filter_subject else []
+    parts += [f"{command.jump} of {command.consumer}".replace("_", " ")] if command.jump else []
+    parts += [f"since {command.from_time}"] if command.from_time else []
     return "  ·  ".join(parts)

@@ -1,1 +1,3 @@
-"""The first screen: what is wrong, what moves, who leads; made of the tables of the others."""
+"""The first screen: findings, busiest streams and consumers, servers; built from other screens'
+tables.
+"""

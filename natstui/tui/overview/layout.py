@@ -1,4 +1,4 @@
-"""Where the panels of the overview are, for any size of the terminal. Pure."""
+"""The layout of the overview's panels, for any size of the terminal. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from natstui.tui.frame.systems import SystemState
 from natstui.tui.overview.panels import UNTITLED, Panel, PanelId, servers_text
 
 WIDE_FROM_COLUMNS = 100
-"""From here on two panels stand beside each other."""
+"""Width from which two panels are side by side."""
 _FRAME_LINES = 2
 _LEAST_ROWS: Mapping[PanelId, int] = {"wrong": 2}
 _MOST_ROWS: Mapping[PanelId, int] = {"systems": 8, "servers": 9, "wrong": 14}
 _NEXT: Sequence[PanelId] = ("servers", "systems", "busiest")
-"""Whose band gets a line in turn where what is wrong has enough."""
+"""Panels whose band gets a further line, in turn, when the findings have enough."""
 
 
 class Place(NamedTuple):
-    """A panel and how much of the body it takes."""
+    """A panel and its share of the body."""
 
     id: PanelId
     width: int
@@ -27,12 +27,12 @@ class Place(NamedTuple):
 
     @property
     def rows_count(self) -> int:
-        """How many rows it has room for."""
+        """Return the number of rows that fit into it."""
         return self.height - _above(self.id) + (0 if self.framed else _FRAME_LINES)
 
 
 def bands(has_systems: bool, width: int) -> list[tuple[PanelId, ...]]:
-    """Return which panels stand beside each other, from the top."""
+    """Return which panels are side by side, from the top."""
     above: list[tuple[PanelId, ...]] = [("systems",)] if has_systems else []
     upper: list[tuple[PanelId, ...]] = [("wrong",), ("servers",)]
     if width >= WIDE_FROM_COLUMNS:
@@ -41,45 +41,51 @@ def bands(has_systems: bool, width: int) -> list[tuple[PanelId, ...]]:
 
 
 def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[list[Place]]:
-    """Return the place of each panel; `rows_count` has how many rows each could show.
+    """Return the place of each panel; `rows_count` is how many rows each could show.
 
-    While what is wrong does not fit, the events have one line without a frame, then none; then
+    While the findings do not fit, the events have one line without a frame, then none; then
     servers with a band of their own are left out.
     """
     rows = bands("systems" in rows_count, width)
-    framed = dict.fromkeys(rows, True)
+    has_frame = dict.fromkeys(rows, True)
     lines = {band: _least_lines(band) for band in rows}
-    wrong = next(band for band in rows if "wrong" in band)
-    wanted = max(lines[wrong], _wanted_lines(("wrong",), rows_count))
+    findings_band = next(band for band in rows if "wrong" in band)
+    needed_lines = max(lines[findings_band], _wanted_lines(("wrong",), rows_count))
 
     def is_short() -> bool:
-        return sum(lines.values()) - lines[wrong] + wanted > height
+        return sum(lines.values()) - lines[findings_band] + needed_lines > height
 
     if is_short():
-        framed["events",] = False
+        has_frame["events",] = False
         lines["events",] = 1
     if is_short():
         lines["events",] = 0
     if is_short() and ("servers",) in lines:
         del lines["servers",]
         rows.remove(("servers",))
-    lines[wrong] += max(0, min(wanted - lines[wrong], height - sum(lines.values())))
-    left = height - sum(lines.values())
-    while left > 0:
-        before = left
+    lines[findings_band] += max(
+        0, min(needed_lines - lines[findings_band], height - sum(lines.values()))
+    )
+    free_lines = height - sum(lines.values())
+    while free_lines > 0:
+        before = free_lines
         for panel in _NEXT:
-            band = next((it for it in rows if panel in it), None)
-            if band is not None and left > 0 and lines[band] < _wanted_lines(band, rows_count):
+            band = next((band for band in rows if panel in band), None)
+            if (
+                band is not None
+                and free_lines > 0
+                and lines[band] < _wanted_lines(band, rows_count)
+            ):
                 lines[band] += 1
-                left -= 1
-        if left == before:
+                free_lines -= 1
+        if free_lines == before:
             break
-    lines[rows[-1]] += left
+    lines[rows[-1]] += free_lines
     if lines["events",] > _FRAME_LINES:
-        framed["events",] = True
+        has_frame["events",] = True
     return [
         [
-            Place(panel, cells, lines[band], framed[band])
+            Place(panel, cells, lines[band], has_frame[band])
             for panel, cells in zip(band, _widths(band, width), strict=True)
         ]
         for band in rows
@@ -88,17 +94,19 @@ def arrange(width: int, height: int, rows_count: Mapping[PanelId, int]) -> list[
 
 
 def subtitle_of(
-    places: Mapping[PanelId, Place], servers: Panel, systems: Sequence[SystemState]
+    places_by_id: Mapping[PanelId, Place], servers: Panel, systems: Sequence[SystemState]
 ) -> Mapping[PanelId, str]:
-    """Return which panel has who leads in its lower frame; none where every server is shown."""
-    place = places.get("servers")
-    if place is not None and servers.total_count <= place.rows_count:
+    """Return the panel whose lower frame shows the leaders' counts; empty if every server is
+    shown.
+    """
+    servers_place = places_by_id.get("servers")
+    if servers_place is not None and servers.total_count <= servers_place.rows_count:
         return {}
-    return {"wrong" if place is None else "servers": servers_text(systems)}
+    return {"wrong" if servers_place is None else "servers": servers_text(systems)}
 
 
 def _above(panel: PanelId) -> int:
-    """Return the lines that a panel takes besides its rows."""
+    """Return the lines that a panel needs besides its rows."""
     return _FRAME_LINES + (0 if panel in UNTITLED else 1)
 
 
@@ -114,8 +122,8 @@ def _wanted_lines(band: Sequence[PanelId], rows_count: Mapping[PanelId, int]) ->
 
 
 def _widths(band: Sequence[PanelId], width: int) -> list[int]:
-    """Return how wide the panels of a band are: what is wrong needs more words."""
+    """Return the widths of a band's panels: findings need more."""
     if len(band) == 1:
         return [width]
-    left = width * 2 // 3 if band[0] == "wrong" else width // 2
-    return [left, width - left]
+    first_width = width * 2 // 3 if band[0] == "wrong" else width // 2
+    return [first_width, width - first_width]

@@ -61,35 +61,35 @@ TITLES: Mapping[PanelId, str] = {
     "events": "Latest events",
 }
 UNTITLED: frozenset[PanelId] = frozenset({"wrong", "events"})
-"""Panels whose rows are sentences: no line names their columns."""
+"""Panels whose rows are sentences: they have no title line."""
 MOST_ROWS = 50
-"""No terminal shows more of one panel."""
+"""Limit of rows in a panel; no terminal shows more."""
 _NAME_CELLS = 24
-"""The name of what is wrong may be as wide in a narrow panel."""
+"""Maximum width of a finding's entity in a narrow panel."""
 _SINCE_FROM_CELLS = 100
-"""A panel with fewer may be too narrow for since when something is wrong."""
+"""Width from which a panel shows the start time of findings."""
 _SPARK_CELLS = 8
 _UNREAD = "unknown: {} cannot be read"
 _ROWS_LOOKED_AT = 10
 _FOLDED_EVENTS = 500
-"""So many of the newest events are folded."""
+"""Number of the newest events that are folded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What one panel shows now."""
+    """The current content of a panel."""
 
     id: PanelId
     rows: Rows[Any]
     empty: str
-    """What it says without rows."""
+    """Text without rows."""
     states: Sequence[State] = ()
-    """Of the systems that it is about."""
+    """The states of its systems."""
     total_count: int = 0
-    """How many rows there are, also those that no terminal has room for."""
+    """Number of rows, including those that no terminal has space for."""
 
     def title(self, shown_count: int) -> str:
-        """Return the words in its frame: what is wrong, and how many of its rows are shown."""
+        """Return the title in its frame: subject, and the number of shown rows."""
         title = TITLES[self.id]
         if self.id == "wrong" and self.rows.order:
             title += f"  {wrong_cell(self.states).text}"
@@ -98,14 +98,16 @@ class Panel:
         return title
 
     def fitted(self, width: int) -> Panel:
-        """Return the panel with the columns that fit in `width` cells: nothing is cut off."""
+        """Return the panel with the columns that fit into `width` cells: no cell is cut off."""
         rows = _with_sentences(self.rows, width) if self.id == "wrong" else self.rows
         # A column of unknown values would take the room of one that says something.
         specs = with_values(rows.view, rows.specs, rows.order[:_ROWS_LOOKED_AT])
         layout = place(table_columns(specs), width)
-        seen = len(layout.placed) - layout.hidden_count
-        kept = sorted(placed.index for placed in layout.placed[:seen])
-        return replace(self, rows=Rows(rows.view, [specs[at] for at in kept], rows.order))
+        visible_count = len(layout.placed) - layout.hidden_count
+        visible_indexes = sorted(column.index for column in layout.placed[:visible_count])
+        return replace(
+            self, rows=Rows(rows.view, [specs[index] for index in visible_indexes], rows.order)
+        )
 
 
 _CLAUSE_END = re.compile(r"[:;,] | \(")
@@ -114,50 +116,53 @@ _MORE = " …"
 
 
 def whole_clauses(cell: Cell, room: int) -> Cell:
-    """Return a sentence, or what of it fits into `room` cells with a sign for the rest.
+    """Return a sentence, or the part that fits into `room` cells with a sign for the rest.
 
-    Its head stays whole. It ends with a clause where that leaves less than half of the room
+    Its head stays complete. It ends with a clause where that leaves less than half of the space
     empty, else with a word.
     """
     if cell_len(cell.text) <= room:
         return cell
 
-    def fitting(between: re.Pattern[str]) -> list[int]:
+    def fitting(separator: re.Pattern[str]) -> list[int]:
         ends = [
-            end.start() for end in between.finditer(cell.text) if end.start() >= cell.tail_from
+            end.start() for end in separator.finditer(cell.text) if end.start() >= cell.tail_from
         ]
         return [end for end in ends if cell_len(cell.text[:end]) + len(_MORE) <= room]
 
-    clauses, words = fitting(_CLAUSE_END), fitting(_WORD_END)
-    ends = clauses if clauses and clauses[-1] >= room / 2 else words
+    clauses, word_ends = fitting(_CLAUSE_END), fitting(_WORD_END)
+    ends = clauses if clauses and clauses[-1] >= room / 2 else word_ends
     return cell._replace(text=cell.text[: ends[-1]] + _MORE) if ends else cell
 
 
 def _with_sentences(rows: Rows[Any], width: int) -> Rows[Any]:
-    """Return findings with room for what is wrong: names no wider than they are.
+    """Return findings with more space for the sentence: the entity's column is as narrow as its
+    texts.
 
-    In a narrow panel since when it is so goes where a sentence would be cut for it.
+    In a narrow panel the start time is hidden if a sentence would be cut for it.
     """
     looked_at = [rows.cells(row) for row in rows.order[:MOST_ROWS]]
-    at = {spec.id: index for index, spec in enumerate(rows.specs)}
-    longest = max((cell_len(cells[at["entity"]].text) for cells in looked_at), default=0)
+    index_by_id = {spec.id: index for index, spec in enumerate(rows.specs)}
+    longest = max((cell_len(cells[index_by_id["entity"]].text) for cells in looked_at), default=0)
     name_cells = min(longest, max(_NAME_CELLS, width // 3))
     room, specs = 0, list(rows.specs)
-    for dropped in ("",) if width >= _SINCE_FROM_CELLS else ("", "since"):
+    for hidden_id in ("",) if width >= _SINCE_FROM_CELLS else ("", "since"):
         specs = [
             replace(spec, width=name_cells, max_width=name_cells, flex=0)
             if spec.id == "entity"
             else spec
             for spec in rows.specs
-            if spec.id != dropped
+            if spec.id != hidden_id
         ]
-        placed = place(table_columns(specs), width).placed
-        room = next(column.width for column in placed if column.column.id == "what")
-        if all(cell_len(cells[at["what"]].text) <= room for cells in looked_at):
+        columns = place(table_columns(specs), width).placed
+        room = next(column.width for column in columns if column.column.id == "what")
+        if all(cell_len(cells[index_by_id["what"]].text) <= room for cells in looked_at):
             break
 
-    def sentence(view: Any, row: int, whole: Any = rows.specs[at["what"]].cell) -> Cell:
-        return whole_clauses(whole(view, row), room)
+    def sentence(
+        view: Any, row: int, get_cell: Any = rows.specs[index_by_id["what"]].cell
+    ) -> Cell:
+        return whole_clauses(get_cell(view, row), room)
 
     specs = [replace(spec, cell=sentence) if spec.id == "what" else spec for spec in specs]
     return Rows(rows.view, specs, rows.order)
@@ -167,15 +172,15 @@ class SystemView(Listed[SystemState]):
     """Several systems, by row."""
 
     def __init__(self, systems: Sequence[SystemState]) -> None:
-        names = [one.name for one in systems]
+        names = [system.name for system in systems]
         super().__init__(systems, [(name,) for name in names], names)
 
 
 class _Worst(Found):
-    """The worst open findings of a system, without those that nobody must act on."""
+    """The worst open findings of a system, without informational ones."""
 
     def __init__(self, state: State) -> None:
-        serious = (it for it in state.findings.told() if it.kind.severity != "info")
+        serious = (finding for finding in state.findings.told() if finding.kind.severity != "info")
         self.left_out_count = 0
         every_line = folded(serious)
         self.lines_count = len(every_line)
@@ -188,15 +193,19 @@ class _Worst(Found):
 
 
 def panels(systems: Sequence[SystemState]) -> list[Panel]:
-    """Return every panel that has something to say of these systems."""
+    """Return every panel that has content for these systems."""
     several = len(systems) > 1
-    worst = joined(systems, lambda one: FindingView(one.state, one.late_us, _Worst(one.state)))
-    servers = joined(systems, lambda one: server_view(one.state))
-    streams = joined(systems, lambda one: StreamView(one.state, one.late_us))
-    consumers = joined(systems, lambda one: ConsumerView(one.state, one.late_us))
-    events = joined(systems, lambda one: FoldedEvents(one.state, one.late_us, _FOLDED_EVENTS))
-    states = [one.state for one in systems]
-    found = [
+    worst = joined(
+        systems, lambda system: FindingView(system.state, system.late_us, _Worst(system.state))
+    )
+    servers = joined(systems, lambda system: server_view(system.state))
+    streams = joined(systems, lambda system: StreamView(system.state, system.late_us))
+    consumers = joined(systems, lambda system: ConsumerView(system.state, system.late_us))
+    events = joined(
+        systems, lambda system: FoldedEvents(system.state, system.late_us, _FOLDED_EVENTS)
+    )
+    states = [system.state for system in systems]
+    shown_panels = [
         _panel("systems", SystemView(systems), SYSTEM_COLUMNS, range(len(systems)), "no system"),
         _panel("wrong", worst, WRONG_COLUMNS, _worst_rows(worst), calm_text(systems)),
         _panel("servers", servers, SERVERS, _in_turn(servers), "no server is known yet"),
@@ -226,7 +235,7 @@ def panels(systems: Sequence[SystemState]) -> list[Panel]:
         replace(
             panel, states=states, total_count=totals.get(panel.id, len(panel.rows.view.rows()))
         )
-        for panel in (found if several else found[1:])
+        for panel in (shown_panels if several else shown_panels[1:])
     ]
 
 
@@ -236,8 +245,8 @@ def _each(view: Any) -> Sequence[Any]:
 
 
 def servers_text(systems: Sequence[SystemState]) -> str:
-    """Return how many servers there are and which of them lead; empty where none is known."""
-    views = [server_view(one.state) for one in systems]
+    """Return the number of servers and their leader counts; empty if none is known."""
+    views = [server_view(system.state) for system in systems]
     servers: list[ServerRow] = [view.at(row) for view in views for row in view.rows()]
     if not servers:
         return ""
@@ -250,14 +259,16 @@ def servers_text(systems: Sequence[SystemState]) -> str:
     metas = [name for name, server in zip(names, servers, strict=True) if server.role == LEADER]
     led = [server.streams_led_count or 0 for server in servers]
     parts += [f"{name} leads the meta group" for name in metas[:1]]
-    if most := max(led):
-        parts.append(f"{names[led.index(most)]} leads {most} of {counted(sum(led), 'stream')}")
+    if max_led := max(led):
+        parts.append(
+            f"{names[led.index(max_led)]} leads {max_led} of {counted(sum(led), 'stream')}"
+        )
     return " · ".join(parts)
 
 
 def calm_text(systems: Sequence[SystemState]) -> str:
-    """Return that nothing is wrong, or that it is not known yet."""
-    if any(not one.state.costs for one in systems):
+    """Return that there is no finding, or that it is not known yet."""
+    if any(not system.state.costs for system in systems):
         return "waiting for the first poll"
     return CALM
 
@@ -265,8 +276,8 @@ def calm_text(systems: Sequence[SystemState]) -> str:
 def _panel(
     id: PanelId, view: Any, specs: Sequence[ColumnSpec[Any]], order: Sequence[int], empty: str
 ) -> Panel:
-    shown = joined_specs(specs) if isinstance(view, Joined) else specs
-    return Panel(id, Rows(view, shown, order), empty)
+    joined_columns = joined_specs(specs) if isinstance(view, Joined) else specs
+    return Panel(id, Rows(view, joined_columns, order), empty)
 
 
 def _worst_rows(view: Any) -> Sequence[int]:
@@ -276,8 +287,8 @@ def _worst_rows(view: Any) -> Sequence[int]:
     rows = view.rows()
 
     def rank(row: int) -> tuple[int, bool, int]:
-        which, own = view.at(row)
-        finding: Finding = view.views[which].at(own)
+        index, system_row = view.at(row)
+        finding: Finding = view.views[index].at(system_row)
         return worst_first(finding)
 
     return sorted(rows, key=rank)[:MOST_ROWS]
@@ -288,13 +299,13 @@ def _in_turn(view: Any) -> Sequence[int]:
 
 
 def _newest(view: Any) -> Sequence[int]:
-    """Return the newest events, of all systems, the newest first."""
+    """Return the newest events of all systems, newest first."""
     if not isinstance(view, Joined):
         return list(view.rows())[:MOST_ROWS]
 
     def at_us(row: int) -> int:
-        which, own = view.at(row)
-        return int(view.views[which].at(own).at_us)
+        index, system_row = view.at(row)
+        return int(view.views[index].at(system_row).at_us)
 
     return sorted(view.rows(), key=at_us, reverse=True)[:MOST_ROWS]
 
@@ -313,33 +324,35 @@ def _most(
     choose: Callable[[State, int], list[int]],
     value: Callable[[Any, int], float],
 ) -> Sequence[int]:
-    """Return the rows that stand out, of all systems."""
+    """Return the rows with the highest values, of all systems."""
     if not isinstance(view, Joined):
         return choose(systems[0].state, MOST_ROWS)
-    chosen = [set(choose(one.state, MOST_ROWS)) for one in systems]
-    rows = [row for row in view.rows() if view.at(row)[1] in chosen[view.at(row)[0]]]
+    chosen_rows = [set(choose(system.state, MOST_ROWS)) for system in systems]
+    rows = [row for row in view.rows() if view.at(row)[1] in chosen_rows[view.at(row)[0]]]
 
     def rank(row: int) -> float:
-        which, own = view.at(row)
-        return value(view.views[which], own)
+        index, system_row = view.at(row)
+        return value(view.views[index], system_row)
 
     return sorted(rows, key=rank, reverse=True)[:MOST_ROWS]
 
 
 def server_view(state: State) -> ServerView:
-    """Return the servers of a system; where none is known, those that its streams name."""
+    """Return the servers of a system; if none is known, those that its streams name."""
     leaders = leaders_of(state.streams.columns, state.consumers.columns)
     watch = state.servers
-    seen = watch.newest if watch.newest is not None and watch.newest.rows else None
-    seen = seen or _named_servers(state)
-    return ServerView(seen, watch.rates, leaders, watch, shown_at_us(state))
+    servers = watch.newest if watch.newest is not None and watch.newest.rows else None
+    servers = servers or _named_servers(state)
+    return ServerView(servers, watch.rates, leaders, watch, shown_at_us(state))
 
 
 def _named_servers(state: State) -> Servers:
-    """Return the servers that streams and consumers name, and the one we are connected to."""
+    """Return the servers named by streams and consumers, and the connected one."""
     columns = (state.streams.columns, state.consumers.columns)
-    names = {leader for one in columns for leader in one.leader if leader}
-    names.update(peer.name for one in columns for peers in one.peers for peer in peers)
+    names = {leader for columns_of in columns for leader in columns_of.leader if leader}
+    names.update(
+        peer.name for columns_of in columns for peers in columns_of.peers for peer in peers
+    )
     link = state.link
     if link is not None and link.server_name:
         names.add(link.server_name)
@@ -404,10 +417,10 @@ def _system_name(view: SystemView, row: int) -> Cell:
 
 def _system_wrong(view: SystemView, row: int) -> Cell:
     """How many critical findings and warnings are open, or why nothing new comes."""
-    one = view.things[row]
-    if trouble := trouble_of(one):
-        return Cell(clean_line(trouble), "bad")
-    return wrong_cell([one.state])
+    system = view.things[row]
+    if error_text := trouble_of(system):
+        return Cell(clean_line(error_text), "bad")
+    return wrong_cell([system.state])
 
 
 def _total(get: Callable[[State], Total], text: Callable[[float | None], str]) -> Any:
@@ -423,15 +436,15 @@ def total_text(
     text: Callable[[float | None], str],
     cells: int = _SPARK_CELLS,
 ) -> tuple[str, str]:
-    """Return the last minute of a figure of all systems in blocks, and its value now.
+    """Return the last minute of a figure of all systems as a sparkline, and its current value.
 
-    What one of them does not know counts as 0.
+    A system without a value counts as 0.
     """
-    totals = [get(one.state) for one in systems]
+    totals = [get(system.state) for system in systems]
     known = [total.now for total in totals if total.now is not None]
     minutes = [
-        minute(View(one.state, one.late_us), total.points, cells)
-        for one, total in zip(systems, totals, strict=True)
+        minute(View(system.state, system.late_us), total.points, cells)
+        for system, total in zip(systems, totals, strict=True)
     ]
     sums = [
         None if all(value is None for value in values) else sum(value or 0 for value in values)
@@ -446,7 +459,7 @@ def _stored(view: SystemView, row: int) -> Cell:
 
 
 def storage_cell(states: Sequence[State], bar_cells: int = 8) -> Cell:
-    """Return how full the storage is: a bar and its share, else the bytes in it."""
+    """Return the used share of the storage: a bar and percentage, else the bytes."""
     uses = [use for use in map(storage_use, states) if use is not None]
     if not uses:
         return Cell("–", "dim")
@@ -455,8 +468,8 @@ def storage_cell(states: Sequence[State], bar_cells: int = 8) -> Cell:
     if len(limits) < len(uses):
         return Cell(bytes_text(used_bytes))
     share = used_bytes / sum(limits)
-    near, full = STORE_NEAR_SHARE, STORE_FULL_SHARE
-    look = "bad" if share >= full else "warn" if share >= near else "ok"
+    near_share, full = STORE_NEAR_SHARE, STORE_FULL_SHARE
+    look = "bad" if share >= full else "warn" if share >= near_share else "ok"
     return Cell(f"{bar(share, bar_cells)} {100 * share:.0f}%", look)
 
 
@@ -464,8 +477,8 @@ def _nothing(view: object) -> Sequence[object]:
     return ()
 
 
-def _column(id: str, title: str, width: int, priority: int, cell: Any, **more: Any) -> Any:
-    return ColumnSpec(id, title, width, priority, cell, _nothing, **more)
+def _column(id: str, title: str, width: int, priority: int, cell: Any, **layout: Any) -> Any:
+    return ColumnSpec(id, title, width, priority, cell, _nothing, **layout)
 
 
 _COLUMNS_OF_FINDINGS = {spec.id: spec for spec in FINDING_COLUMNS}

@@ -1,4 +1,4 @@
-"""The overview: what natstui opens with. Is it well, what moves, what is worst."""
+"""The overview, the first screen of natstui: findings, traffic, servers and events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from natstui.model.findings.finding import Finding
 from natstui.model.records.record import Advisory
 from natstui.tui.findings.detail import FindingDetail
 from natstui.tui.findings.keys import FindingKeys
-from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.action_keys import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open, Typed
 from natstui.tui.frame.selection import watch_shown
@@ -34,7 +34,7 @@ from natstui.tui.overview.vitals import VITALS_HELP, vitals
 
 
 class PanelTable(BigTable):
-    """The rows of one panel in a titled frame; beyond its last row begins the next panel."""
+    """The rows of a panel in a titled frame; below its last row begins the next panel."""
 
     DEFAULT_CSS = """
     PanelTable {
@@ -52,17 +52,17 @@ class PanelTable(BigTable):
         self.border_title = TITLES[panel]
 
     def _look(self, y: int) -> Look | None:
-        """Return what a line shows: only the panel that has the keys has a cursor."""
+        """Return the content of a line: only the focused panel has a cursor."""
         look = super()._look(y)
         return look if look is None or self.has_focus else look._replace(cursor=False)
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Show the cursor in the panel that has the keys."""
+        """Show the cursor in the focused panel."""
         super().watch_has_focus(has_focus)
         self.refresh()
 
     def action_step(self, rows: int) -> None:
-        """Move the cursor by rows, at the edge into the panel before or behind."""
+        """Move the cursor by rows, at the edge into the previous or next panel."""
         if 0 <= self.cursor + rows < len(self.source.order):
             super().action_step(rows)
         elif rows > 0:
@@ -72,18 +72,18 @@ class PanelTable(BigTable):
 
 
 class PanelArea(Container):
-    """The room of all panels."""
+    """The area of all panels."""
 
     class Resized(Message):
-        """It has another size, also where the terminal has not: a line came or went below it."""
+        """The size of the area has changed, also without a new terminal size."""
 
     def on_resize(self) -> None:
-        """Have the panels arranged for its size."""
+        """Post that the panels must be arranged again."""
         self.post_message(self.Resized())
 
 
 class OverviewScreen(LiveScreen):
-    """Panels of what is wrong, the servers, what moves and what happened; enter leads on."""
+    """Panels of findings, servers, busiest rows and events; enter opens a row."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "describe", "Describe", id="describe"),
@@ -107,7 +107,7 @@ class OverviewScreen(LiveScreen):
         self._visible: dict[str, tuple[Hashable, ...]] = {}
 
     def body(self) -> Iterable[Widget]:
-        """Bands of panels, each as high as there is room."""
+        """Yield bands of panels, each as high as the space allows."""
         tables = self.tables
         yield PanelArea(
             tables["systems"],
@@ -118,7 +118,7 @@ class OverviewScreen(LiveScreen):
         )
 
     def on_mount(self) -> None:
-        """Give the keys to what is wrong."""
+        """Focus the findings panel."""
         self.set_focus(self.tables["wrong"])
 
     @on(PanelArea.Resized)
@@ -127,7 +127,7 @@ class OverviewScreen(LiveScreen):
         self.call_after_refresh(self._arrange)
 
     def second_line(self) -> list[Cell]:
-        """Return the figures of everything shown, in the place of those of the account."""
+        """Return the totals of all shown systems, instead of the account's line."""
         return vitals(self.where.shown, self.size.width)
 
     def refresh_state(self) -> None:
@@ -137,34 +137,41 @@ class OverviewScreen(LiveScreen):
         self.tables["wrong"].set_class(bool(self._shown["wrong"].rows.order), "-bad")
 
     def _arrange(self) -> None:
-        """Give every panel its place."""
+        """Set the size of every panel."""
         if not self._shown or not self.is_mounted:
             return
         size = self.body_container.size
         counts = {id: len(panel.rows.order) for id, panel in self._shown.items()}
-        places = {it.id: it for band in arrange(size.width, size.height, counts) for it in band}
+        places = {
+            place.id: place for band in arrange(size.width, size.height, counts) for place in band
+        }
         subtitles = subtitle_of(places, self._shown["servers"], self.where.shown)
         for panel, table in self.tables.items():
-            place = places.get(panel)
-            table.display = place is not None
-            if place is None:
+            panel_place = places.get(panel)
+            table.display = panel_place is not None
+            if panel_place is None:
                 continue
-            table.styles.width, table.styles.height = place.width, place.height
-            table.set_class(not place.framed, "-bare")
-            shown = self._shown[panel].fitted(place.width - (2 if place.framed else 0))
-            table.empty, table.border_title = shown.empty, shown.title(place.rows_count)
+            table.styles.width, table.styles.height = panel_place.width, panel_place.height
+            table.set_class(not panel_place.framed, "-bare")
+            fitted_panel = self._shown[panel].fitted(
+                panel_place.width - (2 if panel_place.framed else 0)
+            )
+            table.empty, table.border_title = (
+                fitted_panel.empty,
+                fitted_panel.title(panel_place.rows_count),
+            )
             table.border_subtitle = safe(subtitles.get(panel, ""))
-            if panel == "busiest" and not shown.rows.order and self.may_add_stream:
+            if panel == "busiest" and not fitted_panel.rows.order and self.may_add_stream:
                 table.empty += f": create one in {key_of(self, 'screen.streams')} Streams"
-            table.show(shown.rows, columns=table_columns(shown.rows.specs))
+            table.show(fitted_panel.rows, columns=table_columns(fitted_panel.rows.specs))
 
     @property
     def may_add_stream(self) -> bool:
-        """Whether a stream can be made here."""
+        """Return whether a stream can be created here."""
         return self.state.replay is None and allowed(self.state, "add-stream")
 
     def _focused(self) -> PanelTable:
-        """Return the panel that has the keys, else that of what is wrong."""
+        """Return the focused panel, else the findings panel."""
         return self.focused if isinstance(self.focused, PanelTable) else self.tables["wrong"]
 
     def _meant(self) -> Iterable[object]:
@@ -173,28 +180,28 @@ class OverviewScreen(LiveScreen):
     def _row(self, panel: PanelId) -> tuple[Any, int] | None:
         """Return the view and the row under the cursor of a panel."""
         rows = self.tables[panel].source
-        at = self.tables[panel].cursor
-        if not isinstance(rows, Rows) or at >= len(rows.order):
+        cursor = self.tables[panel].cursor
+        if not isinstance(rows, Rows) or cursor >= len(rows.order):
             return None
-        return of_system(rows.view, rows.order[at])
+        return of_system(rows.view, rows.order[cursor])
 
     def chosen(self) -> Finding | None:
-        """Return the finding under the cursor; None in another panel than that of findings."""
-        found = self._row("wrong") if self._focused().id == "wrong" else None
-        if found is None:
+        """Return the finding under the cursor; None in another panel."""
+        view_and_row = self._row("wrong") if self._focused().id == "wrong" else None
+        if view_and_row is None:
             return None
-        finding: Finding = found[0].at(found[1])
+        finding: Finding = view_and_row[0].at(view_and_row[1])
         return finding
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer keys of findings only where one is under the cursor."""
+        """Return whether an action is offered: keys of findings only with one under the cursor."""
         of_finding = action == "describe" or parameters[:1] == ("finding",)
         if of_finding and (not self.is_mounted or self.chosen() is None):
             return False
         return super().check_action(action, parameters)
 
     def on_descendant_focus(self) -> None:
-        """Another panel has other keys."""
+        """Update the keys for the newly focused panel."""
         self.refresh_bindings()
 
     @on(RowHighlighted)
@@ -204,13 +211,13 @@ class OverviewScreen(LiveScreen):
             self.strip.show(self.where, paused=self.paused)
 
     def action_describe(self) -> None:
-        """Show everything about the finding under the cursor."""
+        """Open the finding under the cursor."""
         if (finding := self.chosen()) is not None:
             self.app.push_screen(FindingDetail(finding))
 
     @on(RowSelected)
     def _go(self, message: RowSelected) -> None:
-        """Go to what the row is about."""
+        """Open the subject of a row."""
         key = own_key(message.key)
         match message.table.id:
             case "wrong":
@@ -231,12 +238,14 @@ class OverviewScreen(LiveScreen):
         self.app.post_message(message)
 
     def _go_to_event(self, key: object) -> None:
-        """Go to the consumer, else the stream, of an event; else to all events."""
-        found = self._row("events")
-        event = None if found is None else found[0].at(found[1])
+        """Open the consumer or stream of an event, else all events."""
+        view_and_row = self._row("events")
+        event = None if view_and_row is None else view_and_row[0].at(view_and_row[1])
         state = self.state
         if isinstance(event, Advisory) and event.stream:
-            if (event.stream, event.consumer) in {one[:2] for one in state.consumers.roster.keys}:
+            if (event.stream, event.consumer) in {
+                consumer_key[:2] for consumer_key in state.consumers.roster.keys
+            }:
                 self._open(Open("consumer", event.stream, event.consumer), key)
                 return
             if event.stream in state.streams.roster.rows_of_stream:
@@ -246,7 +255,7 @@ class OverviewScreen(LiveScreen):
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        """Have what is in view polled first."""
+        """Request that visible rows are polled first."""
         if message.table.id in ("busiest", "lagging"):
             self._visible[str(message.table.id)] = message.keys
             watch_shown(self, [key for keys in self._visible.values() for key in keys])

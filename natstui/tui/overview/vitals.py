@@ -1,4 +1,4 @@
-"""The line of figures at the top of the overview: what is wrong, what flows, how full it is."""
+"""The line of figures at the top of the overview: findings, rates, storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VITALS_HELP = (
         "of what all servers have.",
     ),
 )
-"""What the figures mean: name, explanation."""
+"""The figures: name, explanation."""
 
 _WIDE_FROM_COLUMNS = 110
 _SHORT_NAME_CELLS = 12
@@ -31,7 +31,7 @@ _SHORT_NAME_CELLS = 12
 
 def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
     """Return the figures of these systems together, for a line of `width` cells."""
-    states = [one.state for one in systems]
+    states = [system.state for system in systems]
     is_narrow = width < _WIDE_FROM_COLUMNS
     spark_cells, bar_cells = (4, 4) if is_narrow else (12, 10)
     name = _name(systems)
@@ -43,8 +43,8 @@ def vitals(systems: Sequence[SystemState], width: int) -> list[Cell]:
     for title, get, text in _FIGURES:
         minute, now = total_text(systems, get, text, spark_cells)
         parts.append(Cell(f"{title} {minute} {now}"))
-    stored = storage_cell(states, bar_cells)
-    parts.append(Cell(f"STORAGE {stored.text}", "", len("STORAGE "), stored.look))
+    storage = storage_cell(states, bar_cells)
+    parts.append(Cell(f"STORAGE {storage.text}", "", len("STORAGE "), storage.look))
     return parts
 
 
@@ -60,11 +60,11 @@ _FIGURES: tuple[tuple[str, Callable[[State], Total], Callable[[float | None], st
 
 
 def _name(systems: Sequence[SystemState]) -> str:
-    """Return the account, else what we are connected to."""
+    """Return the account, else the server of the connection."""
     if len(systems) > 1:
         return f"{len(systems)} systems"
     state = systems[0].state
-    link, started = state.link, state.started
-    account = started.account if started is not None else None
+    link, engine_started = state.link, state.started
+    account = engine_started.account if engine_started is not None else None
     name = account or (link.account if link is not None else None)
-    return clean_line(name or (started.target if started is not None else ""))
+    return clean_line(name or (engine_started.target if engine_started is not None else ""))

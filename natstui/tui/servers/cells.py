@@ -27,15 +27,24 @@ class ServerView(Listed[ServerSeen]):
         watch: ServerWatch = NO_SERVERS,
         now_us: int = 0,
     ) -> None:
-        """Who is down by the `watch`, and who is missing in `seen` alone, keeps its row."""
+        """Create the rows; servers that are down by the `watch`, or only missing in `servers`,
+        keep their row.
+        """
         answering = () if seen is None else seen.rows
-        down_s = {known.seen.name: (now_us - known.at_us) / 1e6 for known in watch.down}
-        shown = [server for server in answering if server.name not in down_s]
-        names = {server.name for server in shown}
-        kept = (known.seen for name, known in watch.known.items() if name not in names)
-        servers = (*shown, *kept)
-        texts = [" ".join(filter(None, (it.name, it.cluster, it.version))) for it in servers]
-        super().__init__(servers, [(it.name, it.server_id) for it in servers], texts)
+        down_s = {
+            server_down.seen.name: (now_us - server_down.at_us) / 1e6 for server_down in watch.down
+        }
+        answering_servers = [server for server in answering if server.name not in down_s]
+        names = {server.name for server in answering_servers}
+        missing_servers = (
+            server_seen.seen for name, server_seen in watch.known.items() if name not in names
+        )
+        servers = (*answering_servers, *missing_servers)
+        texts = [
+            " ".join(filter(None, (server.name, server.cluster, server.version)))
+            for server in servers
+        ]
+        super().__init__(servers, [(server.name, server.server_id) for server in servers], texts)
         self._rows = [
             ServerRow(
                 server,
@@ -48,11 +57,11 @@ class ServerView(Listed[ServerSeen]):
         ]
 
     def at(self, row: int) -> ServerRow:
-        """Return a server with what is known of it."""
+        """Return a server with its details."""
         return self._rows[row]
 
-    def problem(self, row: int) -> bool:
-        """Return whether it is down, was too slow for somebody, or has hardly any room left."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether it is down, has slow consumers, or is nearly full."""
         server = self._rows[row]
         if server.down_s is not None:
             return True

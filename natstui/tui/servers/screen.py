@@ -1,4 +1,4 @@
-"""The servers of the system; below them what we may ask of ours, and what that costs."""
+"""The servers of the system; below them our permissions, and the cost of monitoring."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from natstui.model.records.system import ReadServers, RemoveServer
 from natstui.model.servers.leaders import Leaders, leaders_of
 from natstui.model.servers.server import Meta, Servers, ServerSeen, rates_between
 from natstui.model.servers.watch import NO_SERVERS
-from natstui.model.servers.words import removable, removal_question, summary
+from natstui.model.servers.words import removable_members, removal_question, summary
 from natstui.model.traffic import Traffic
-from natstui.tui.frame.action_keys import REMOVE_SERVER
-from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.action_keys import REMOVE_SERVER, allowed
 from natstui.tui.frame.columns import ColumnSpec, Order, with_values
-from natstui.tui.frame.live import LiveScreen, Renewing
+from natstui.tui.frame.live import LiveScreen, Renewing, ScreenPart
 from natstui.tui.frame.requests import SystemEngine, run_task
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
@@ -36,40 +34,42 @@ from natstui.tui.servers.text import around_sections, monitor_sections, server_s
 
 
 class Removing(ScreenPart):
-    """The key that removes a member of the meta group which nobody hears of."""
+    """The key that removes a silent peer from the meta group."""
 
-    def __init__(self, screen: LiveScreen, seen: Callable[[], Servers | None]) -> None:
-        """`seen` returns the servers, as far as they are known."""
-        self._screen, self._seen = screen, seen
+    def __init__(self, screen: LiveScreen, get_servers: Callable[[], Servers | None]) -> None:
+        """Create for a screen; `get_servers` returns the newest servers."""
+        self._screen, self._seen = screen, get_servers
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer the key live while a member can be removed; grey it read-only."""
+        """Return whether the key is offered: live, with a removable peer; None in
+        read-only mode.
+        """
         state = self._screen.state
         if state.replay is not None or not self.members():
             return False
         return True if allowed(state, REMOVE_SERVER.name) else None
 
     def members(self) -> Mapping[str, Meta]:
-        """Return the members that can be removed, by name: those that do not reply."""
-        if (seen := self._seen()) is None:
+        """Return the removable peers by name: those that do not reply."""
+        if (servers := self._seen()) is None:
             return {}
-        replying = {row.name for row in seen.rows}
-        return {name: meta for meta in seen.metas for name in removable(meta, replying)}
+        replying = {row.name for row in servers.rows}
+        return {name: meta for meta in servers.metas for name in removable_members(meta, replying)}
 
     def action_remove(self) -> None:
-        """Let one of the members be picked, ask for its name, and remove it."""
+        """Pick a peer, prompt for its name, and remove it."""
         run_task(self._screen, self._remove, self._screen.engine, self.members())
 
-    async def _remove(self, engine: SystemEngine, gone: Mapping[str, Meta]) -> None:
+    async def _remove(self, engine: SystemEngine, peers: Mapping[str, Meta]) -> None:
         app = self._screen.app
-        options = [(name, f"of {meta.cluster}; no contact") for name, meta in gone.items()]
+        options = [(name, f"of {meta.cluster}; no contact") for name, meta in peers.items()]
         name = await app.push_screen_wait(Pick("Which server will not come back?", options))
         if not name:
             return
-        question = f"{removal_question(gone[name], name)}. Type {name} to confirm"
-        typed = await app.push_screen_wait(Prompt(question, word=name))
-        if typed is not None:
-            engine.start(RemoveServer(0, name, typed), f"remove {name}")
+        title = f"{removal_question(peers[name], name)}. Type {name} to confirm"
+        typed_name = await app.push_screen_wait(Prompt(title, word_to_type=name))
+        if typed_name is not None:
+            engine.start(RemoveServer(0, name, typed_name), f"remove {name}")
 
 
 _decoder = decoder_of(Servers)
@@ -78,7 +78,7 @@ _MOST_ROWS = 12
 
 
 class ServerScreen(TableScreen):
-    """A table of servers above; the one under the cursor, our connection and our cost below."""
+    """A table of servers; the one under the cursor, our connection and our cost below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [REMOVE_SERVER.binding("part('removing', 'remove')")]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SERVER_COLUMNS
@@ -99,14 +99,16 @@ class ServerScreen(TableScreen):
         )
 
     def _forget(self) -> None:
-        """Know nothing of what was shown."""
+        """Discard the rows."""
         self._seen: Servers | None = None
         self._rates: Mapping[str, Traffic] = {}
         self._leaders = Leaders()
         self._problem = ""
 
     def body(self) -> Iterable[Widget]:
-        """The table, and three texts side by side, one under the other where it is narrow."""
+        """Yield the table, and three texts side by side, or below each other on a narrow
+        screen.
+        """
         yield from super().body()
         texts = Horizontal(
             SectionText(id="around"),
@@ -119,11 +121,11 @@ class ServerScreen(TableScreen):
         yield scroll
 
     def on_mount(self) -> None:
-        """Read them again and again."""
+        """Start to read the servers repeatedly."""
         self._renewing.begin()
 
     def refresh_state(self) -> None:
-        """Show the newer state, and read the servers again when that is due."""
+        """Show the newer state, and request the servers again when due."""
         self._renewing.keep_up()
         if self.state.replay is not None:
             self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
@@ -136,11 +138,11 @@ class ServerScreen(TableScreen):
 
     @property
     def _shown(self) -> Servers | None:
-        """What is known of the servers: as they were read last, or as a recording has them."""
+        """Return the newest servers, read or recorded."""
         return self._seen if self.state.replay is None else self.state.servers.newest
 
     def _keep(self, reply: Answered) -> None:
-        """Keep newer rows; what cannot be read leaves those that are known, with the reason."""
+        """Store newer rows; after an error the old ones stay, with the reason."""
         if reply.status != "done" or reply.body_json is None:
             self._problem = clean_line(reply.text)
             return
@@ -154,7 +156,7 @@ class ServerScreen(TableScreen):
         self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
 
     def view(self) -> ServerView:
-        """Return the servers, as far as they are known."""
+        """Return the servers that are known so far."""
         state = self.state
         watch = NO_SERVERS if self._shown is None else state.servers
         # Until it was asked twice here, those that are known anyway, as in a recording.
@@ -162,7 +164,7 @@ class ServerScreen(TableScreen):
         return ServerView(self._shown, rates, self._leaders, watch, shown_at_us(state))
 
     def offered(self, view: Any, specs: Sequence[ColumnSpec[Any]]) -> Sequence[ColumnSpec[Any]]:
-        """Return the columns without those that nobody reported: the text below says why."""
+        """Return the columns without those that no server reported: the text below explains it."""
         return with_values(view, specs, view.rows())
 
     def empty_text(self, total: int) -> str:
@@ -176,11 +178,11 @@ class ServerScreen(TableScreen):
         return self._problem or "asking every server …"
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table: who told, and what is missing."""
-        rest = super().caption_text(shown, total)
-        if (seen := self._shown) is None:
-            return rest
-        parts = [clean_line(summary(seen)), rest.partition("  ·  ")[2]]
+        """Return the caption: the source of the rows, and what is missing."""
+        counts_text = super().caption_text(shown, total)
+        if (servers := self._shown) is None:
+            return counts_text
+        parts = [clean_line(summary(servers)), counts_text.partition("  ·  ")[2]]
         if self.has_class("-narrow"):
             parts = parts[:1]
         parts += ["paused (p)"] if self.paused else []
@@ -188,12 +190,12 @@ class ServerScreen(TableScreen):
 
     def chosen(self) -> ServerSeen | None:
         """Return the server under the cursor."""
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             return None
-        found = rows.view.things[rows.order[at]]
-        assert isinstance(found, ServerSeen)
-        return found
+        server = rows.view.things[rows.order[position]]
+        assert isinstance(server, ServerSeen)
+        return server
 
     @on(RowHighlighted)
     def _tell(self) -> None:

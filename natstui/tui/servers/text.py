@@ -1,4 +1,4 @@
-"""The servers in words: our connection, account and cost; leaders, meta group, all accounts."""
+"""The servers as text: our connection, account and cost; leaders, meta group, all accounts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from natstui.model.servers.replicas import state_of
 from natstui.model.servers.server import Servers, ServerSeen
 from natstui.model.servers.words import (
     account_text,
+    leader_bars,
     meta_text,
     peer_text,
-    shares,
     storage_text,
 )
 from natstui.tui.kit.sections import Line, Section, line
@@ -25,24 +25,24 @@ _MOST_ACCOUNTS = 50
 
 
 def server_sections(state: State) -> list[Section]:
-    """Return everything known of the connection and the account."""
-    return [_connection(state), _account(state.account, own=not _other(state))]
+    """Return the sections of the connection and the account."""
+    return [_connection(state), _account(state.account, is_own=not _other(state))]
 
 
 def _other(state: State) -> bool:
-    """Return whether another account than that of the connection is watched."""
+    """Return whether another account than the connection's is watched."""
     return state.started is not None and state.started.account is not None
 
 
 def monitor_sections(state: State) -> list[Section]:
-    """Return what cannot be read, if anything, what monitoring costs, and what the user may do."""
+    """Return what cannot be read, the cost of monitoring, and the permissions of the user."""
     sections = [_unavailable(state), _cost(state), _permissions(state)]
     return [section for section in sections if section.lines]
 
 
 def _connection(state: State) -> Section:
-    link, started = state.link, state.started
-    target = started.target if started else UNKNOWN
+    link, engine_started = state.link, state.started
+    target = engine_started.target if engine_started else UNKNOWN
     if link is None:
         return Section("CONNECTION", (line("target", target), line("state", "connecting")))
     well = link.state == "connected"
@@ -58,7 +58,7 @@ def _connection(state: State) -> Section:
 
 
 def _server(link: LinkChanged) -> list[Line]:
-    """Return what the server said of itself when it was reached."""
+    """Return the INFO of the server at the time of connecting."""
     level = link.api_level
     return [
         line("server", f"{link.server_name or UNKNOWN} v{link.server_version}"),
@@ -73,21 +73,21 @@ def _server(link: LinkChanged) -> list[Line]:
     ]
 
 
-def _account(account: Account | None, *, own: bool) -> Section:
-    """Return the use of an account; how many streams it may have, servers tell its users only."""
+def _account(account: Account | None, *, is_own: bool) -> Section:
+    """Return the use of an account; only its own users know its limit of streams."""
     if account is None:
         return Section("ACCOUNT", (line("", "not read yet", "dim"),))
-    unknown = "unlimited" if own else "an unknown limit"
+    unknown = "unlimited" if is_own else "an unknown limit"
 
     def used(
-        now: int, limit: int | None, text: object = count_text, without: str = "unlimited"
+        now: int, limit: int | None, text: object = count_text, no_limit_text: str = "unlimited"
     ) -> str:
         assert callable(text)
         share = f" ({100 * now / limit:.0f}%)" if limit else ""
-        return f"{text(now)} of {text(limit) if limit is not None else without}{share}"
+        return f"{text(now)} of {text(limit) if limit is not None else no_limit_text}{share}"
 
-    streams = used(account.streams_count, account.max_streams_count, without=unknown)
-    consumers = used(account.consumers_count, account.max_consumers_count, without=unknown)
+    streams = used(account.streams_count, account.max_streams_count, no_limit_text=unknown)
+    consumers = used(account.consumers_count, account.max_consumers_count, no_limit_text=unknown)
 
     inflight = account.api_inflight_count
     return Section(
@@ -110,15 +110,17 @@ _UNAVAILABLE = "UNAVAILABLE"
 def _unavailable(state: State) -> Section:
     """Return what the polls could not read."""
     lines = [
-        line(what, gap.reason + (f" ({gap.denied_subject})" if gap.denied_subject else ""), "warn")
-        for what, gap in state.unavailable.items()
+        line(
+            source, gap.reason + (f" ({gap.denied_subject})" if gap.denied_subject else ""), "warn"
+        )
+        for source, gap in state.unavailable.items()
     ]
     return Section(_UNAVAILABLE, tuple(lines))
 
 
 def _permissions(state: State) -> Section:
-    known = state.permitted
-    if known is None:
+    permitted = state.permitted
+    if permitted is None:
         return Section("PERMISSIONS", (line("", "the server did not report it", "dim"),))
 
     def text(subjects: tuple[str, ...] | None) -> str:
@@ -127,10 +129,10 @@ def _permissions(state: State) -> Section:
     return Section(
         "PERMISSIONS",
         (
-            line("may publish", text(known.publish_allow)),
-            line("may not publish", text(known.publish_deny)),
-            line("may subscribe", text(known.subscribe_allow)),
-            line("may not subscribe", text(known.subscribe_deny)),
+            line("may publish", text(permitted.publish_allow)),
+            line("may not publish", text(permitted.publish_deny)),
+            line("may subscribe", text(permitted.subscribe_allow)),
+            line("may not subscribe", text(permitted.subscribe_deny)),
         ),
     )
 
@@ -168,96 +170,105 @@ def _cost(state: State) -> Section:
 
 
 def around_sections(
-    seen: Servers | None, chosen: ServerSeen | None, leaders: Leaders
+    servers: Servers | None, chosen_server: ServerSeen | None, leaders: Leaders
 ) -> list[Section]:
-    """Return all sections on the servers that have something to say."""
-    sections = [] if chosen is None else [_chosen_server(chosen, seen)]
-    sections.append(_leaders(seen, leaders))
-    if seen is not None:
-        sections += [_metas(seen), _accounts(seen), _missing(seen)]
+    """Return all sections about the servers that have content."""
+    sections = [] if chosen_server is None else [_chosen_server(chosen_server, servers)]
+    sections.append(_leaders(servers, leaders))
+    if servers is not None:
+        sections += [_metas(servers), _accounts(servers), _missing(servers)]
     return [section for section in sections if section.lines]
 
 
-def _chosen_server(one: ServerSeen, seen: Servers | None) -> Section:
-    """Return what is known of a server, and once why there is no more."""
-    it = one.jetstream
+def _chosen_server(server: ServerSeen, servers: Servers | None) -> Section:
+    """Return the details of a server, and why some are missing."""
+    jetstream = server.jetstream
     lines = [
-        line("domain", one.domain or (UNKNOWN if it is None else "none")),
-        line("in", f"{count_text(one.in_msgs)} messages, {bytes_text(one.in_bytes)}"),
-        line("out", f"{count_text(one.out_msgs)} messages, {bytes_text(one.out_bytes)}"),
-        line("cores", count_text(one.cores_count)),
-        line("routes", _routes(one)),
-        line("leafnodes", count_text(one.leafnodes_count)),
-        line("gateways", count_text(one.gateways_count)),
-        line("file", storage_text(None if it is None else it.file)),
-        line("memory", storage_text(None if it is None else it.memory)),
+        line("domain", server.domain or (UNKNOWN if jetstream is None else "none")),
+        line("in", f"{count_text(server.in_msgs)} messages, {bytes_text(server.in_bytes)}"),
+        line("out", f"{count_text(server.out_msgs)} messages, {bytes_text(server.out_bytes)}"),
+        line("cores", count_text(server.cores_count)),
+        line("routes", _routes(server)),
+        line("leafnodes", count_text(server.leafnodes_count)),
+        line("gateways", count_text(server.gateways_count)),
+        line("file", storage_text(None if jetstream is None else jetstream.file)),
+        line("memory", storage_text(None if jetstream is None else jetstream.memory)),
     ]
-    if it is not None:
+    if jetstream is not None:
         lines += [
-            line("streams", f"{it.streams_count}, leads {count_text(it.streams_led_count)}"),
-            line("consumers", f"{it.consumers_count}, leads {count_text(it.consumers_led_count)}"),
-            line("API requests", f"{it.api_requests_count}, {it.api_inflight_count} in flight"),
+            line(
+                "streams",
+                f"{jetstream.streams_count}, leads {count_text(jetstream.streams_led_count)}",
+            ),
+            line(
+                "consumers",
+                f"{jetstream.consumers_count}, leads {count_text(jetstream.consumers_led_count)}",
+            ),
+            line(
+                "API requests",
+                f"{jetstream.api_requests_count}, {jetstream.api_inflight_count} in flight",
+            ),
         ]
-    lines = [each for each in lines if each.text != UNKNOWN]
-    if seen is not None and seen.source == "account":
+    lines = [text_line for text_line in lines if text_line.text != UNKNOWN]
+    if servers is not None and servers.source == "account":
         lines.append(line("", _OF_SYSTEM_ACCOUNT, "dim"))
-    return Section(f"SERVER {one.name}", tuple(lines))
+    return Section(f"SERVER {server.name}", tuple(lines))
 
 
 _OF_SYSTEM_ACCOUNT = "CPU, memory and storage: servers report them to the system account only"
 
 
-def _routes(one: ServerSeen) -> str:
-    if one.routes_count is None or one.neighbours_count is None:
+def _routes(server: ServerSeen) -> str:
+    if server.routes_count is None or server.neighbours_count is None:
         return UNKNOWN
-    return f"{one.routes_count} to {one.neighbours_count} servers"
+    return f"{server.routes_count} to {server.neighbours_count} servers"
 
 
-def _leaders(seen: Servers | None, leaders: Leaders) -> Section:
-    """Return who leads how many streams: of all accounts where they are told, else of ours."""
-    rows = () if seen is None else seen.rows
-    told = {
+def _leaders(servers: Servers | None, leaders: Leaders) -> Section:
+    """Return the number of leaders by server: of all accounts if known, else of ours."""
+    rows = () if servers is None else servers.rows
+    by_server = {
         row.name: row.jetstream.streams_led_count
         for row in rows
         if row.jetstream is not None and row.jetstream.streams_led_count is not None
     }
-    whose = "of all accounts" if told else "of this account"
-    counts = told or {row.name: leaders.streams_count.get(row.name, 0) for row in rows}
+    scope_text = "of all accounts" if by_server else "of this account"
+    counts = by_server or {row.name: leaders.streams_count.get(row.name, 0) for row in rows}
     # A leader that does not answer is still a leader.
     for name, count in leaders.streams_count.items():
         counts.setdefault(name, count)
-    lines = [line(name, bar) for name, bar in shares(sorted(counts.items()), _BAR_CELLS)]
+    lines = [line(name, bar) for name, bar in leader_bars(sorted(counts.items()), _BAR_CELLS)]
     if leaders.leaderless_count:
         lines.append(line("leaderless", str(leaders.leaderless_count), "bad"))
-    return Section(f"STREAMS LED, {whose}", tuple(lines))
+    return Section(f"STREAMS LED, {scope_text}", tuple(lines))
 
 
-def _metas(seen: Servers) -> Section:
+def _metas(servers: Servers) -> Section:
     lines: list[Line] = []
-    for meta in seen.metas:
-        label = meta.cluster if len(seen.metas) > 1 else ""
-        answers = seen.leader_answers(meta)
-        well = meta.leader is not None and answers
-        lines.append(line(label, meta_text(meta, answers=answers), "" if well else "bad"))
+    for meta in servers.metas:
+        label = meta.cluster if len(servers.metas) > 1 else ""
+        replies = servers.leader_answers(meta)
+        well = meta.leader is not None and replies
+        lines.append(line(label, meta_text(meta, answers=replies), "" if well else "bad"))
         for peer in meta.peers:
             well = state_of(peer) == "current"
             lines.append(line(peer.name, peer_text(peer), "" if well else "bad"))
     return Section("META GROUP", tuple(lines))
 
 
-def _accounts(seen: Servers) -> Section:
+def _accounts(servers: Servers) -> Section:
     lines = tuple(
-        line(account.name, account_text(account)) for account in seen.accounts[:_MOST_ACCOUNTS]
+        line(account.name, account_text(account)) for account in servers.accounts[:_MOST_ACCOUNTS]
     )
-    more = len(seen.accounts) - len(lines)
-    lines += (line("", f"and {more} more", "dim"),) if more else ()
+    more_count = len(servers.accounts) - len(lines)
+    lines += (line("", f"and {more_count} more", "dim"),) if more_count else ()
     lines += (
         (line("", ":account NAME shows its streams and consumers too", "dim"),) if lines else ()
     )
     return Section("ACCOUNTS", lines)
 
 
-def _missing(seen: Servers) -> Section:
-    """Return what the servers did not reply."""
-    lines = tuple(line("", f"{part.what}: {part.reason}", "warn") for part in seen.missing)
+def _missing(servers: Servers) -> Section:
+    """Return which replies of servers are missing."""
+    lines = tuple(line("", f"{part.what}: {part.reason}", "warn") for part in servers.missing)
     return Section(_UNAVAILABLE, lines)

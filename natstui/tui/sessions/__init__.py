@@ -1,1 +1,1 @@
-"""Recordings: their list, and what changed between two moments."""
+"""Recordings: their list, and the differences between two moments."""

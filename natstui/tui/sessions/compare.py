@@ -1,4 +1,4 @@
-"""What changed between two moments of a recording."""
+"""The differences between two moments of a recording."""
 
 from __future__ import annotations
 
@@ -18,29 +18,36 @@ _LOOKS = {"asset": "bad", "configuration": "accent", "lag": "warn", "counter": "
 
 
 class CompareView(Listed[Difference]):
-    """What changed, by row."""
+    """Differences, by row."""
 
-    def __init__(self, found: list[Difference]) -> None:
-        keys = [(it.stream, it.consumer or "", it.what, it.field) for it in found]
-        super().__init__(found, keys, [" ".join(key) for key in keys])
+    def __init__(self, differences: list[Difference]) -> None:
+        keys = [
+            (difference.stream, difference.consumer or "", difference.what, difference.field)
+            for difference in differences
+        ]
+        super().__init__(differences, keys, [" ".join(key) for key in keys])
 
-    def problem(self, row: int) -> bool:
-        """Return whether something was created, deleted or configured again."""
+    def has_problem(self, row: int) -> bool:
+        """Return whether something was created, deleted or reconfigured."""
         return self.things[row].what in ("asset", "configuration")
 
 
-def _value(it: Difference, text: str | None) -> str:
+def _value(difference: Difference, text: str | None) -> str:
     if text is None:
         return UNKNOWN
-    return clean_line(text) if it.change_count is None else f"{int(text):,}"
+    return clean_line(text) if difference.change_count is None else f"{int(text):,}"
 
 
-def _counted(it: Difference, text: str | None) -> int | None:
-    return None if it.change_count is None or text is None else int(text)
+def _counted(difference: Difference, text: str | None) -> int | None:
+    return None if difference.change_count is None or text is None else int(text)
 
 
-def _where_text(it: Difference) -> str:
-    return clean_line(f"{it.stream} › {it.consumer}" if it.consumer else it.stream)
+def _where_text(difference: Difference) -> str:
+    return clean_line(
+        f"{difference.stream} › {difference.consumer}"
+        if difference.consumer
+        else difference.stream
+    )
 
 
 def _where(view: CompareView, row: int) -> Cell:
@@ -50,8 +57,8 @@ def _where(view: CompareView, row: int) -> Cell:
 
 def _what(view: CompareView, row: int) -> Cell:
     """What kind of change: it exists or not, its configuration, its lag, a counter."""
-    it = view.things[row]
-    return Cell(it.what, _LOOKS[it.what])
+    difference = view.things[row]
+    return Cell(difference.what, _LOOKS[difference.what])
 
 
 def _field(view: CompareView, row: int) -> Cell:
@@ -71,31 +78,44 @@ def _after(view: CompareView, row: int) -> Cell:
 
 def _change(view: CompareView, row: int) -> Cell:
     """How much a number changed."""
-    it = view.things[row]
-    count = it.change_count
-    look = "warn" if it.what == "lag" and (count or 0) > 0 else ""
+    difference = view.things[row]
+    count = difference.change_count
+    look = "warn" if difference.what == "lag" and (count or 0) > 0 else ""
     return Cell("" if count is None else f"{count:+,}", look)
 
 
-def _all(get: Callable[[Difference], object]) -> Callable[[CompareView], list[object]]:
-    return lambda view: [get(thing) for thing in view.things]
-
-
+_by = CompareView.by
 _words: Callable[..., ColumnSpec[CompareView]] = partial(ColumnSpec, align="left", descends=False)
 _number: Callable[..., ColumnSpec[CompareView]] = ColumnSpec
 
 COMPARE_COLUMNS: tuple[ColumnSpec[CompareView], ...] = (
-    _words("where", "WHERE", 24, 0, _where, _all(_where_text), flex=6),
-    _words("what", "WHAT", 13, 4, _what, _all(lambda it: it.what)),
-    _words("field", "FIELD", 12, 1, _field, _all(lambda it: it.field), flex=1),
-    _number("before", "A", 12, 3, _before, _all(lambda it: _counted(it, it.before_text)), flex=1),
-    _number("after", "NOW", 12, 2, _after, _all(lambda it: _counted(it, it.after_text)), flex=1),
-    _number("change", "CHANGE", 11, 2, _change, _all(lambda it: it.change_count)),
+    _words("where", "WHERE", 24, 0, _where, _by(_where_text), flex=6),
+    _words("what", "WHAT", 13, 4, _what, _by(lambda difference: difference.what)),
+    _words("field", "FIELD", 12, 1, _field, _by(lambda difference: difference.field), flex=1),
+    _number(
+        "before",
+        "A",
+        12,
+        3,
+        _before,
+        _by(lambda difference: _counted(difference, difference.before_text)),
+        flex=1,
+    ),
+    _number(
+        "after",
+        "NOW",
+        12,
+        2,
+        _after,
+        _by(lambda difference: _counted(difference, difference.after_text)),
+        flex=1,
+    ),
+    _number("change", "CHANGE", 11, 2, _change, _by(lambda difference: difference.change_count)),
 )
 
 
 class CompareScreen(TableScreen):
-    """A at the left, the moment shown at the right; it follows the replay."""
+    """Moment A at the left, the current moment at the right; it follows the replay."""
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = COMPARE_COLUMNS
     NOUN = "changes"
@@ -106,7 +126,7 @@ class CompareScreen(TableScreen):
         self._a = marked_a
 
     def view(self) -> CompareView:
-        """Return what changed from A until the moment shown."""
+        """Return the differences from A to the current moment."""
         return CompareView(differences(self._a, self.state))
 
     def empty_hint(self) -> str:
@@ -114,6 +134,6 @@ class CompareScreen(TableScreen):
         return "both moments are alike"
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table: which moments, and how many changes."""
+        """Return the caption: the moments, and the number of differences."""
         moments = f"A {local_text(shown_at_us(self._a))} → {local_text(shown_at_us(self.state))}"
         return f"{moments}  ·  {super().caption_text(shown, total)}"

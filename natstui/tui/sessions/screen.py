@@ -20,10 +20,9 @@ from natstui.model.records.recording import (
     what_goes,
 )
 from natstui.tui.frame.columns import ColumnSpec, Listed, Order
-from natstui.tui.frame.live import Question, ask
+from natstui.tui.frame.live import Question, ScreenPart, ask
 from natstui.tui.frame.messages import Replay, Typed
-from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.pick import Pick
@@ -38,39 +37,45 @@ _LOOKS = {"recording": "bad", "complete": "ok", "cut off": "warn", "damaged": "b
 class SessionView(Listed[SessionSummary]):
     """Recordings, by row."""
 
-    def __init__(self, found: Sequence[SessionSummary]) -> None:
-        texts = [f"{it.id} {it.name} {it.server}" for it in found]
-        super().__init__(found, [(it.folder, it.id) for it in found], texts)
+    def __init__(self, sessions: Sequence[SessionSummary]) -> None:
+        texts = [f"{session.id} {session.name} {session.server}" for session in sessions]
+        super().__init__(sessions, [(session.folder, session.id) for session in sessions], texts)
 
-    def problem(self, row: int) -> bool:
+    def has_problem(self, row: int) -> bool:
         """Return whether something is missing in it."""
-        it = self.things[row]
-        return bool(it.problem or it.gaps_count or it.status in ("cut off", "damaged"))
+        session = self.things[row]
+        return bool(
+            session.problem or session.gaps_count or session.status in ("cut off", "damaged")
+        )
 
 
 def _begun(view: SessionView, row: int) -> Cell:
     """When it began, local time."""
-    it = view.things[row]
-    begun = local_text(it.started_at_us, "%Y-%m-%d %H:%M:%S")
-    return Cell(begun if it.started_at_us else clean_line(it.id), "dim")
+    session = view.things[row]
+    start_text = local_text(session.started_at_us, "%Y-%m-%d %H:%M:%S")
+    return Cell(start_text if session.started_at_us else clean_line(session.id), "dim")
 
 
 def _name(view: SessionView, row: int) -> Cell:
     """Its name, given by people; else its folder."""
-    it = view.things[row]
-    return Cell(clean_line(it.name or it.id), "strong")
+    session = view.things[row]
+    return Cell(clean_line(session.name or session.id), "strong")
 
 
 def _server(view: SessionView, row: int) -> Cell:
     """The server recorded; or why it cannot be read."""
-    it = view.things[row]
-    return Cell(clean_line(it.problem), "bad") if it.problem else Cell(clean_line(it.server))
+    session = view.things[row]
+    return (
+        Cell(clean_line(session.problem), "bad")
+        if session.problem
+        else Cell(clean_line(session.server))
+    )
 
 
 def _span(view: SessionView, row: int) -> Cell:
     """From the first to the last record."""
-    it = view.things[row]
-    return Cell(duration_text((it.ended_at_us - it.started_at_us) / 1e6))
+    session = view.things[row]
+    return Cell(duration_text((session.ended_at_us - session.started_at_us) / 1e6))
 
 
 def _size(view: SessionView, row: int) -> Cell:
@@ -110,25 +115,31 @@ def _notes(view: SessionView, row: int) -> Cell:
     return Cell(clean_line(" · ".join(view.things[row].notes)), "dim")
 
 
-def _all(get: Callable[[SessionSummary], object]) -> Callable[[SessionView], list[object]]:
-    return lambda view: [get(thing) for thing in view.things]
-
-
+_by = SessionView.by
 _words: Callable[..., ColumnSpec[SessionView]] = partial(ColumnSpec, align="left", descends=False)
 _number: Callable[..., ColumnSpec[SessionView]] = ColumnSpec
 
 SESSION_COLUMNS: tuple[ColumnSpec[SessionView], ...] = (
-    _words("begun", "BEGUN", 19, 0, _begun, _all(lambda it: it.started_at_us)),
-    _words("name", "NAME", 14, 1, _name, _all(lambda it: it.name), flex=3),
-    _words("server", "SERVER", 8, 5, _server, _all(lambda it: it.server), flex=1),
-    _number("span", "SPAN", 7, 2, _span, _all(lambda it: it.ended_at_us - it.started_at_us)),
-    _number("size", "SIZE", 9, 3, _size, _all(lambda it: it.size_bytes)),
-    _number("streams", "STREAMS", 7, 6, _streams, _all(lambda it: it.streams_count)),
-    _number("consumers", "CONS", 6, 7, _consumers, _all(lambda it: it.consumers_count)),
-    _number("benchmarks", "BENCH", 5, 9, _benchmarks, _all(lambda it: it.benchmarks_count)),
-    _number("gaps", "GAPS", 5, 8, _gaps, _all(lambda it: it.gaps_count)),
-    _words("notes", "NOTES", 12, 10, _notes, _all(lambda it: it.notes), flex=2),
-    _words("status", "STATUS", 9, 4, _status, _all(lambda it: it.status)),
+    _words("begun", "BEGUN", 19, 0, _begun, _by(lambda session: session.started_at_us)),
+    _words("name", "NAME", 14, 1, _name, _by(lambda session: session.name), flex=3),
+    _words("server", "SERVER", 8, 5, _server, _by(lambda session: session.server), flex=1),
+    _number(
+        "span",
+        "SPAN",
+        7,
+        2,
+        _span,
+        _by(lambda session: session.ended_at_us - session.started_at_us),
+    ),
+    _number("size", "SIZE", 9, 3, _size, _by(lambda session: session.size_bytes)),
+    _number("streams", "STREAMS", 7, 6, _streams, _by(lambda session: session.streams_count)),
+    _number("consumers", "CONS", 6, 7, _consumers, _by(lambda session: session.consumers_count)),
+    _number(
+        "benchmarks", "BENCH", 5, 9, _benchmarks, _by(lambda session: session.benchmarks_count)
+    ),
+    _number("gaps", "GAPS", 5, 8, _gaps, _by(lambda session: session.gaps_count)),
+    _words("notes", "NOTES", 12, 10, _notes, _by(lambda session: session.notes), flex=2),
+    _words("status", "STATUS", 9, 4, _status, _by(lambda session: session.status)),
 )
 
 
@@ -141,37 +152,42 @@ PACKS = {
     "as it is": "with all recorded names and texts",
     "redacted": "with pseudonyms instead of names, and without texts",
 }
-"""How a recording can be packed, by the word to pick."""
+"""How a recording can be packed, by the option to pick."""
 
 
-def title(it: SessionSummary) -> str:
-    """Return what people call it: its name, else its folder."""
-    return clean_line(it.name or it.id)
+def title(session: SessionSummary) -> str:
+    """Return the name of a recording, else its folder."""
+    return clean_line(session.name or session.id)
 
 
-def word_to_type(it: SessionSummary) -> str:
-    """Return what has to be typed before it is deleted: its name, if it has one."""
-    typable = it.name.isascii() and it.name.isprintable() and it.name == it.name.strip()
-    return it.name if it.name and typable else "delete"
+def word_to_type(session: SessionSummary) -> str:
+    """Return the text to type before it is deleted: its name, if it has one."""
+    typable = (
+        session.name.isascii()
+        and session.name.isprintable()
+        and session.name == session.name.strip()
+    )
+    return session.name if session.name and typable else "delete"
 
 
-def delete_text(it: SessionSummary) -> str:
+def delete_text(session: SessionSummary) -> str:
     """Return the question before it is deleted."""
-    return f"Delete {what_goes(it)}? This cannot be undone. To confirm, type {word_to_type(it)}"
+    question = f"Delete {what_goes(session)}? This cannot be undone."
+    return f"{question} To confirm, type {word_to_type(session)}"
 
 
-def asked_text(action: SessionAction, it: SessionSummary) -> tuple[str, str]:
-    """Return the question for an action, and what stands in its line at first."""
+def asked_text(action: SessionAction, session: SessionSummary) -> tuple[str, str]:
+    """Return the title of an action's prompt, and its start text."""
     if action == "rename":
-        return f"New name of {title(it)}:", it.name
+        return f"New name of {title(session)}:", session.name
     if action == "note":
-        return f"Note about the whole recording {title(it)}:", ""
-    name = "redacted" if action == "pack redacted" else it.id
-    return f"Pack {title(it)} into this new file:", f"~/{name}.natstui"
+        return f"Note about the whole recording {title(session)}:", ""
+    name = "redacted" if action == "pack redacted" else session.id
+    return f"Pack {title(session)} into this new file:", f"~/{name}.natstui"
 
 
 class RecordingChanges(ScreenPart):
-    """Asks what a change needs, then lets the engine do it."""
+    """Prompts for the texts of a change, and requests it from the engine."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "part('changing', 'change', 'rename')", "Rename", id="sessions.rename"),
@@ -183,58 +199,59 @@ class RecordingChanges(ScreenPart):
     def __init__(
         self,
         screen: TableScreen,
-        chosen: Callable[[], SessionSummary | None],
-        changed: Callable[[], None],
+        get_session: Callable[[], SessionSummary | None],
+        on_change: Callable[[], None],
     ) -> None:
-        """`chosen` returns the recording under the cursor, or shows that there is none.
+        """Create for a screen; `get_session` returns the recording under the cursor, or shows
+        there is none.
 
-        `changed` is called when the list may be another.
+        `on_change` is called when the list may have changed.
         """
-        self._screen, self._chosen, self._changed = screen, chosen, changed
+        self._screen, self._chosen, self._changed = screen, get_session, on_change
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer them while there is a recording."""
+        """Return whether the actions are offered: with a recording."""
         return self._screen.has_row
 
     def action_change(self, action: SessionAction) -> None:
-        """Ask for the text, then do it."""
-        if it := self._chosen():
-            self._ask_change(action, it)
+        """Prompt for the text of a change, and request it."""
+        if session := self._chosen():
+            self._ask_change(action, session)
 
-    def _ask_change(self, action: SessionAction, it: SessionSummary) -> None:
+    def _ask_change(self, action: SessionAction, session: SessionSummary) -> None:
         def show(_reply: Answered) -> None:
             self._changed()
 
-        question, text = asked_text(action, it)
-        command = partial(_change_of, action, it)
-        ask(self._screen, Question(question, command, _TITLE, text=text, show=show))
+        title, text = asked_text(action, session)
+        command = partial(_change_of, action, session)
+        ask(self._screen, Question(title, command, _TITLE, text=text, show=show))
 
     def action_pack(self) -> None:
-        """Make one file of a recording, to send to somebody."""
-        if it := self._chosen():
-            run_task(self._screen, self._pack, it)
+        """Pack a recording into one file, to send to somebody."""
+        if session := self._chosen():
+            run_task(self._screen, self._pack, session)
 
-    async def _pack(self, it: SessionSummary) -> None:
-        pick = Pick(f"Pack {title(it)}", list(PACKS.items()))
-        word = await self._screen.app.push_screen_wait(pick)
-        if word is not None:
-            self._ask_change("pack redacted" if word == "redacted" else "pack", it)
+    async def _pack(self, session: SessionSummary) -> None:
+        pick = Pick(f"Pack {title(session)}", list(PACKS.items()))
+        packing = await self._screen.app.push_screen_wait(pick)
+        if packing is not None:
+            self._ask_change("pack redacted" if packing == "redacted" else "pack", session)
 
     def action_delete(self) -> None:
-        """Delete a recording, once its name is typed."""
-        if it := self._chosen():
-            run_task(self._screen, self._delete, it)
+        """Delete a recording, after a prompt for its name."""
+        if session := self._chosen():
+            run_task(self._screen, self._delete, session)
 
-    async def _delete(self, it: SessionSummary) -> None:
-        prompt = Prompt(delete_text(it), word=word_to_type(it))
-        typed = await self._screen.app.push_screen_wait(prompt)
-        if typed is not None and (command := _change_of("delete", it, typed)):
-            await self._screen.engine.announce(command, _TITLE)
+    async def _delete(self, session: SessionSummary) -> None:
+        prompt = Prompt(delete_text(session), word_to_type=word_to_type(session))
+        typed_name = await self._screen.app.push_screen_wait(prompt)
+        if typed_name is not None and (command := _change_of("delete", session, typed_name)):
+            show_reply(self._screen.app, await self._screen.engine.change(command, _TITLE), _TITLE)
             self._changed()
 
 
-def _change_of(action: SessionAction, it: SessionSummary, text: str) -> ChangeSession | None:
-    return ChangeSession(0, action, it.folder, text) if text.strip() else None
+def _change_of(action: SessionAction, session: SessionSummary, text: str) -> ChangeSession | None:
+    return ChangeSession(0, action, session.folder, text) if text.strip() else None
 
 
 class SessionsScreen(TableScreen):
@@ -253,44 +270,49 @@ class SessionsScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self._found: tuple[SessionSummary, ...] | None = None
-        """None until the first list came."""
+        """None before the first list."""
+        self._problem = ""
+        """Why the list could not be read again."""
         self.changing = RecordingChanges(self, self._chosen, self.action_ask)
 
     def on_mount(self) -> None:
-        """Ask for the list."""
+        """Request the list."""
         self.action_ask()
 
     def action_ask(self) -> None:
-        """Read what there is now."""
+        """Request the list again."""
         run_task(self, self._list, replaces="list")
 
     async def _list(self) -> None:
         reply = await self.engine.request(ListSessions(0))
-        self._found = _decoder.decode(reply.body_json or "[]")
+        if reply.body_json is None:
+            self._problem = clean_line(reply.text)
+        else:
+            self._problem, self._found = "", _decoder.decode(reply.body_json)
         self.refresh_state()
 
     def view(self) -> SessionView:
-        """Return the recordings, as far as they are known."""
+        """Return the recordings that are known so far."""
         return SessionView(self._found or ())
 
     def empty_text(self, total: int) -> str:
-        """Return that the list is still made, or that there is nothing in it."""
+        """Return that the list is still loading, empty, or could not be read."""
         if self._found is None:
-            return "looking for recordings …"
+            return self._problem or "looking for recordings …"
         if total:
             return super().empty_text(total)
         key = key_of(self, "record")
         return f"no recordings: {key} records what you see" if key else "no recordings"
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table, with what enter does to a recording."""
-        text = super().caption_text(shown, total)
+        """Return the caption, with the effect of enter on a recording."""
+        text = "  ·  ".join(filter(None, (super().caption_text(shown, total), self._problem)))
         return f"{text}  ·  enter replays one" if shown else text
 
     def action_analyse(self) -> None:
-        """Show what the recording under the cursor tells."""
-        if it := self._chosen():
-            self.app.post_message(Typed(f"analyze {it.id}"))
+        """Open the analysis of the recording under the cursor."""
+        if session := self._chosen():
+            self.app.post_message(Typed(f"analyze {session.id}"))
 
     @on(RowSelected)
     def _replay(self) -> None:
@@ -301,7 +323,9 @@ class SessionsScreen(TableScreen):
         """Return the recording under the cursor."""
         key = self.table.cursor_key
         folder = key[0] if isinstance(key, tuple) else None
-        found = next((one for one in self._found or () if one.folder == folder), None)
-        if found is None:
+        session = next(
+            (session for session in self._found or () if session.folder == folder), None
+        )
+        if session is None:
             self.notify("there is no recording under the cursor", severity="warning", timeout=2)
-        return found
+        return session

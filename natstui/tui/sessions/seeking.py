@@ -1,4 +1,4 @@
-"""What people write when they seek: a time of day, a distance, or a whole moment. Pure."""
+"""Parsing of typed seek positions: a time of day, an offset, or a complete moment. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _WRONG = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a step as +30
 
 
 def moment_us(text: str, replay: ReplayPosition, zone: tzinfo | None = None) -> int:
-    """Return the moment meant, in the local time zone unless it names one; raises UsageError.
+    """Return the typed moment, in the local time zone unless it names one; raises UsageError.
 
-    A time of day is the one nearest to the moment shown that lies within the recording.
+    A time of day is the one nearest to the current moment that is within the recording.
     """
     text = text.strip()
     if text[:1] in ("+", "-"):
         return _distant_us(text, replay)
     try:
-        if found := _TIME_OF_DAY.fullmatch(text):
-            return _at_time_us(found, replay, zone)
+        if match := _TIME_OF_DAY.fullmatch(text):
+            return _at_time_us(match, replay, zone)
         moment = datetime.fromisoformat(text)
         moment = moment if moment.tzinfo else _local(moment, zone)
     except (ValueError, OverflowError) as error:
@@ -40,19 +40,19 @@ def _distant_us(text: str, replay: ReplayPosition) -> int:
     return replay.at_us + (distance_us if text[0] == "+" else -distance_us)
 
 
-def _at_time_us(found: re.Match[str], replay: ReplayPosition, zone: tzinfo | None) -> int:
-    hour, minute, second = int(found[1]), int(found[2]), float(found[3] or 0)
+def _at_time_us(match: re.Match[str], replay: ReplayPosition, zone: tzinfo | None) -> int:
+    hour, minute, second = int(match[1]), int(match[2]), float(match[3] or 0)
     if hour > 23 or minute > 59 or second >= 60:
-        raise UsageError(f"{found[0]!r} is not a time of day: {_WRONG}")
-    here = datetime.fromtimestamp(replay.at_us / 1e6, UTC).astimezone(zone)
-    midnight = datetime(here.year, here.month, here.day)
+        raise UsageError(f"{match[0]!r} is not a time of day: {_WRONG}")
+    current = datetime.fromtimestamp(replay.at_us / 1e6, UTC).astimezone(zone)
+    midnight = datetime(current.year, current.month, current.day)
     since = timedelta(hours=hour, minutes=minute, seconds=second)
     moments_us = [
         round(_local(midnight + timedelta(days=days) + since, zone).timestamp() * 1e6)
         for days in (0, -1, 1)
     ]
-    within = [us for us in moments_us if replay.start_at_us <= us <= replay.end_at_us]
-    return min(within or moments_us[:1], key=lambda us: abs(us - replay.at_us))
+    candidates_us = [us for us in moments_us if replay.start_at_us <= us <= replay.end_at_us]
+    return min(candidates_us or moments_us[:1], key=lambda us: abs(us - replay.at_us))
 
 
 def _local(moment: datetime, zone: tzinfo | None) -> datetime:

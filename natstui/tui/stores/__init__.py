@@ -1,1 +1,1 @@
-"""Key-value buckets and object stores: what they hold, how it changed, and changing it."""
+"""Key-value buckets and object stores: their keys and objects, history, and changes."""

@@ -1,4 +1,4 @@
-"""Every bucket and object store, live: they are streams by convention."""
+"""The list of buckets and object stores, live: they are streams by convention."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from natstui.model.assets.buckets import (
     store_config,
 )
 from natstui.model.assets.fields import Config, Field
-from natstui.model.assets.text import exact_duration, parsed
+from natstui.model.assets.text import exact_duration, parse_field
 from natstui.model.records.managing import Change
 from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.requests import run_task
@@ -59,12 +59,12 @@ BUCKET_FIELDS = (
     Field("description", "Description", "text", "", "For people."),
 )  # fmt: skip
 _START = {"history": "5", "replicas": "1"}
-"""History is kept from the start: an undo puts a value back that the bucket still has."""
+"""Start values of the form; with history from the start, an undo can restore a value."""
 
 
 def bucket_of_texts(texts: Mapping[str, str]) -> Config:
-    """Return the stream of what was typed; raises ValueError with a sentence."""
-    values = {one.path: parsed(one, texts.get(one.path, "")) for one in BUCKET_FIELDS}
+    """Return the stream configuration of the typed texts; raises ValueError with a sentence."""
+    values = {field.path: parse_field(field, texts.get(field.path, "")) for field in BUCKET_FIELDS}
     name = str(values["name"] or "")
     if not is_bucket(name):
         raise ValueError(
@@ -91,25 +91,25 @@ def _number(value: object, otherwise: int) -> int:
 def meaning_text(config: Config) -> str:
     """Return what a new bucket does, in a sentence."""
     name, age_ns, room = str(config["name"]), _number(config["max_age"], 0), config["max_bytes"]
-    kept = f"for {exact_duration(age_ns)}" if age_ns else "until deleted"
+    age_text = f"for {exact_duration(age_ns)}" if age_ns else "until deleted"
     if name.startswith(KV):
         history = _number(config["max_msgs_per_subject"], 1)
-        parts = [f"keeps {counted(history, 'value')} of each key, each {kept}"]
-        most = _number(config["max_msg_size"], 0)
-        parts += [f"a value of at most {bytes_text(most)}"] if most else []
+        parts = [f"keeps {counted(history, 'value')} of each key, each {age_text}"]
+        max_bytes = _number(config["max_msg_size"], 0)
+        parts += [f"a value of at most {bytes_text(max_bytes)}"] if max_bytes else []
     else:
-        parts = [f"keeps files, each {kept}"]
+        parts = [f"keeps files, each {age_text}"]
     parts.append(
         f"at most {bytes_text(_number(room, 0))}" if _number(room, 0) else "without a limit"
     )
-    packed = "compressed " if config["compression"] == "s2" else ""
-    where = "in the memory" if config["storage"] == "memory" else "on disk"
+    compression_text = "compressed " if config["compression"] == "s2" else ""
+    storage_text = "in the memory" if config["storage"] == "memory" else "on disk"
     servers = counted(_number(config["num_replicas"], 1), "server")
-    return f"{name}: {'; '.join(parts)}; {packed}{where} of {servers}"
+    return f"{name}: {'; '.join(parts)}; {compression_text}{storage_text} of {servers}"
 
 
 class BucketForm(LiveScreen):
-    """Fields, what they mean together, and the way to the bucket when it is made."""
+    """The form of a new bucket; after creation it opens the bucket."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -135,16 +135,16 @@ class BucketForm(LiveScreen):
         self._is_done = False
 
     def body(self) -> Iterable[Widget]:
-        """The fields, what they mean, and help about the one that has the keys."""
+        """Yield the fields, their meaning, and the help of the focused field."""
         yield Static(id="caption", markup=False)
         with VerticalScroll(can_focus=False):
-            for one in BUCKET_FIELDS:
-                yield FieldRow(one, self.texts.get(one.path, ""))
+            for field in BUCKET_FIELDS:
+                yield FieldRow(field, self.texts.get(field.path, ""))
             yield Static(id="means", markup=False)
         yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Give the keys to the name."""
+        """Focus the name field."""
         sends = key_of(self, "bucket.make")
         self.caption.update(safe(f"New bucket or object store · {sends} creates it"))
         self.set_focus(self.query(FieldRow).first().editor)
@@ -152,7 +152,7 @@ class BucketForm(LiveScreen):
 
     @on(FieldRow.Focused)
     def _focused(self, message: FieldRow.Focused) -> None:
-        field = next(one for one in BUCKET_FIELDS if one.path == message.path)
+        field = next(field for field in BUCKET_FIELDS if field.path == message.path)
         self.hint.update(safe(field.help, "dim"))
 
     @on(FieldRow.Edited)
@@ -160,24 +160,25 @@ class BucketForm(LiveScreen):
         self.texts[message.path] = message.text
         self._tell()
 
-    def _tell(self, wrong: str = "") -> None:
-        """Say what the fields mean, or what is wrong with them."""
+    def _tell(self, error_text: str = "") -> None:
+        """Show the meaning of the fields, or the error."""
         try:
             meaning = meaning_text(bucket_of_texts(self.texts))
         except ValueError as error:
             # A form without a name is not wrong yet: nobody came to it.
-            named = bool(self.texts.get("name"))
-            self.means.update(safe(str(error) if named else "Give it a name.", "warn"))
+            has_name = bool(self.texts.get("name"))
+            self.means.update(safe(str(error) if has_name else "Give it a name.", "warn"))
             return
-        self.means.update(safe(wrong or clean_line(meaning), "error" if wrong else ""))
+        self.means.update(safe(error_text or clean_line(meaning), "error" if error_text else ""))
 
     def unsent(self) -> str:
-        """Return what was typed and not sent."""
-        typed = {path: text for path, text in self.texts.items() if text}
-        return "" if typed == _START or self._is_done else "the new bucket"
+        """Return a summary of typed text that was not sent."""
+        typed_texts = {path: text for path, text in self.texts.items() if text}
+        is_unsent = typed_texts != _START and not self._is_sending and not self._is_done
+        return "the new bucket" if is_unsent else ""
 
     def action_send(self) -> None:
-        """Make it; in production its stream's name is typed first."""
+        """Create the bucket; in production after a prompt for its stream's name."""
         try:
             config = bucket_of_texts(self.texts)
         except ValueError as error:
@@ -188,7 +189,7 @@ class BucketForm(LiveScreen):
 
     async def _send(self, name: str, body: str) -> None:
         self._is_sending = True
-        self.means.update(safe("sending …"))
+        self.means.update(safe(SENDING_TEXT))
         reply = await request_confirmed(self, Change(0, "create_stream", name, None, body))
         self._is_sending = False
         if reply is None:
@@ -204,7 +205,7 @@ class BucketForm(LiveScreen):
 
 
 _KEPT = {"edit-stream", "messages", "delete_stream", "undo"}
-"""Of what is done to streams; the others say little of a bucket, and `d` leads to all of them."""
+"""Stream actions that are offered for buckets; `d` leads to the others."""
 
 
 class BucketsScreen(TableScreen):
@@ -230,8 +231,8 @@ class BucketsScreen(TableScreen):
         self.where.meant = lambda: meant_rows(self)
 
     def view(self) -> Any:
-        """Return the buckets of the present state, of all systems."""
-        return joined(self.where.shown, lambda one: BucketView(one.state, one.late_us))
+        """Return the buckets of the current state, of all systems."""
+        return joined(self.where.shown, lambda system: BucketView(system.state, system.late_us))
 
     def empty_hint(self) -> str:
         """Return which key creates a bucket."""
@@ -239,30 +240,30 @@ class BucketsScreen(TableScreen):
         return f"{key} creates a key-value bucket or an object store" if key else ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what may not be done; in a recording nothing can be made."""
+        """Return whether an action is offered; None if not allowed, False in a recording."""
         if action == "add":
             return self.may_do(ADD_BUCKET.name)
         return super().check_action(action, parameters)
 
     def action_add(self) -> None:
-        """Make a bucket or an object store, on the system of the row under the cursor."""
+        """Create a bucket or object store, on the system of the row under the cursor."""
         form = BucketForm()
         form.where.bound = self.where.system
         self.app.push_screen(form)
 
     def targets(self) -> list[Target]:
         """Return the streams that are marked, else the one under the cursor."""
-        made = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
-        return [Target(stream, None, created_at_us) for stream, created_at_us in made]
+        stream_keys = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
+        return [Target(stream, None, created_at_us) for stream, created_at_us in stream_keys]
 
     @on(RowSelected)
     def _look_inside(self) -> None:
         self.action_open("bucket")
 
-    def action_open(self, what: str) -> None:
-        """Go to what belongs to the bucket under the cursor."""
+    def action_open(self, target: str) -> None:
+        """Open the keys, objects, stream or messages of the bucket under the cursor."""
         if (key := own_key(self.table.cursor_key)) is not None:
-            open_of_row(self, Open(what, str(key[0])))
+            open_of_row(self, Open(target, str(key[0])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:

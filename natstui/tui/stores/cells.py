@@ -22,7 +22,7 @@ from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, local_
 
 
 class BucketView(StreamView):
-    """The streams that are buckets or object stores."""
+    """A view of the streams that are buckets or object stores."""
 
     def __init__(self, state: State, late_us: int = 0) -> None:
         super().__init__(state, late_us)
@@ -38,7 +38,7 @@ class BucketView(StreamView):
         return self._rows
 
     def at(self, row: int) -> BucketRow:
-        """Return what is known of a bucket, read once a frame."""
+        """Return the values of a bucket's row, computed once per frame."""
         if row not in self._buckets:
             config, columns = self.config(row), self.columns
             self._buckets[row] = BucketRow(
@@ -78,14 +78,19 @@ class KeyView(Listed[KeyRow]):
     """Keys of a bucket, each with its newest revision; or the revisions of one key."""
 
     def __init__(
-        self, rows: Sequence[KeyRow], now_us: int, fresh: Collection[str], *, by_revision: bool
+        self,
+        rows: Sequence[KeyRow],
+        now_us: int,
+        changed_keys: Collection[str],
+        *,
+        by_revision: bool,
     ) -> None:
         keys = [(row.revision_seq, row.key) if by_revision else (row.key,) for row in rows]
         super().__init__(rows, keys, [row.key for row in rows])
-        self.now_us, self.fresh = now_us, fresh
+        self.now_us, self.fresh = now_us, changed_keys
 
     def search_text(self, row: int) -> str:
-        """Return what a filter looks at: the key and the value."""
+        """Return the text that a filter searches: key and value."""
         return clean_line(f"{self.things[row].key} {_preview(self.things[row])}")
 
 
@@ -100,19 +105,19 @@ def _preview(row: KeyRow) -> str:
 
 def _key(view: KeyView, row: int) -> Cell:
     """Name of the key; ● in front when it changed a moment ago."""
-    one = view.things[row]
-    mark = "● " if one.key in view.fresh else ""
-    return Cell(clean_line(mark + one.key), "warn" if mark else "strong")
+    key_row = view.things[row]
+    mark = "● " if key_row.key in view.fresh else ""
+    return Cell(clean_line(mark + key_row.key), "warn" if mark else "strong")
 
 
 def _value(view: KeyView, row: int) -> Cell:
     """How the value begins; … where it is not read yet."""
-    one = view.things[row]
-    if not one.operation:
+    key_row = view.things[row]
+    if not key_row.operation:
         return Cell("…", "dim")
-    if one.operation != "PUT":
+    if key_row.operation != "PUT":
         return Cell("", "dim")
-    return Cell(clean_line(_preview(one)))
+    return Cell(clean_line(_preview(key_row)))
 
 
 def _operation(view: KeyView, row: int) -> Cell:
@@ -128,8 +133,8 @@ def _revision(view: KeyView, row: int) -> Cell:
 
 def _size(view: KeyView, row: int) -> Cell:
     """Bytes of the value."""
-    one = view.things[row]
-    return Cell(bytes_text(one.value_bytes) if one.operation == "PUT" else UNKNOWN, "dim")
+    key_row = view.things[row]
+    return Cell(bytes_text(key_row.value_bytes) if key_row.operation == "PUT" else UNKNOWN, "dim")
 
 
 def _age(view: KeyView, row: int) -> Cell:
@@ -145,39 +150,43 @@ def _at(view: KeyView, row: int) -> Cell:
 
 
 def _by(get: Callable[[KeyRow], object]) -> Callable[[KeyView], Sequence[object]]:
-    """Sort by what was read; of a key whose name alone is known it is unknown."""
-    return lambda view: [get(thing) if thing.operation else None for thing in view.things]
+    """Return a sort function over a value; unknown for keys whose value was not read."""
+    return lambda view: [get(key_row) if key_row.operation else None for key_row in view.things]
 
 
 def _name_of(view: KeyView) -> Sequence[object]:
-    return [thing.key for thing in view.things]
+    return [key_row.key for key_row in view.things]
 
 
 _key_words: Callable[..., ColumnSpec[KeyView]] = partial(ColumnSpec, align="left", descends=False)
 _VALUE = _key_words("value", "VALUE", 20, 1, _value, _by(_preview), flex=3, max_width=400)
-_OPERATION = _key_words("operation", "DID", 5, 4, _operation, _by(lambda one: one.operation))
-_REVISION = ColumnSpec("revision", "REVISION", 9, 2, _revision, _by(lambda one: one.revision_seq))
-_SIZE = ColumnSpec("size", "SIZE", 8, 5, _size, _by(lambda one: one.value_bytes))
+_OPERATION = _key_words(
+    "operation", "DID", 5, 4, _operation, _by(lambda key_row: key_row.operation)
+)
+_REVISION = ColumnSpec(
+    "revision", "REVISION", 9, 2, _revision, _by(lambda key_row: key_row.revision_seq)
+)
+_SIZE = ColumnSpec("size", "SIZE", 8, 5, _size, _by(lambda key_row: key_row.value_bytes))
 
 KEY_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (
     _key_words("key", "KEY", 20, 0, _key, _name_of, flex=2, max_width=100),
     _VALUE,
     _OPERATION,
     _REVISION,
-    ColumnSpec("age", "AGE", 7, 3, _age, _by(lambda one: -one.created_at_us)),
+    ColumnSpec("age", "AGE", 7, 3, _age, _by(lambda key_row: -key_row.created_at_us)),
     _SIZE,
 )
 REVISION_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (
     _REVISION,
     _OPERATION,
-    _key_words("at", "WRITTEN", 19, 3, _at, _by(lambda one: one.created_at_us)),
+    _key_words("at", "WRITTEN", 19, 3, _at, _by(lambda key_row: key_row.created_at_us)),
     _SIZE,
     _VALUE,
 )
 
 
 class ObjectView(Listed[ObjectRow]):
-    """Files of an object store."""
+    """Objects of an object store."""
 
     def __init__(self, rows: Sequence[ObjectRow]) -> None:
         texts = [f"{row.name} {row.description} {row.link}" for row in rows]
@@ -191,8 +200,8 @@ def _name(view: ObjectView, row: int) -> Cell:
 
 def _object_size(view: ObjectView, row: int) -> Cell:
     """Bytes of the file; a link has none of its own."""
-    one = view.things[row]
-    return Cell(UNKNOWN if one.link else bytes_text(one.size_bytes))
+    stored_object = view.things[row]
+    return Cell(UNKNOWN if stored_object.link else bytes_text(stored_object.size_bytes))
 
 
 def _chunks(view: ObjectView, row: int) -> Cell:
@@ -212,24 +221,46 @@ def _digest(view: ObjectView, row: int) -> Cell:
 
 def _about(view: ObjectView, row: int) -> Cell:
     """What it points to, when it is a link; its description."""
-    one = view.things[row]
-    link = f"→ {one.link}  " if one.link else ""
-    return Cell(clean_line(f"{link}{one.description}".strip()), "dim")
+    stored_object = view.things[row]
+    link = f"→ {stored_object.link}  " if stored_object.link else ""
+    return Cell(clean_line(f"{link}{stored_object.description}".strip()), "dim")
 
 
-def _of(get: Callable[[ObjectRow], object]) -> Callable[[ObjectView], Sequence[object]]:
-    return lambda view: [get(thing) for thing in view.things]
-
-
+_of = ObjectView.by
 _object_words: Callable[..., ColumnSpec[ObjectView]] = partial(
     ColumnSpec, align="left", descends=False
 )
 
 OBJECT_COLUMNS: tuple[ColumnSpec[ObjectView], ...] = (
-    _object_words("name", "NAME", 20, 0, _name, _of(lambda one: one.name), flex=2, max_width=100),
-    ColumnSpec("size", "SIZE", 9, 1, _object_size, _of(lambda one: one.size_bytes)),
-    ColumnSpec("chunks", "CHUNKS", 6, 3, _chunks, _of(lambda one: one.chunks_count)),
-    _object_words("stored", "STORED", 19, 2, _stored, _of(lambda one: one.stored_at_us)),
-    _object_words("about", "ABOUT", 12, 4, _about, _of(lambda one: one.description), flex=2),
-    _object_words("digest", "DIGEST", 20, 5, _digest, _of(lambda one: one.digest), flex=1),
+    _object_words(
+        "name",
+        "NAME",
+        20,
+        0,
+        _name,
+        _of(lambda stored_object: stored_object.name),
+        flex=2,
+        max_width=100,
+    ),
+    ColumnSpec(
+        "size", "SIZE", 9, 1, _object_size, _of(lambda stored_object: stored_object.size_bytes)
+    ),
+    ColumnSpec(
+        "chunks", "CHUNKS", 6, 3, _chunks, _of(lambda stored_object: stored_object.chunks_count)
+    ),
+    _object_words(
+        "stored", "STORED", 19, 2, _stored, _of(lambda stored_object: stored_object.stored_at_us)
+    ),
+    _object_words(
+        "about",
+        "ABOUT",
+        12,
+        4,
+        _about,
+        _of(lambda stored_object: stored_object.description),
+        flex=2,
+    ),
+    _object_words(
+        "digest", "DIGEST", 20, 5, _digest, _of(lambda stored_object: stored_object.digest), flex=1
+    ),
 )

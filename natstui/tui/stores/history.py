@@ -1,4 +1,4 @@
-"""The revisions of a key that are kept: what each changed, and the way back to one."""
+"""The history of a key: what each revision changed, and restoring one."""
 
 from __future__ import annotations
 
@@ -41,29 +41,35 @@ def read_value(row: KeyRow, look: Look) -> Reading:
     return reading(value_of(row), look)
 
 
-def revision_caption(row: KeyRow, place: str, shown: str) -> str:
+def revision_caption(row: KeyRow, position_text: str, format_text: str) -> str:
     """Return the line above a value."""
-    when = local_text(row.created_at_us, "%Y-%m-%d %H:%M:%S", 3)
-    what = bytes_text(row.value_bytes) if row.operation == "PUT" else row.operation
-    parts = [clean_line(row.key), f"revision {row.revision_seq} ({place})", when, what, shown]
-    given = len(value_of(row))
-    if given < row.value_bytes:
-        parts.append(f"only the first {bytes_text(given)}: natstui kv get shows all")
+    time_text = local_text(row.created_at_us, "%Y-%m-%d %H:%M:%S", 3)
+    size_text = bytes_text(row.value_bytes) if row.operation == "PUT" else row.operation
+    parts = [
+        clean_line(row.key),
+        f"revision {row.revision_seq} ({position_text})",
+        time_text,
+        size_text,
+        format_text,
+    ]
+    read_bytes = len(value_of(row))
+    if read_bytes < row.value_bytes:
+        parts.append(f"only the first {bytes_text(read_bytes)}: natstui kv get shows all")
     return "  ·  ".join(clean_line(part) for part in parts if part)
 
 
 def difference_text(before: KeyRow | None, row: KeyRow) -> str:
-    """Return what a revision changed, line by line; `-` is gone, `+` is new."""
+    """Return the changed lines of a revision; `-` are removed, `+` are new."""
     if before is None:
         return "The previous revision is not stored.\n\n" + read_value(row, "auto").text
     old, new = _lines(before), _lines(row)
     if old == new:
         return f"The same as revision {before.revision_seq}."
-    found = difflib.unified_diff(
+    diff_lines = difflib.unified_diff(
         old, new, f"revision {before.revision_seq}", f"revision {row.revision_seq}", lineterm="",
         n=_AROUND_LINES,
     )  # fmt: skip
-    return "\n".join(found)
+    return "\n".join(diff_lines)
 
 
 def _lines(row: KeyRow) -> list[str]:
@@ -73,7 +79,7 @@ def _lines(row: KeyRow) -> list[str]:
 
 
 class RevisionScreen(LiveScreen):
-    """The value as JSON, text or bytes; search and copy."""
+    """A revision's value as JSON, text or bytes; search and copy."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "difference", "Difference", id="revision.as_difference"),
@@ -88,20 +94,20 @@ class RevisionScreen(LiveScreen):
     caption = getters.query_one("#caption", Static)
     raw = getters.query_one(RawView)
 
-    def __init__(self, rows: Sequence[KeyRow], place: int, *, as_difference: bool = False) -> None:
-        """`rows` are the revisions, the oldest first; `place` is the one to show."""
+    def __init__(self, rows: Sequence[KeyRow], index: int, *, as_difference: bool = False) -> None:
+        """Show one of `rows`, the revisions with the oldest first; `index` is its position."""
         super().__init__()
-        self._rows, self._place, self._as_difference = rows, place, as_difference
+        self._rows, self._place, self._as_difference = rows, index, as_difference
         self._looks = itertools.cycle(LOOKS)
         self._look = next(self._looks)
 
     def body(self) -> Iterable[Widget]:
-        """Caption and text."""
+        """Yield caption and text."""
         yield Static(id="caption", markup=False)
         yield RawView()
 
     def on_mount(self) -> None:
-        """Show it."""
+        """Show the revision."""
         self.raw.focus()
         self._draw()
 
@@ -110,26 +116,28 @@ class RevisionScreen(LiveScreen):
         before = self._rows[self._place - 1] if self._place else None
         if self._as_difference:
             self.raw.show(difference_text(before, row))
-            shown = f"since revision {before.revision_seq}" if before else ""
+            format_text = f"since revision {before.revision_seq}" if before else ""
         else:
-            read = read_value(row, self._look)
-            self.raw.show(read.text, "json" if read.look == "json" else "text")
-            shown = f"as {read.look}" + (f", unpacked from {read.packing}" if read.packing else "")
-        place = f"{self._place + 1} of {len(self._rows)}"
-        self.caption.update(safe(revision_caption(row, place, shown)))
+            value_reading = read_value(row, self._look)
+            self.raw.show(value_reading.text, "json" if value_reading.look == "json" else "text")
+            format_text = f"as {value_reading.look}" + (
+                f", unpacked from {value_reading.packing}" if value_reading.packing else ""
+            )
+        position_text = f"{self._place + 1} of {len(self._rows)}"
+        self.caption.update(safe(revision_caption(row, position_text, format_text)))
 
     def action_difference(self) -> None:
-        """Show what it changed of the one before, or its value again."""
+        """Switch between the change since the previous revision, and the value."""
         self._as_difference = not self._as_difference
         self._draw()
 
     def action_look(self) -> None:
-        """Show the value in another way."""
+        """Switch the value between JSON, text and bytes."""
         self._as_difference, self._look = False, next(self._looks)
         self._draw()
 
     def action_step(self, step: int) -> None:
-        """Show the next revision, or the one before."""
+        """Show the next or previous revision."""
         self._place = min(max(self._place + step, 0), len(self._rows) - 1)
         self._draw()
 
@@ -154,7 +162,7 @@ _OFFERED = [spec for spec in KEY_ACTIONS if spec.takes == "one"]
 
 
 class HistoryScreen(TableScreen):
-    """One key: its revisions, newest first."""
+    """The history of a key, newest revision first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         REVERT.menu(),
@@ -188,16 +196,16 @@ class HistoryScreen(TableScreen):
         return Target(self.stream)
 
     def on_mount(self) -> None:
-        """Read them again and again."""
+        """Start to request the revisions repeatedly."""
         self._asking.begin()
 
     def refresh_state(self) -> None:
-        """Show what is known, and read it again when that is due."""
+        """Show the last reply, and request the revisions again when due."""
         self._asking.keep_up()
         super().refresh_state()
 
     def view(self) -> KeyView:
-        """Return the revisions, as far as they are known."""
+        """Return the revisions that are known so far."""
         return KeyView(self._rows, time.time_ns() // 1000, (), by_revision=True)
 
     def empty_text(self, total: int) -> str:
@@ -219,7 +227,7 @@ class HistoryScreen(TableScreen):
         return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what may not be done."""
+        """Return whether an action is offered; None if not allowed."""
         if action == "row_actions":
             return self.may_do(REVERT.name)
         if action == "act":
@@ -227,41 +235,41 @@ class HistoryScreen(TableScreen):
         return super().check_action(action, parameters)
 
     def _chosen(self) -> int | None:
-        """Return the place of the revision under the cursor among all, the oldest first."""
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        """Return the index of the revision under the cursor, counted from the oldest."""
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             return None
-        return rows.order[at]
+        return rows.order[position]
 
     @on(RowSelected)
     def _open(self) -> None:
-        """Show the value of the revision under the cursor."""
-        if (place := self._chosen()) is not None:
-            self.app.push_screen(RevisionScreen(self._rows, place))
+        """Open the value of the revision under the cursor."""
+        if (index := self._chosen()) is not None:
+            self.app.push_screen(RevisionScreen(self._rows, index))
 
     def action_difference(self) -> None:
-        """Show what the revision under the cursor changed of the one before."""
-        if (place := self._chosen()) is not None:
-            self.app.push_screen(RevisionScreen(self._rows, place, as_difference=True))
+        """Open the changes of the revision under the cursor."""
+        if (index := self._chosen()) is not None:
+            self.app.push_screen(RevisionScreen(self._rows, index, as_difference=True))
 
     def action_row_actions(self) -> None:
-        """List what can be done with the revision under the cursor."""
+        """Show the actions for the revision under the cursor."""
         choose_action(
             self, f"Actions for {self.key}",
             [(spec, partial(self.action_act, spec.name)) for spec in (REVERT, *_OFFERED)],
         )  # fmt: skip
 
-    def action_act(self, what: str) -> None:
-        """Change the key, or go back to the revision under the cursor."""
-        place = self._chosen()
-        if what == "undo":
+    def action_act(self, action: str) -> None:
+        """Change the key, or restore the revision under the cursor."""
+        index = self._chosen()
+        if action == "undo":
             self.app.post_message(Manage("undo"))
-        elif place is None:
+        elif index is None:
             return
-        elif what == "revert-key":
-            self._revert(self._rows[place], self._rows[-1])
+        elif action == "revert-key":
+            self._revert(self._rows[index], self._rows[-1])
         else:
-            change_key(self, self.bucket, self._rows[-1], what, self._asking.ask)
+            change_key(self, self.bucket, self._rows[-1], action, self._asking.ask)
 
     def _revert(self, row: KeyRow, newest: KeyRow) -> None:
         if row.revision_seq == newest.revision_seq:

@@ -1,4 +1,4 @@
-"""The keys of a bucket with their values, as they change; put, delete, purge."""
+"""The keys of a bucket with their values, live; put, delete, purge."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from natstui.tui.stores.requests import RenewedPage, change_key
 from natstui.units import counted
 
 SHOWN_ROWS = 5_000
-"""So many keys are read with their values at once."""
+"""Number of keys that are read with their values at once."""
 MOST_NAMES = 200_000
 _ANEW_S = 60.0
-"""What expires changes no revision: after so long all of them are read again."""
+"""Interval of complete reads, because expiry changes no revision."""
 _FRESH_S = 5.0
 _MOST_AT_ONCE = 200
 
 
 class KeyRows:
-    """The keys, in the order in which they came; a row is replaced where it is."""
+    """The keys in order of arrival; a newer row replaces the old one in place."""
 
     def __init__(self) -> None:
         self.view = KeyView([], 0, (), by_revision=False)
@@ -67,30 +67,34 @@ class KeyRows:
 
     @property
     def after_revision(self) -> int:
-        """The revision after which changes are asked for; 0: everything is asked for."""
+        """Return the revision after which changes are requested; 0: all keys."""
         if self.last is None or monotonic() - self._whole_s > _ANEW_S:
             return 0
         return self.last.last_revision_seq
 
     @property
     def wants_names(self) -> bool:
-        """Whether there are more keys than were read, whose names are not known yet."""
+        """Return whether there are more keys whose names were not requested yet."""
         return self.last is not None and self.count > len(self) and self._names is None
 
     def unread(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """Return those of some keys whose names alone are known."""
-        places = ((key, self._place.get(key)) for key in keys)
-        found = [key for key, at in places if at is not None and not self._things[at].operation]
-        return tuple(found[:_MOST_AT_ONCE])
+        """Return which of the keys have no value yet."""
+        positions = ((key, self._place.get(key)) for key in keys)
+        unread_keys = [
+            key
+            for key, index in positions
+            if index is not None and not self._things[index].operation
+        ]
+        return tuple(unread_keys[:_MOST_AT_ONCE])
 
-    def take(self, page: KeysPage, wanted: str) -> None:
-        """Add what a page of all keys, or of changes, tells."""
-        again = self.last is not None and self.last.created_at_us == page.created_at_us
+    def take(self, page: KeysPage, filter_subject: str) -> None:
+        """Add a page of all keys, or of changes."""
+        is_same_bucket = self.last is not None and self.last.created_at_us == page.created_at_us
         changes = page.keys_count is None
         if page.keys_count is not None:
             self._whole_s, self.count = monotonic(), page.keys_count
             self._things, self._place, self._names = [], {}, None
-        elif not again:
+        elif not is_same_bucket:
             self.last = None  # it was recreated: everything is asked for
             return
         self._add(page.rows, anew=not changes)
@@ -98,42 +102,50 @@ class KeyRows:
             self._changed_s |= {row.key: monotonic() for row in page.rows}
             self.count = max(self.count, len(self))
         self.last = page
-        if wanted == ">" and self.count <= SHOWN_ROWS and len(self) > page.stored_keys_count:
+        if (
+            filter_subject == ">"
+            and self.count <= SHOWN_ROWS
+            and len(self) > page.stored_keys_count
+        ):
             self._whole_s = float("-inf")  # some expired
 
     def take_names(self, names: KeyNames) -> None:
-        """Add keys of which only the names are known."""
+        """Add keys without their values."""
         if self.last is None or names.created_at_us != self.last.created_at_us:
             return
         self._names = names
         self.count = max(self.count, len(names.names))
-        nothing = [
+        empty_rows = [
             KeyRow(name, 0, 0, "", "", 0) for name in names.names if name not in self._place
         ]
-        self._add(nothing, anew=True)
+        self._add(empty_rows, anew=True)
 
     def take_values(self, page: KeysPage) -> None:
-        """Take the values of keys that are in view; what changed since is newer already."""
+        """Add the values of visible keys, unless they have changed since."""
         if self.last is not None and page.created_at_us == self.last.created_at_us:
             rows = [row for row in page.rows if row.key in self.unread([row.key])]
             self._add(rows, anew=False)
 
     def _add(self, rows: Iterable[KeyRow], *, anew: bool) -> None:
-        """Put rows in their places; a view of other keys is another view."""
+        """Insert or replace rows; `anew` creates another view for other keys."""
         before = len(self._things)
         for row in rows:
-            at = self._place.setdefault(row.key, len(self._things))
-            if at == len(self._things):
+            index = self._place.setdefault(row.key, len(self._things))
+            if index == len(self._things):
                 self._things.append(row)
             else:
-                self._things[at] = row
+                self._things[index] = row
         if anew or len(self._things) != before:
             self.view = KeyView(self._things, 0, (), by_revision=False)
 
     def shown(self) -> KeyView:
-        """Return the view of this moment."""
+        """Return the view of the current rows."""
         now_s = monotonic()
-        self._changed_s = {k: at for k, at in self._changed_s.items() if now_s - at < _FRESH_S}
+        self._changed_s = {
+            k: changed_s
+            for k, changed_s in self._changed_s.items()
+            if now_s - changed_s < _FRESH_S
+        }
         self.view.now_us, self.view.fresh = time.time_ns() // 1000, set(self._changed_s)
         return self.view
 
@@ -144,7 +156,7 @@ _names, _RENEWED_AFTER_S = decoder_of(KeyNames), 1.0
 
 
 class Filling:
-    """Reads what a bucket with very many keys leaves open: names, then values in view."""
+    """Requests the rest of a bucket with very many keys: names, then the visible values."""
 
     def __init__(self, screen: LiveScreen, bucket: str) -> None:
         self._screen, self._bucket = screen, bucket
@@ -154,25 +166,25 @@ class Filling:
         self.problem = ""
         """Why names or values did not come, which are read again."""
 
-    def keep_up(self, known: KeyRows, wanted: str) -> None:
-        """Read what is missing now."""
-        if known.wants_names and self._names is None:
-            self._names = run_task(self._screen, self._read_names, known, wanted)
-        if self._values is None and (keys := known.unread(self.in_view)):
-            self._values = run_task(self._screen, self._read_values, known, keys)
+    def keep_up(self, key_rows: KeyRows, filter_subject: str) -> None:
+        """Request the missing names or values."""
+        if key_rows.wants_names and self._names is None:
+            self._names = run_task(self._screen, self._read_names, key_rows, filter_subject)
+        if self._values is None and (keys := key_rows.unread(self.in_view)):
+            self._values = run_task(self._screen, self._read_values, key_rows, keys)
 
-    async def _read_names(self, known: KeyRows, wanted: str) -> None:
-        body = await self._read(ReadKeyNames(0, self._bucket, wanted, MOST_NAMES))
+    async def _read_names(self, key_rows: KeyRows, filter_subject: str) -> None:
+        body = await self._read(ReadKeyNames(0, self._bucket, filter_subject, MOST_NAMES))
         self._names = None
         if body is not None:
-            known.take_names(_names.decode(body))
+            key_rows.take_names(_names.decode(body))
         self._screen.refresh_state()
 
-    async def _read_values(self, known: KeyRows, keys: tuple[str, ...]) -> None:
+    async def _read_values(self, key_rows: KeyRows, keys: tuple[str, ...]) -> None:
         body = await self._read(ReadTheseKeys(0, self._bucket, keys))
         self._values = None
         if body is not None:
-            known.take_values(_decoder.decode(body))
+            key_rows.take_values(_decoder.decode(body))
         self._screen.refresh_state()
 
     async def _read(self, command: Command) -> str | None:
@@ -181,7 +193,7 @@ class Filling:
         return reply.body_json
 
     def forget(self) -> None:
-        """Await nothing: other keys are wanted."""
+        """Ignore pending replies: other keys are shown."""
         for task in (self._names, self._values):
             if task is not None:
                 task.cancel()
@@ -190,7 +202,7 @@ class Filling:
 
 
 class KeysScreen(TableScreen):
-    """The keys of one bucket; while it is in view, what changes is read again and again."""
+    """The keys of a bucket; while it is in view, changes are requested repeatedly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "wanted", "Wildcard", id="key.wanted"),
@@ -221,18 +233,18 @@ class KeysScreen(TableScreen):
         return Target(self.stream)
 
     def on_mount(self) -> None:
-        """Read them again and again, and have the stream polled first."""
+        """Start to request the keys repeatedly, and request that the stream is polled first."""
         watch_rows(self, (self.stream,), ())
         self._asking.begin()
 
     def refresh_state(self) -> None:
-        """Show what is known, and read what is due or missing."""
+        """Show the rows, and request what is due or missing."""
         self._asking.keep_up()
         self._filling.keep_up(self._known, self._wanted)
         super().refresh_state()
 
     def view(self) -> KeyView:
-        """Return the keys, as far as they are known."""
+        """Return the keys that are known so far."""
         return self._known.shown()
 
     def empty_text(self, total: int) -> str:
@@ -248,18 +260,18 @@ class KeysScreen(TableScreen):
         if self._wanted != ">":
             change = key_of(self, "key.wanted")
             return f"no key matches {clean_line(self._wanted)}: {change} changes the filter"
-        put = key_of(self, PUT_KEY.id)
-        return f"no keys: {put} stores one" if put else "no keys"
+        put_key = key_of(self, PUT_KEY.id)
+        return f"no keys: {put_key} stores one" if put_key else "no keys"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
-        known = self._known
+        key_rows = self._known
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
         parts += [f"only {clean_line(self._wanted)} (f)"] if self._wanted != ">" else []
-        if known.count > len(known):
-            left = counted(f"{known.count - len(known):,}", "key")
-            parts.append(f"{left} more: f narrows the list")
-        elif len(known) > SHOWN_ROWS:
+        if key_rows.count > len(key_rows):
+            unread_text = counted(f"{key_rows.count - len(key_rows):,}", "key")
+            parts.append(f"{unread_text} more: f narrows the list")
+        elif len(key_rows) > SHOWN_ROWS:
             parts.append(
                 "values are read only for keys in view, so sorting by value is incomplete"
             )
@@ -269,15 +281,15 @@ class KeysScreen(TableScreen):
 
     def chosen(self) -> KeyRow | None:
         """Return the key under the cursor."""
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             return None
-        found = rows.view.things[rows.order[at]]
-        assert isinstance(found, KeyRow)
-        return found
+        key_row = rows.view.things[rows.order[position]]
+        assert isinstance(key_row, KeyRow)
+        return key_row
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what may not be done; in a recording there is nothing to change."""
+        """Return whether an action is offered; None if not allowed, False in a recording."""
         if action == "act":
             return self.may_do(str(parameters[0]))
         if action == "wanted":
@@ -286,7 +298,7 @@ class KeysScreen(TableScreen):
 
     @on(RowSelected)
     def _open(self) -> None:
-        """Show the history of the key under the cursor."""
+        """Open the history of the key under the cursor."""
         if (row := self.chosen()) is not None:
             self.app.push_screen(HistoryScreen(self.stream, row.key))
 
@@ -298,7 +310,7 @@ class KeysScreen(TableScreen):
         self._filling.keep_up(self._known, self._wanted)
 
     def action_wanted(self) -> None:
-        """Read only keys that match a filter of the server."""
+        """Prompt for a server-side filter of the keys."""
 
         def refusal(text: str) -> str:
             fits = not text.strip() or is_key_filter(text.strip())
@@ -311,16 +323,16 @@ class KeysScreen(TableScreen):
                 self._asking.ask()
                 self.refresh_state()
 
-        shown = "" if self._wanted == ">" else self._wanted
-        question = "Only which keys? * is one word, > the rest; empty: all"
-        self.app.push_screen(Prompt(question, shown, refusal=refusal), go)
+        filter_text = "" if self._wanted == ">" else self._wanted
+        title = "Only which keys? * is one word, > the rest; empty: all"
+        self.app.push_screen(Prompt(title, filter_text, refusal=refusal), go)
 
-    def action_act(self, what: str) -> None:
-        """Change the key under the cursor, or put another."""
+    def action_act(self, action: str) -> None:
+        """Change the key under the cursor, or put another one."""
         row = self.chosen()
-        if what == "undo":
+        if action == "undo":
             self.app.post_message(Manage("undo"))
-        elif what == "put-key":
+        elif action == "put-key":
             self.app.push_screen(PutScreen(self.bucket))
         elif row is None or not row.operation:
             self.notify(
@@ -329,4 +341,4 @@ class KeysScreen(TableScreen):
                 timeout=2,
             )
         else:
-            change_key(self, self.bucket, row, what, self._asking.ask)
+            change_key(self, self.bucket, row, action, self._asking.ask)

@@ -1,11 +1,11 @@
-"""The files of an object store."""
+"""The objects of an object store."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -35,13 +35,16 @@ from natstui.tui.frame.action_keys import (
     PUT_OBJECT,
     SEAL_STORE,
     Target,
+    allowed,
 )
-from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.confirmation import request_confirmed
-from natstui.tui.frame.live import NO_SERVER, LiveScreen, watch_rows
+from natstui.tui.frame.confirmation import (
+    needs_confirmation,
+    request_confirmed,
+    type_confirmation,
+)
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, ScreenPart, watch_rows
 from natstui.tui.frame.requests import PendingRequest, run_task, show_reply
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.pick import Pick
@@ -53,29 +56,29 @@ from natstui.units import bytes_text, local_text
 
 _decoder = decoder_of(ObjectsPage)
 _NAMED_COUNT = 3
-"""So many damaged files are named."""
+"""Limit of damaged objects that are named."""
 _RENEWED_AFTER_S = 5.0
 _MEASURED_AFTER_S = 60.0
-"""Looking for uploads that were left unfinished takes many requests."""
+"""Interval of searches for unfinished uploads, which take many requests."""
 _local = decoder_of(LocalFile)
 _WRITES = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The store of a screen, and what of it is known."""
+    """The object store of a screen: its rows and callbacks."""
 
     stream: str
     bucket: str
     under_cursor: Callable[[], ObjectRow | None]
-    """None where there is none."""
+    """Returns the row under the cursor, or None."""
     named: Callable[[str], ObjectRow | None]
     changed: Callable[[], None]
-    """Is called when something was done."""
+    """Called after a change."""
 
 
 class Files(ScreenPart):
-    """Asks step by step; one file at a time is put or got from here."""
+    """Puts and gets objects with prompts, one at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         PUT_OBJECT.binding("part('files', 'put')"),
@@ -88,12 +91,12 @@ class Files(ScreenPart):
     def __init__(self, screen: LiveScreen, store: Store) -> None:
         self._screen, self._store = screen, store
         self._moving: PendingRequest | None = None
-        """What is put or got now."""
+        """The running put or get."""
         self.progress_text = ""
         """How far the file is; empty while there is none."""
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer what can be done now, nothing in a recording; grey what is not allowed."""
+        """Return whether an action is offered; None if not allowed, False in a recording."""
         state, spec = self._screen.state, _WRITES.get(action)
         if state.replay is not None:
             return False
@@ -111,31 +114,20 @@ class Files(ScreenPart):
     def _show_error(self, text: str) -> None:
         self._screen.app.notify(safe_copy(text), severity="error")
 
-    async def _type(self, question: str, text: str = "") -> str:
-        """Return what is typed; empty when it is nothing."""
-        typed = await self._screen.app.push_screen_wait(Prompt(clean_line(question), text))
-        return (typed or "").strip()
+    async def _type(self, title: str, text: str = "") -> str:
+        """Prompt for a text; empty after a cancellation."""
+        typed_text = await self._screen.app.push_screen_wait(Prompt(clean_line(title), text))
+        return (typed_text or "").strip()
 
     async def _inspect(self, file: str, name: str = "") -> LocalFile | None:
-        """Return what is known of a file on the disk of the engine; None: that was shown."""
+        """Return the details of a file on the engine's disk; None after an error, which
+        was shown.
+        """
         reply = await self._screen.engine.request(LookAtFile(0, file, name))
         if reply.body_json is None:
             self._show_error(reply.text)
             return None
         return _local.decode(reply.body_json)
-
-    async def _confirm(self, name: str, why: str) -> str | None:
-        """Return the name once it is typed, empty where that is not needed; None: cancelled.
-
-        It is needed where something is lost, and in production.
-        """
-        started = self._screen.state.started
-        if started is not None and started.production:
-            why = f"{why}This is production. "
-        if not why:
-            return ""
-        question = clean_line(f"{why}Type {name} to confirm")
-        return await self._screen.app.push_screen_wait(Prompt(question, word=name))
 
     def _is_busy(self) -> bool:
         if self._moving is not None:
@@ -143,12 +135,15 @@ class Files(ScreenPart):
         return self._moving is not None
 
     def _start(self, command: PutFile | GetFile, text: str) -> None:
-        """Move a file; its end is shown also when the screen is closed by then."""
+        """Start a transfer; its result is shown also after the screen was closed."""
         if not self._is_busy():
             self._moving = request = self._screen.engine.request(command)
-            run_task(self._screen.app, self._follow, request, clean_line(text))
+            run_task(self._screen.app, self._follow, command, request, text)
 
-    async def _follow(self, request: PendingRequest, text: str) -> None:
+    async def _follow(
+        self, command: PutFile | GetFile, request: PendingRequest, name_text: str
+    ) -> None:
+        text = clean_line(name_text)
         app, stop = self._screen.app, key_of(self._screen, "object.stop")
         self._show_progress(f"{text} …")
         async for record in request:
@@ -158,14 +153,24 @@ class Files(ScreenPart):
             elif isinstance(record, Answered):
                 self._moving = None
                 self._show_progress("")
+                if isinstance(command, PutFile) and needs_confirmation(command, record):
+                    if self._screen.is_open:
+                        run_task(self._screen, self._put_confirmed, command, record, name_text)
+                        return
+                    record = replace(record, text="the screen was closed: nothing was stored")
                 show_reply(app, record, f"{request.system} {self._store.bucket}".strip())
                 break
-        if self._screen.is_attached:
+        if self._screen.is_open:
             self._store.changed()
+
+    async def _put_confirmed(self, command: PutFile, reply: Answered, text: str) -> None:
+        confirmed_command = await type_confirmation(self._screen, command, reply)
+        if isinstance(confirmed_command, PutFile):
+            self._start(confirmed_command, text)
 
     def _show_progress(self, text: str) -> None:
         self.progress_text = text
-        if self._screen.is_attached:
+        if self._screen.is_open:
             self._screen.refresh_state()
 
     async def _change(self, command: LinkObject | Change) -> None:
@@ -175,7 +180,7 @@ class Files(ScreenPart):
             self._store.changed()
 
     def action_put(self) -> None:
-        """Store a file."""
+        """Put a file into the store."""
         if not self._is_busy():
             run_task(self._screen, self._put)
 
@@ -187,36 +192,28 @@ class Files(ScreenPart):
         if not local.is_there:
             self._show_error(f"there is no file {local.path}")
             return
-        question = f"{local.path}, {bytes_text(local.size_bytes)}: stored under which name?"
-        name = await self._type(question, local.path.rpartition("/")[2])
+        title = f"{local.path}, {bytes_text(local.size_bytes)}: stored under which name?"
+        name = await self._type(title, local.path.rpartition("/")[2])
         if not name:
             return
-        there = self._store.named(name)
-        why = (
-            f"{name}, {bytes_text(there.size_bytes)}, is overwritten: its old content is lost. "
-            if there
-            else ""
-        )
-        if (typed := await self._confirm(name, why)) is not None:
-            command = PutFile(0, self._store.bucket, name, local.path, typed or None)
-            self._start(command, f"putting {name}")
+        self._start(PutFile(0, self._store.bucket, name, local.path), f"putting {name}")
 
     def action_get(self) -> None:
-        """Write the file under the cursor to the disk, its digest checked."""
+        """Write the object under the cursor to the disk, and check its digest."""
         row = None if self._is_busy() else self._store.under_cursor()
         if row is not None:
             run_task(self._screen, self._get, row)
 
     async def _get(self, row: ObjectRow) -> None:
-        question = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
-        file = await self._type(question, row.name.rpartition("/")[2])
+        title = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
+        file = await self._type(title, row.name.rpartition("/")[2])
         local = await self._inspect(file, row.name) if file else None
         if local is None:
             return
         if local.is_there:
-            when = local_text(local.changed_at_us, "%Y-%m-%d %H:%M:%S")
-            lost = f"{bytes_text(local.size_bytes)} of {when} are lost"
-            options = (("do it", lost), ("leave it", "nothing is changed"))
+            time_text = local_text(local.changed_at_us, "%Y-%m-%d %H:%M:%S")
+            loss_text = f"{bytes_text(local.size_bytes)} of {time_text} are lost"
+            options = (("do it", loss_text), ("leave it", "nothing is changed"))
             pick = Pick(clean_line(f"Overwrite {local.path}?"), options)
             if await self._screen.app.push_screen_wait(pick) != "do it":
                 return
@@ -224,7 +221,7 @@ class Files(ScreenPart):
         self._start(command, f"getting {row.name}")
 
     def action_link(self) -> None:
-        """Let another name, here or in another store, stand for the file under the cursor."""
+        """Create a link, here or in another store, to the object under the cursor."""
         row = self._store.under_cursor()
         if row is not None and row.link:
             self._show_error(f"{row.name} is itself a link: link to its target file")
@@ -242,7 +239,7 @@ class Files(ScreenPart):
         await self._change(LinkObject(0, bucket, name, bucket, row.name))
 
     def action_seal(self) -> None:
-        """Let nothing be stored or removed any more."""
+        """Seal the store, so that nothing can be put or deleted."""
         stream = self._store.stream
         config = self._screen.state.stream_configurations.get(stream)
         if config is None:
@@ -265,13 +262,13 @@ class Files(ScreenPart):
         await self._change(change)
 
     def action_stop(self) -> None:
-        """Stop the file that is put or got."""
+        """Stop the running put or get."""
         if self._moving is not None:
             self._screen.engine.send(StopMoving(0, self._moving.command_id))
 
 
 class ObjectsScreen(TableScreen):
-    """One object store; while it is in view it is read again and again."""
+    """An object store; while it is in view it is read repeatedly."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *Files.BINDINGS,
@@ -288,7 +285,7 @@ class ObjectsScreen(TableScreen):
             self, self._next_question, _RENEWED_AFTER_S, _decoder, self._keep_unfinished
         )
         self._measured_s: float | None = None
-        """When uploads that were left unfinished were looked for last."""
+        """Time of the last search for unfinished uploads."""
         self._unfinished_text = ""
         store = Store(stream, self.bucket, self._under_cursor, self._named, self._asking.ask)
         self.files = Files(self, store)
@@ -296,10 +293,10 @@ class ObjectsScreen(TableScreen):
 
     def _next_question(self) -> ReadObjects:
         now_s = time.monotonic()
-        is_due = self._measured_s is None or now_s - self._measured_s >= _MEASURED_AFTER_S
-        if is_due:
+        is_search_due = self._measured_s is None or now_s - self._measured_s >= _MEASURED_AFTER_S
+        if is_search_due:
             self._measured_s = now_s
-        return ReadObjects(0, self.bucket, with_unfinished=is_due)
+        return ReadObjects(0, self.bucket, with_unfinished=is_search_due)
 
     def _keep_unfinished(self, page: ObjectsPage) -> None:
         if page.unfinished_text is not None:
@@ -310,12 +307,12 @@ class ObjectsScreen(TableScreen):
         return Target(self.stream)
 
     def on_mount(self) -> None:
-        """Read it again and again."""
+        """Start to read the store repeatedly."""
         watch_rows(self, (self.stream,), ())
         self._asking.begin()
 
     def refresh_state(self) -> None:
-        """Show what is known, and read it again when that is due."""
+        """Show the last page, and request it again when due."""
         self._asking.keep_up()
         config = self.state.stream_configurations.get(self.stream)
         before, self._is_sealed = self._is_sealed, config is not None and config.sealed
@@ -324,9 +321,9 @@ class ObjectsScreen(TableScreen):
         super().refresh_state()
 
     def view(self) -> ObjectView:
-        """Return the files, as far as they are known."""
-        shown = self._asking.page if self.state.replay is None else None
-        return ObjectView(shown.rows if shown is not None else ())
+        """Return the objects that are known so far."""
+        page = self._asking.page if self.state.replay is None else None
+        return ObjectView(page.rows if page is not None else ())
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""
@@ -347,26 +344,26 @@ class ObjectsScreen(TableScreen):
         if self._asking.page is not None:
             parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
             parts += [self._unfinished_text] if self._unfinished_text else []
-            if damaged := self._asking.page.damaged_names:
-                names = ", ".join(map(clean_line, damaged[:_NAMED_COUNT]))
-                more = ", …" if len(damaged) > _NAMED_COUNT else ""
-                parts.append(f"{len(damaged)} damaged: {names}{more}")
+            if damaged_names := self._asking.page.damaged_names:
+                names = ", ".join(map(clean_line, damaged_names[:_NAMED_COUNT]))
+                more_text = ", …" if len(damaged_names) > _NAMED_COUNT else ""
+                parts.append(f"{len(damaged_names)} damaged: {names}{more_text}")
         parts += ["sealed: nothing can be changed"] if self._is_sealed else []
         parts += [self.files.progress_text] if self.files.progress_text else []
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what may not be done."""
+        """Return whether an action is offered; None if not allowed."""
         if action == "act":
             return not self._is_sealed and self.may_do(str(parameters[0]))
         return super().check_action(action, parameters)
 
     def _under_cursor(self) -> ObjectRow | None:
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
+        rows, position = self.rows, self.table.cursor
+        if rows is None or position >= len(rows.order):
             return None
-        row = rows.view.things[rows.order[at]]
+        row = rows.view.things[rows.order[position]]
         assert isinstance(row, ObjectRow)
         return row
 
@@ -374,8 +371,8 @@ class ObjectsScreen(TableScreen):
         rows = self._asking.page.rows if self._asking.page is not None else ()
         return next((row for row in rows if row.name == name), None)
 
-    def action_act(self, _what: str) -> None:
-        """Delete the file under the cursor."""
+    def action_act(self, _action: str) -> None:
+        """Delete the object under the cursor."""
         if (row := self._under_cursor()) is not None:
             change = ChangeKey(0, "delete_object", self.bucket, row.name)
             start_change(self, change, "the file is removed for good", self._asking.ask)

@@ -1,4 +1,4 @@
-"""Gives a key a value: typed on lines of its own, or from a file."""
+"""The put form: a key's value, typed on several lines or from a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from natstui.files import MOST_PAYLOAD_BYTES, read_plain
 from natstui.model.assets.fields import Field
 from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
 from natstui.paths import user_path
-from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.fields import FieldRow
@@ -37,25 +37,35 @@ def editor_command() -> list[str]:
     """Return the user's editor; raises UsageError when the environment names none."""
     for name in ("VISUAL", "EDITOR"):
         if command := os.environ.get(name, "").strip():
-            return shlex.split(command)
+            try:
+                return shlex.split(command)
+            except ValueError as error:
+                raise UsageError(f"{name} is no command: {error}") from error
     raise UsageError("neither VISUAL nor EDITOR names an editor")
 
 
 def edit_in_terminal(app: App[int], text: str) -> str:
-    """Return a text after it was edited; the screen rests meanwhile. Raises UsageError."""
+    """Return a text after editing; the screen is suspended meanwhile. Raises UsageError."""
     command = editor_command()
     try:
         with app.suspend():
-            return edit(command, text)
+            # An error must not leave the block: Textual would not draw again.
+            try:
+                edited_text, failure = edit(command, text), None
+            except UsageError as error:
+                edited_text, failure = text, error
     except SuspendNotSupported as error:
         raise UsageError("no editor can run in this terminal") from error
+    if failure is not None:
+        raise failure
+    return edited_text
 
 
 def edit(command: list[str], text: str) -> str:
-    """Return a text after a command edited the file that holds it.
+    """Return a text after a command edited its file.
 
-    Many editors end every file with a new line: one that was not there before is taken away.
-    Raises UsageError when the editor fails.
+    Many editors end every file with a new line: a new one is removed. Raises UsageError when the
+    editor fails.
     """
     with tempfile.TemporaryDirectory(prefix="natstui-") as folder:  # open to this user alone
         file = Path(folder) / ("value.json" if text.lstrip()[:1] in ("{", "[") else "value.txt")
@@ -64,14 +74,20 @@ def edit(command: list[str], text: str) -> str:
             code = subprocess.run([*command, str(file)], check=False).returncode
             if code:
                 raise UsageError(f"{command[0]} ended with {code}: the text was not changed")
-            edited = file.read_bytes().decode()
+            if not file.exists():
+                raise UsageError(f"{command[0]} removed the file: the text was not changed")
+            edited_text = read_plain(file, MOST_PAYLOAD_BYTES).decode()
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise UsageError("the file of the editor is not UTF-8 text") from error
-    if edited.endswith("\n") and not text.endswith("\n") and edited.count("\n") > text.count("\n"):
-        edited = edited[:-1]
-    return edited
+    if (
+        edited_text.endswith("\n")
+        and not text.endswith("\n")
+        and edited_text.count("\n") > text.count("\n")
+    ):
+        edited_text = edited_text[:-1]
+    return edited_text
 
 
 _decoder = decoder_of(KeysPage)
@@ -82,7 +98,7 @@ _NO_TEXT = ": the value is not text that can be edited here; use a file"
 
 
 class PutScreen(LiveScreen):
-    """One key and its value; it closes when the value is stored."""
+    """The form for a key and its value; it closes when the value is stored."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -106,25 +122,25 @@ class PutScreen(LiveScreen):
         self.bucket, self.key = bucket, key
         self._file = ""
         self._revision: int | None = None
-        """The one whose value is edited: another one is not overwritten."""
+        """The revision that is edited: a newer one is not overwritten."""
         self._began = ""
         self._is_sending = False
 
     def body(self) -> Iterable[Widget]:
-        """Key, file, and the value."""
+        """Yield key, file, and value."""
         yield Static(id="caption", markup=False)
-        for field, text, locked in (
+        for field, text, locked_reason in (
             (_KEY, self.key, "this is the current value of the key" if self.key else None),
             (_FILE, "", None),
         ):
-            row = FieldRow(field, text, locked)
+            row = FieldRow(field, text, locked_reason)
             row.show_empty(field.help)
             yield row
         yield Static(id="answer", markup=False)
         yield TextArea(soft_wrap=True, tab_behavior="focus", id="value")
 
     def on_mount(self) -> None:
-        """Read the value to edit, if there is one."""
+        """Request the value to edit, if there is one."""
         sends, edits = key_of(self, "put.send"), key_of(self, "put.editor")
         self.area.placeholder = f"The value: typed here, or in your own editor with {edits}."
         self.caption.update(safe(f"Put into {self.bucket} · {sends} stores it"))
@@ -147,32 +163,34 @@ class PutScreen(LiveScreen):
             self._file = message.text.strip()
 
     def _take_over(self, page: KeysPage) -> None:
-        """Show the newest value where that can be done without changing it."""
+        """Show the newest value if it can be edited as text."""
         if not page.rows:
             return
         newest = page.rows[-1]
         self._revision, value = newest.revision_seq, value_of(newest)
-        said = f"revision {newest.revision_seq}"
+        note = f"revision {newest.revision_seq}"
         try:
             text = value.decode()
+            is_text = newest.value_bytes == len(value) and clean_text(text) == text
         except UnicodeDecodeError:
-            text = ""
-        if newest.value_bytes > len(value) or (value and clean_text(text) != text):
-            said += _NO_TEXT
+            is_text = False
+        if not is_text:
+            note += _NO_TEXT
         elif not self.area.text:
             self.area.load_text(text)
             if self.area.text != text:  # mixed ends of lines: it would not be the same again
                 self.area.load_text("")
-                said += _NO_TEXT
+                note += _NO_TEXT
             self._began = self.area.text
-        self.answer.update(safe(said, "dim"))
+        self.answer.update(safe(note, "dim"))
 
     def unsent(self) -> str:
-        """Return what was typed and not sent."""
-        return "the value" if self.area.text != self._began or self._file else ""
+        """Return a summary of typed text that was not sent."""
+        is_typed = self.area.text != self._began or bool(self._file)
+        return "the value" if is_typed and not self._is_sending else ""
 
     def action_send(self) -> None:
-        """Put it; what is removed for good by that is asked about."""
+        """Put the value; confirm what is deleted for good by that."""
         try:
             value = self._value()
         except UsageError as error:
@@ -180,15 +198,15 @@ class PutScreen(LiveScreen):
             return
         if self._is_sending:
             return
-        encoded = base64.b64encode(value).decode()
+        value_base64 = base64.b64encode(value).decode()
         change = ChangeKey(
-            0, "put_key", self.bucket, self.key, encoded, if_revision_seq=self._revision
+            0, "put_key", self.bucket, self.key, value_base64, if_revision_seq=self._revision
         )
         run_task(self, self._send, change)
 
     async def _send(self, change: ChangeKey) -> None:
         self._is_sending = True
-        self.answer.update(safe("sending …"))
+        self.answer.update(safe(SENDING_TEXT))
         reply = await request_confirmed(self, change)
         self._is_sending = False
         if reply is None:
@@ -218,7 +236,7 @@ class PutScreen(LiveScreen):
             self.answer.update(safe("unchanged" if text == before else "edited, not sent yet"))
 
     def _value(self) -> bytes:
-        """Return the value; raises UsageError when the file cannot be read."""
+        """Return the value to put; raises UsageError when the file cannot be read."""
         if not self._file:
             return self.area.text.encode()
         try:

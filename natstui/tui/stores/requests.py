@@ -1,4 +1,4 @@
-"""What screens of buckets request: pages read again and again, and changes of keys and files."""
+"""Requests of store screens: repeated pages, and changes of keys and objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 
 class RenewedPage(Generic[T]):
-    """Keeps the newest page; what cannot be read leaves the one before, with the reason."""
+    """Keeps the newest page of repeated requests; after an error the previous one, with the
+    reason.
+    """
 
     def __init__(
         self,
@@ -31,7 +33,7 @@ class RenewedPage(Generic[T]):
         decoder: msgspec.json.Decoder[T],
         show: Callable[[T], None] = lambda _: None,
     ) -> None:
-        """`show` gets each page when it has come."""
+        """Create a request; `show` receives each page."""
         self._renewing = Renewing(screen, command, every_s, self._keep)
         self._decoder, self._show = decoder, show
         self.page: T | None = None
@@ -48,43 +50,43 @@ class RenewedPage(Generic[T]):
 
 
 def start_change(
-    screen: LiveScreen, change: ChangeKey, does: str, changed: Callable[[], None]
+    screen: LiveScreen, change: ChangeKey, does: str, on_change: Callable[[], None]
 ) -> None:
-    """Ask whether to change a key or file, and do it; `does` is a clause about it.
+    """Prompt before a key or object is changed, and change it; `does` describes the effect.
 
-    `changed` is called when it is done.
+    `on_change` is called after the change.
     """
-    run_task(screen, _change, screen, change, does, changed)
+    run_task(screen, _change, screen, change, does, on_change)
 
 
 async def _change(
-    screen: LiveScreen, change: ChangeKey, does: str, changed: Callable[[], None]
+    screen: LiveScreen, change: ChangeKey, does: str, on_change: Callable[[], None]
 ) -> None:
     verb = change.action.partition("_")[0] if change.of_revision_seq is None else "revert"
-    question = f"{verb} {clean_line(f'{change.key} of {change.bucket}')}?"
+    title = f"{verb} {clean_line(f'{change.key} of {change.bucket}')}?"
     options = (("do it", does), ("leave it", "nothing is changed"))
-    if await screen.app.push_screen_wait(Pick(question, options)) != "do it":
+    if await screen.app.push_screen_wait(Pick(title, options)) != "do it":
         return
     reply = await request_confirmed(screen, change)
     if reply is not None:
         show_reply(screen.app, reply)
         if reply.status == "done":
-            changed()
+            on_change()
 
 
 def change_key(
-    screen: LiveScreen, bucket: str, row: KeyRow, what: str, changed: Callable[[], None]
+    screen: LiveScreen, bucket: str, row: KeyRow, action: str, on_change: Callable[[], None]
 ) -> None:
-    """Edit, delete or purge a key whose newest revision is the one that is shown.
+    """Edit, delete or purge a key at its shown revision.
 
-    `changed` is called when it is done.
+    `on_change` is called after the change.
     """
-    if what == "edit-key":
+    if action == "edit-key":
         screen.app.push_screen(PutScreen(bucket, row.key))
-    elif what == "delete_key":
+    elif action == "delete_key":
         change = ChangeKey(0, "delete_key", bucket, row.key, if_revision_seq=row.revision_seq)
         does = "a delete marker is added; earlier revisions stay, up to the history of the bucket"
-        start_change(screen, change, does, changed)
-    elif what == "purge_key":
+        start_change(screen, change, does, on_change)
+    elif action == "purge_key":
         change = ChangeKey(0, "purge_key", bucket, row.key, if_revision_seq=row.revision_seq)
-        start_change(screen, change, "all revisions of the key are removed for good", changed)
+        start_change(screen, change, "all revisions of the key are removed for good", on_change)

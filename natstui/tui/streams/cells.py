@@ -1,4 +1,4 @@
-"""The streams table: where each column stands, and what only a screen shows of it."""
+"""The streams table: the layout of its columns, and columns that only the screen has."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _COLUMNS = {column.key: column for column in COLUMNS}
 
 
 def _status(view: StreamView, row: int) -> Cell:
-    """Return the status of a stream beside that of its consumers, the worse one first."""
+    """Return the status of a stream with that of its consumers, the worse one first."""
     verdict = view.verdict(row)
-    own = Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
+    own_cell = Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
     below = view.below(row)
     if below is None:
-        return own
+        return own_cell
     consumers = below_cell(below)
     if verdict.finding is None:
         return consumers
     is_worse = verdict.finding.severity_level >= below.kind.severity_level
-    first, second, more = (
-        (own, consumers, below.consumers_count) if is_worse else (consumers, own, 1)
+    first, second, more_cell = (
+        (own_cell, consumers, below.consumers_count) if is_worse else (consumers, own_cell, 1)
     )
-    return Cell(f"{first.text} +{more}", first.look, len(first.text), second.look)
+    return Cell(f"{first.text} +{more_cell}", first.look, len(first.text), second.look)
 
 
 def _ingest_points(view: StreamView, row: int) -> list[Point]:
@@ -67,7 +67,7 @@ def _spec(key: str, width: int, priority: int, **layout: Any) -> ColumnSpec[Stre
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = every_spec(COLUMNS, StreamRow, (
     _spec("name", 17, 0, flex=1, sort=_by_name),
-    _spec("status", 22, 5, flex=1, max_width=26, descends=True, drawn=_status,
+    _spec("status", 22, 5, flex=1, max_width=26, descends=True, draw=_status,
           sort=StreamView.severity_levels),
     _spec("kind", 6, 12),
     _spec("subjects", 14, 15, flex=3),
@@ -78,7 +78,7 @@ STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = every_spec(COLUMNS, StreamR
     _spec("in", 6, 2, sort=_by_rate),
     _spec("in_bytes", 9, 7),
     _spec("removed", 6, 6),
-    _spec("trend", TREND_WIDTH, 4, drawn=_trend, sort=_by_rate),
+    _spec("trend", TREND_WIDTH, 4, draw=_trend, sort=_by_rate),
     _spec("consumers", 5, 8),
     _spec("first_seq", 10, 16),
     _spec("first_age", 7, 9),

@@ -1,4 +1,4 @@
-"""One stream in full: state, limits, cluster, sources, configuration, charts."""
+"""A stream in full: state, limits, cluster, sources, configuration, charts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StreamDetail(DetailScreen):
         self.managing = Managing(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
-        """Return text and charts of the stream with this name, if there is one."""
+        """Return text and charts of the stream with this name; None without one."""
         view = StreamView(self.state, self.late_us)
         rows = self.state.streams.roster.rows_of_stream.get(self.stream)
         if not rows:
@@ -56,18 +56,18 @@ class StreamDetail(DetailScreen):
         return sections, stream_charts(view, rows[-1], self.window_s)
 
     def targets(self) -> list[Target]:
-        """Return the stream shown."""
+        """Return the stream on the screen."""
         table = self.state.streams
         rows = table.roster.rows_of_stream.get(self.stream)
-        made = table.columns.created_at_us[rows[-1]] if rows else None
-        return [Target(self.stream, None, made)]
+        created_at_us = table.columns.created_at_us[rows[-1]] if rows else None
+        return [Target(self.stream, None, created_at_us)]
 
     def on_mount(self) -> None:
-        """Have it polled first."""
+        """Request that the stream is polled first."""
         watch_rows(self, (self.stream,), ())
 
     def action_consumers(self) -> None:
-        """Go to the stream's consumers."""
+        """Open the stream's consumers."""
         self.app.post_message(Open("consumers", self.stream))
 
 
@@ -94,13 +94,13 @@ _LIMITS: Mapping[str, str] = {
 }
 
 
-def _lines(view: StreamView, row: int, shown: Mapping[str, str]) -> list[Line]:
-    """Return the columns of these keys, each below its label."""
-    return [cell_line(label, _CELLS[key](view, row)) for label, key in shown.items()]
+def _lines(view: StreamView, row: int, labels: Mapping[str, str]) -> list[Line]:
+    """Return the columns of these keys as lines with labels."""
+    return [cell_line(label, _CELLS[key](view, row)) for label, key in labels.items()]
 
 
 def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Section]:
-    """Return everything known of a stream."""
+    """Return all sections of a stream."""
     config, columns = view.config(row), view.columns
     state = _lines(view, row, _STATE)
     state.append(line("subjects stored", str(columns.subjects_count[row])))
@@ -119,7 +119,7 @@ def stream_sections(view: StreamView, row: int, actions_key: str) -> list[Sectio
 
 
 def stream_brief(view: StreamView, row: int, actions_key: str) -> Brief:
-    """Return what stands beside the table of a stream under the cursor."""
+    """Return the content of the panel for a stream."""
     name = view.columns.name[row]
     sections = (
         stale_section(view.stale_s(row)),
@@ -138,10 +138,18 @@ def stream_brief(view: StreamView, row: int, actions_key: str) -> Brief:
 
 def _upstreams(view: StreamView, row: int) -> Section:
     lines = []
-    for it in view.columns.upstreams[row]:
-        seen = "never" if it.active_ns is None else f"{duration_text(it.active_ns / 1e9)} ago"
-        text = f"{it.name}: lag {it.lag_msgs}, heard {seen}" + (
-            f", {it.error}" if it.error else ""
+    for upstream in view.columns.upstreams[row]:
+        active_text = (
+            "never"
+            if upstream.active_ns is None
+            else f"{duration_text(upstream.active_ns / 1e9)} ago"
         )
-        lines.append(line("mirror of" if it.mirror else "source", text, "bad" if it.error else ""))
+        text = f"{upstream.name}: lag {upstream.lag_msgs}, heard {active_text}" + (
+            f", {upstream.error}" if upstream.error else ""
+        )
+        lines.append(
+            line(
+                "mirror of" if upstream.mirror else "source", text, "bad" if upstream.error else ""
+            )
+        )
     return Section("REPLICATION", tuple(lines))

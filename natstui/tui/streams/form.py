@@ -10,18 +10,16 @@ from textual.binding import Binding, BindingType
 
 from natstui.model.assets.fields import Config, text_at, without_server_metadata
 from natstui.model.assets.stream_fields import NEW_STREAM
-from natstui.model.assets.templates import BUILT_IN, started
+from natstui.model.assets.templates import BUILT_IN, template_config
 from natstui.model.records.managing import SaveTemplate
-from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.form.screen import FormScreen
-from natstui.tui.frame.form.text import Subject
-from natstui.tui.frame.live import LiveScreen, Question, ask
-from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.form.text import Entries, Subject
+from natstui.tui.frame.live import LiveScreen, Question, ScreenPart, ask
 from natstui.tui.kit.pick import Pick
 
 
 class Templates(ScreenPart):
-    """Begins a form with a template, and keeps what was entered as one."""
+    """Starts a form from a template, and saves its configuration as one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -38,29 +36,29 @@ class Templates(ScreenPart):
     ]
 
     def __init__(
-        self, screen: LiveScreen, entries: Entries, begin: Callable[[Config], Awaitable[None]]
+        self, screen: LiveScreen, entries: Entries, start_from: Callable[[Config], Awaitable[None]]
     ) -> None:
-        """`begin` shows the form with another configuration below what was typed."""
-        self._screen, self._entries, self._begin = screen, entries, begin
+        """Create for a form; `start_from` replaces its start configuration below typed texts."""
+        self._screen, self._entries, self._begin = screen, entries, start_from
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
         """Offer templates only for a new stream."""
         return action != "pick" or not self._entries.subject.editing
 
     def action_pick(self) -> None:
-        """Begin again from a template."""
-        known = self._entries.in_use.templates or BUILT_IN
-        words = [(template.name, template.help) for template in known]
+        """Pick a template, and start from it."""
+        templates = self._entries.in_use.templates or BUILT_IN
+        options = [(template.name, template.help) for template in templates]
 
         async def begin(name: str | None) -> None:
-            found = next((template for template in known if template.name == name), None)
+            found = next((template for template in templates if template.name == name), None)
             if found is not None:
-                await self._begin(started(found))
+                await self._begin(template_config(found))
 
-        self._screen.app.push_screen(Pick("Begin with", words), begin)
+        self._screen.app.push_screen(Pick("Begin with", options), begin)
 
     def action_keep(self) -> None:
-        """Keep the present configuration as an own template."""
+        """Save the current configuration as an own template."""
         config_json = json.dumps(without_server_metadata(self._entries.draft.config))
 
         def command(name: str) -> SaveTemplate | None:
@@ -70,7 +68,7 @@ class Templates(ScreenPart):
 
 
 class StreamForm(FormScreen):
-    """Everything a stream can be."""
+    """The form of a stream."""
 
     BINDINGS: ClassVar[list[BindingType]] = Templates.BINDINGS
 
@@ -80,18 +78,18 @@ class StreamForm(FormScreen):
 
 
 def new_stream() -> Subject:
-    """Return what an empty form is about."""
+    """Return the subject of an empty form."""
     return Subject("stream", "", NEW_STREAM, editing=False)
 
 
 def cloned_stream(config_json: str) -> Subject:
-    """Return what a form is about for a new stream like another one."""
+    """Return the subject of a form that clones a stream."""
     config = without_server_metadata(json.loads(config_json))
     return Subject("stream", "", {**config, "name": ""}, editing=False)
 
 
 def edited_stream(config_json: str, created_at_us: int | None) -> Subject:
-    """Return what a form is about that changes the stream made at a time."""
+    """Return the subject of a form that edits a stream; its creation time identifies it."""
     config: Config = json.loads(config_json)
     name = text_at(config, "name")
     return Subject("stream", name, config, editing=True, created_at_us=created_at_us)

@@ -46,17 +46,19 @@ class StreamsScreen(SelectionScreen):
         self.managing = Managing(self, self.targets, lambda _: self.has_row)
 
     def view(self) -> Any:
-        """Return the streams of the present state, of all systems."""
-        return joined(self.where.shown, lambda one: StreamView(one.state, one.late_us))
+        """Return the streams of the current state, of all systems."""
+        return joined(self.where.shown, lambda system: StreamView(system.state, system.late_us))
 
     @on(RowSelected)
     def _drill_down(self) -> None:
         self.action_open("consumers")
 
     def caption_text(self, shown: int, total: int) -> str:
-        """Return the line above the table, with the names of which there is no row."""
-        away = {name for system in self.where.shown for name in system.state.rowless_streams()}
-        return super().caption_text(shown, total) + away_text(away)
+        """Return the caption, with the names of streams without a row."""
+        rowless_names = {
+            name for system in self.where.shown for name in system.state.rowless_streams()
+        }
+        return super().caption_text(shown, total) + away_text(rowless_names)
 
     def empty_hint(self) -> str:
         """Return which key creates a stream."""
@@ -64,18 +66,18 @@ class StreamsScreen(SelectionScreen):
         return f"{key} creates one" if key else ""
 
     def brief(self, view: Any, row: int) -> Brief:
-        """Return what the panel tells of a row."""
+        """Return the content of the panel for a row."""
         return stream_brief(*of_system(view, row), key_of(self, "stream.actions"))
 
     def targets(self) -> list[Target]:
         """Return the streams that are marked, else the one under the cursor."""
-        made = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
-        return [Target(stream, None, created_at_us) for stream, created_at_us in made]
+        stream_keys = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
+        return [Target(stream, None, created_at_us) for stream, created_at_us in stream_keys]
 
-    def action_open(self, what: str) -> None:
-        """Go to what belongs to the stream under the cursor."""
+    def action_open(self, target: str) -> None:
+        """Open the details, consumers, messages or raw INFO of the stream under the cursor."""
         if (key := own_key(self.table.cursor_key)) is not None:
-            open_of_row(self, Open(what, str(key[0])))
+            open_of_row(self, Open(target, str(key[0])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:

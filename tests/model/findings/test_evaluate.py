@@ -15,7 +15,7 @@ from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
 from natstui.model.findings.causes.streams import STREAM_CAUSES
 from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after
 from natstui.model.findings.finding import RESOLVED_KEPT, of_key
-from natstui.model.findings.recorded import found
+from natstui.model.findings.recorded import finding_of
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.snapshot import Peer, StoredReplica
 from natstui.model.live.state import State
@@ -193,7 +193,7 @@ def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
 def test_a_retired_code_means_its_successor_in_alerts_and_old_recordings() -> None:
     assert not KINDS.keys() & RETIRED.keys() and set(RETIRED.values()) <= KINDS.keys()
     told = FindingTold("NT-C24", "S", "C", 5, "", 1, "only repeats")
-    finding = found(told)
+    finding = finding_of(told)
     assert finding is not None and finding.kind.code == "NT-C26"
     assert Alert(codes=["NT-K29", "NT-C09"]).codes == ["NT-S36", "NT-C09"]
     with pytest.raises(ValueError, match="NT-C99 is not the code of a finding"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from natstui.cli.health.formats import json_of, text_of
-from natstui.cli.health.report import Chosen, report_on
+from natstui.cli.health.formats import format_json, format_text
+from natstui.cli.health.report import FindingSelection, report_on
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import folded
 from natstui.model.live.state import State
@@ -44,13 +44,13 @@ def test_many_of_a_kind_are_one_line_and_few_are_not() -> None:
 
 
 def test_health_writes_one_paragraph_for_all_of_a_kind_and_counts_them_in_json() -> None:
-    report = report_on(_paused(40), Chosen())
-    text = text_of(report)
+    report = report_on(_paused(40), FindingSelection())
+    text = format_text(report)
     assert "1 critical, 40 warnings" in text.splitlines()[0]
     assert text.count("NT-C27") == 1 and text.count("NT-S04") == 1
     assert "and 39 others of the same kind: S > c001, S > c002, " in text
     assert "S > c010 and 29 more\n" in text
-    told = json.loads(json_of(report))
+    told = json.loads(format_json(report))
     assert told["findings_count"] == {"NT-S04": 1, "NT-C27": 40}
     assert len(told["findings"]) == 41
 

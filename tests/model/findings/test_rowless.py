@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from natstui.cli.health.formats import json_of, nagios_of, text_of
-from natstui.cli.health.report import Chosen, Report, Verdict, report_on
+from natstui.cli.health.formats import format_json, format_nagios, format_text
+from natstui.cli.health.report import FindingSelection, Report, Verdict, report_on
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.snapshot import Offline, Unlisted
 from natstui.model.live.state import State
@@ -16,7 +16,7 @@ _REASON = 'unsupported - config error: unknown field "allow_batched"'
 _ALIVE: dict[str, Any] = {
     "name": "ALIVE", "created_at_us": EPOCH_US, "consumers_count": 0, "last_at_us": EPOCH_US,
 }  # fmt: skip
-_OF_ALL = Chosen()
+_OF_ALL = FindingSelection()
 
 
 def after(state: State, second: float, **rest: Any) -> State:
@@ -34,8 +34,8 @@ def test_a_stream_that_never_had_a_row_is_critical_by_its_name() -> None:
     report = report_on(state, _OF_ALL)
     assert report.verdict is Verdict.CRITICAL
     assert (report.streams_count, report.consumers_count) == (3, 0)
-    assert nagios_of(report).startswith("CRITICAL natstui: NT-S01 ONE")
-    assert "ONE1" in text_of(report) and "ONE2" in text_of(report)
+    assert format_nagios(report).startswith("CRITICAL natstui: NT-S01 ONE")
+    assert "ONE1" in format_text(report) and "ONE2" in format_text(report)
 
 
 def test_it_is_over_when_the_stream_answers_or_is_deleted() -> None:
@@ -69,16 +69,16 @@ def test_asked_by_name_the_truth_is_told_of_a_stream_without_a_row() -> None:
         State(), 1, unreachable_streams=("FAST2", "ONE1"), offline=(Offline("FAST2", "", _REASON),)
     )
     for chosen, code in (
-        (Chosen(stream="FAST2"), "NT-S09"),
-        (Chosen(stream="ONE1"), "NT-S01"),
-        (Chosen(consumer=("FAST2", "C")), "NT-S09"),
-        (Chosen(consumer=("ONE1", "C")), "NT-S01"),
+        (FindingSelection(stream="FAST2"), "NT-S09"),
+        (FindingSelection(stream="ONE1"), "NT-S01"),
+        (FindingSelection(consumer=("FAST2", "C")), "NT-S09"),
+        (FindingSelection(consumer=("ONE1", "C")), "NT-S01"),
     ):
         report = report_on(state, chosen)
         assert report.verdict is Verdict.CRITICAL
         assert [one.kind.code for one in report.findings] == [code]
         assert report.unknown is None
-    nobody = report_on(state, Chosen(stream="NEVER"))
+    nobody = report_on(state, FindingSelection(stream="NEVER"))
     assert nobody.unknown == "there is no stream NEVER"
 
 
@@ -113,8 +113,10 @@ def test_kinds_that_need_longer_than_was_watched_are_listed_as_not_judged() -> N
     needed = {one.kind.code: one.kind.needs_s for one in short.not_judged}
     assert needed["NT-S10"] == 10 and min(needed.values()) > 3
     assert long.not_judged == ()
-    assert "3 s are too short to judge: " in text_of(short) and "not judged" not in text_of(long)
-    assert f"watched=3.0s not_judged={len(needed)}" in nagios_of(short)
-    assert '"code": "NT-S10"' in json_of(short)
+    assert "3 s are too short to judge: " in format_text(
+        short
+    ) and "not judged" not in format_text(long)
+    assert f"watched=3.0s not_judged={len(needed)}" in format_nagios(short)
+    assert '"code": "NT-S10"' in format_json(short)
     # Of a recording nobody knows better: it is judged as it is.
     assert report_on(after(State(), 1), _OF_ALL).not_judged == ()

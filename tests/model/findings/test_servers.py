@@ -9,8 +9,8 @@ from natstui.model.clients.connection import ClientConnection, Subscription
 from natstui.model.clients.watch import (
     ClientCount,
     ClientsRead,
-    clients_read,
     subscribed_groups,
+    summarize_clients,
 )
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.snapshot import Peer, Upstream
@@ -29,7 +29,7 @@ from natstui.model.servers.watch import (
     LoginsRefused,
     ServersRead,
     ServerWatch,
-    changes,
+    server_changes,
 )
 from natstui.units import moment_text
 from tests.model.builders import snapshot
@@ -93,7 +93,7 @@ def test_what_happened_to_a_server_is_an_event() -> None:
         read(9, *_ALL[:2], again), read(11, *_ALL[:2], again, leaving=("n1",)),
     ):  # fmt: skip
         watch, before = watch.after(reading), watch
-        told += [(one.type, one.server) for one in changes(before, watch)]
+        told += [(one.type, one.server) for one in server_changes(before, watch)]
     assert told == [
         ("server_down", "n3"), ("server_back", "n3"), ("server_restarted", "n3"),
         ("server_leaving", "n1"),
@@ -371,7 +371,7 @@ def test_clients_that_leak_flap_or_read_too_slowly_are_told_by_name() -> None:
     closed += [_connection(99, -100, name="old")]
     slow = _connection(7, 50, name="sleeper", reason="Slow Consumer (Pending Bytes)")
     leak = _connection(5, None, name="leak", subscriptions_count=6_000)
-    facts = clients_read(
+    facts = summarize_clients(
         EPOCH_US + 60_000_000, [leak, _connection(6, None)], [*closed, slow], None
     )
     assert facts.connections_count == 2 and facts.subscribed[0] == ClientCount("leak", 6_000)
@@ -408,7 +408,7 @@ def test_clients_are_counted_by_the_queue_group_in_which_they_subscribe() -> Non
 def test_clients_that_are_refused_for_want_of_connections_name_the_account() -> None:
     reason = "Maximum Account Connections Exceeded"
     refused = [_connection(number, 40 + number, reason=reason) for number in range(20)]
-    facts = clients_read(EPOCH_US + 60_000_000, [_connection(99, None)], refused, None)
+    facts = summarize_clients(EPOCH_US + 60_000_000, [_connection(99, None)], refused, None)
     assert facts.refused_count == 20 and facts.closed == ()
     state = after(facts, at(61))
     assert found(state) == {
@@ -428,7 +428,7 @@ def test_clients_that_come_and_go_are_not_refused_ones() -> None:
         ("Stale Connection", 14),
     ):
         closed = [_connection(number, 40, reason=reason) for number in range(count)]
-        facts = clients_read(EPOCH_US + 60_000_000, [_connection(99, None)], closed, None)
+        facts = summarize_clients(EPOCH_US + 60_000_000, [_connection(99, None)], closed, None)
         assert found(after(facts, at(61))) == {}
 
 

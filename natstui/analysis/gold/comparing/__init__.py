@@ -1,3 +1,3 @@
-"""What a comparison of sessions is made of: values, statistics, verdicts."""
+"""The parts of a comparison of sessions: values, statistics, verdicts."""
 
 from __future__ import annotations

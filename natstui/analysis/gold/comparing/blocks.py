@@ -1,4 +1,4 @@
-"""The metrics of a session as one value per block of time, reduced by Spark to a few numbers."""
+"""The metrics of a session per block of time, reduced by Spark to a few numbers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from natstui.analysis.silver.layer import Silver
 
 BLOCK_US = 10_000_000
 MOST_COMPARED = 100_000
-"""Series of single streams and consumers, over all sessions: of more, a sample is compared."""
+"""Maximum of series of streams and consumers in all sessions: of more, a sample is compared."""
 SEED = 1
 _OF_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which part of the streams and consumers is compared, where there are too many."""
+    """The sample of streams and consumers that is compared if there are too many."""
 
     share: float
     series_count: int
-    """Series of streams and consumers that there are: a metric of one of them in a session."""
+    """Number of series: metrics of streams and consumers in a session."""
     seed: int = SEED
 
 
@@ -50,8 +50,10 @@ def block_values(silver: Silver, loads: DataFrame, slotted: DataFrame) -> DataFr
         "delivered (msg/s)": F.col("delivered_per_s"),
         PENDING: F.col("pending_mean_msgs"),
     }
-    spread = loads.select("session", F.col("bucket_at_us").alias("at_us"), _spread(metrics))
-    values = values.unionByName(spread)
+    total_values = loads.select(
+        "session", F.col("bucket_at_us").alias("at_us"), _values_by_metric(metrics)
+    )
+    values = values.unionByName(total_values)
     values = values.unionByName(_bench_throughput(slotted)).unionByName(_bench_latency(silver))
     for part in (_of_consumers(silver), _of_streams(silver), _ack_times(silver)):
         values = values.unionByName(part, allowMissingColumns=True)
@@ -72,18 +74,18 @@ def _of_consumers(silver: Silver) -> DataFrame:
         F.min("pending_msgs").alias("pending_min"),
         F.avg((F.col("at_us") - F.col("next_at_us")) / 1e6).alias("lag"),
     )
-    taken = (F.col("delivered") - F.col("repeated")) / F.nullif("covered_s", F.lit(0.0))
+    acked_per_s = (F.col("delivered") - F.col("repeated")) / F.nullif("covered_s", F.lit(0.0))
     metrics = {
-        THROUGHPUT: taken,
+        THROUGHPUT: acked_per_s,
         PENDING: F.col("pending"),
         LAG: F.col("lag"),
         REPEATED: F.col("repeated") / F.nullif("delivered", F.lit(0)),
     }
-    waiting = F.col("pending_min") > F.coalesce(taken, F.lit(0.0))
-    return blocks.select(*names, "at_us", waiting.alias("waiting"), _spread(metrics))
+    has_waiting = F.col("pending_min") > F.coalesce(acked_per_s, F.lit(0.0))
+    return blocks.select(*names, "at_us", has_waiting.alias("waiting"), _values_by_metric(metrics))
 
 
-def _spread(metrics: dict[str, Column]) -> Column:
+def _values_by_metric(metrics: dict[str, Column]) -> Column:
     pairs = [
         F.struct(F.lit(metric).alias("metric"), value.cast("double").alias("value"))
         for metric, value in metrics.items()
@@ -98,7 +100,7 @@ def _of_streams(silver: Silver) -> DataFrame:
         F.avg("upstream_lag_msgs").alias("lag"),
     )
     metrics = {PUBLISHED: F.col("per_s"), UPSTREAM_LAG: F.col("lag")}
-    return blocks.select(*names, "at_us", _spread(metrics))
+    return blocks.select(*names, "at_us", _values_by_metric(metrics))
 
 
 def _ack_times(silver: Silver) -> DataFrame:
@@ -113,15 +115,15 @@ def _bench_throughput(slotted: DataFrame) -> DataFrame:
     rows = slotted.groupBy("session", metric, F.col("slot_at_us").alias("at_us"))
     sums = rows.agg(F.sum("msgs").cast("double").alias("value")).where(F.col("value") > 0)
     # Warm-up and drain are no seconds of the load; half of the median separates them.
-    usual = F.median("value").over(Window.partitionBy("session", "metric"))
+    median = F.median("value").over(Window.partitionBy("session", "metric"))
     return (
-        sums.withColumn("usual", usual).where(F.col("value") >= F.col("usual") / 2).drop("usual")
+        sums.withColumn("usual", median).where(F.col("value") >= F.col("usual") / 2).drop("usual")
     )
 
 
 def _bench_latency(silver: Silver) -> DataFrame:
-    early = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
-    rows = silver.bench_latency.where(F.col("corrected") & ~early)
+    is_before_measuring = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
+    rows = silver.bench_latency.where(F.col("corrected") & ~is_before_measuring)
     metric = F.concat(F.lit("bench "), "metric", F.lit(" latency (µs)")).alias("metric")
     second = bucket_start("at_us", SECOND_US).alias("at_us")
     weight = F.col("latencies_count")
@@ -132,22 +134,25 @@ def _bench_latency(silver: Silver) -> DataFrame:
 def reduce(
     values: DataFrame, most_compared: int = MOST_COMPARED
 ) -> tuple[list[Reduced], Sample | None]:
-    """Reduce the values of each metric to what the test needs, as `statistics.series_of` does.
+    """Return the values of each metric reduced to the numbers of `statistics.Series`.
 
     Of more than `most_compared` series of streams and consumers a sample is returned: the same
-    streams and consumers in every session, chosen by a hash of their names. All that is measured
-    of everything together is always there.
+    streams and consumers in every session, selected by a hash of their names. Totals are always
+    included.
     """
-    of = ["session", "metric", "stream", "consumer"]
-    order = Window.partitionBy(*of).orderBy("at_us")
+    series_columns = ["session", "metric", "stream", "consumer"]
+    order = Window.partitionBy(*series_columns).orderBy("at_us")
     rows = values.where(F.col("value").isNotNull())
-    n, position = F.count("*").over(Window.partitionBy(*of)), F.row_number().over(order) - 1
+    n, position = (
+        F.count("*").over(Window.partitionBy(*series_columns)),
+        F.row_number().over(order) - 1,
+    )
     rows = rows.withColumns({"before": F.lag("value").over(order), "n": n, "position": position})
     length = F.ceil(F.col("n") / statistics.MOST_STRETCHES)
     stretch = F.floor(F.col("position") / length)
     is_complete = stretch < F.floor(F.col("n") / length)
     rows = rows.withColumn("stretch", F.when(is_complete, stretch))
-    mean = F.avg("value").over(Window.partitionBy(*of, "stretch"))
+    mean = F.avg("value").over(Window.partitionBy(*series_columns, "stretch"))
     rows = rows.withColumn("stretch_mean", mean)
     begins = is_complete & (F.col("position") % length == 0)
     rows = rows.withColumns({"begins": begins, "mean_before": F.lag("stretch_mean").over(order)})
@@ -159,7 +164,7 @@ def reduce(
     so_far = order.rowsBetween(Window.unboundedPreceding, -1)
     rows = rows.withColumn("step", step)
     rows = rows.withColumn("step_before", F.last("step", ignorenulls=True).over(so_far))
-    sums = rows.groupBy(*of).agg(
+    sums = rows.groupBy(*series_columns).agg(
         F.min("at_us"),
         F.avg(F.col("waiting").cast("int")),
         F.count("*").cast("int"),
@@ -171,21 +176,23 @@ def reduce(
         _zero(F.var_samp("step")),
         _no_nan(F.corr("step", "step_before")),
     )
-    together = F.col("stream").isNull()
-    rows = sums.orderBy(~together, *of).take(most_compared + 1)
+    is_total = F.col("stream").isNull()
+    rows = sums.orderBy(~is_total, *series_columns).take(most_compared + 1)
     if len(rows) <= most_compared:
-        return [_reduced(*row) for row in rows], None
-    counted = values.where(~together & F.col("value").isNotNull()).select(*of).distinct()
-    sample = Sample(0.0, counted.count())
+        return [_to_reduced(*row) for row in rows], None
+    single_series = (
+        values.where(~is_total & F.col("value").isNotNull()).select(*series_columns).distinct()
+    )
+    sample = Sample(0.0, single_series.count())
     sample = replace(sample, share=min(1.0, most_compared / sample.series_count))
-    chosen = F.pmod(F.xxhash64("stream", "consumer", F.lit(SEED)), F.lit(_OF_MILLION))
-    kept = together | (chosen < round(sample.share * _OF_MILLION))
+    hash_bucket = F.pmod(F.xxhash64("stream", "consumer", F.lit(SEED)), F.lit(_OF_MILLION))
+    is_selected = is_total | (hash_bucket < round(sample.share * _OF_MILLION))
     # What a hash chooses is about that share, and never all: the list is bounded all the same.
-    rows = sums.where(kept).orderBy(~together, *of).collect()
-    return [_reduced(*row) for row in rows], sample
+    rows = sums.where(is_selected).orderBy(~is_total, *series_columns).collect()
+    return [_to_reduced(*row) for row in rows], sample
 
 
-def _reduced(
+def _to_reduced(
     session: str,
     metric: str,
     stream: str | None,
@@ -203,5 +210,5 @@ def _zero(variance: Column) -> Column:
 
 
 def _no_nan(correlation: Column) -> Column:
-    """Return a correlation; of a constant it is NaN in Spark."""
+    """Return a correlation with NaN, which Spark returns for a constant, replaced by null."""
     return F.nanvl(correlation, F.lit(None))

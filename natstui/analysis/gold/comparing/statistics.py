@@ -1,10 +1,10 @@
-"""Is one group of values larger than another? Welch's test, in plain Python.
+"""Welch's test for the difference of two groups of values, in plain Python.
 
-Neighbouring values of a recording resemble each other, so they count for fewer than they are. How
-many is judged twice, and the smaller number holds: n (1 - r) / (1 + r), with r the correlation of
-a value with the one before it, and the same of the means of a few stretches, which see what
-changes slowly below the noise. A series that only drifts, as a backlog does that grows, is worth
-hardly any value by both: it is taken for the sum of its steps instead, of which each one counts.
+Neighbouring values of a recording are correlated, so they count as fewer independent ones. Their
+number is the smaller of two estimates: n (1 - r) / (1 + r), with r the correlation of a value with
+the previous one, and the same for the means of a few stretches, which include slow changes below
+the noise. A series that only drifts, as a growing backlog, would have hardly any independent value
+by both: it is treated as the sum of its independent steps instead.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 SIGNIFICANCE = 0.002
-"""Chance of calling equal sessions different, over all metrics of one comparison."""
+"""Probability of a false difference of equal sessions, over all metrics of a comparison."""
 LEAST_CHANGE = 0.02
-"""A smaller change is not reported, however certain it is."""
+"""Minimum relative change that is reported."""
 LEAST_VALUES = 5
 NOISE = 1e-9
-"""Values that differ by less than this part of themselves are the same, rounded."""
+"""Relative difference below which values are equal except for rounding."""
 MOST_STRETCHES = 24
-"""A series is cut into at most so many stretches of equal length; a rest is in none."""
+"""Maximum of stretches of equal length into which a series is cut; the rest is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What a test needs of values in order of time."""
+    """The statistics of values in order of time."""
 
     n: int
     mean: float
     variance: float
     neighbours: float | None = None
-    """Correlation of a value with the one before it; None where there is none."""
+    """Correlation of a value with the previous one; None if undefined."""
     stretches_variance: float = 0.0
-    """Of the means of the stretches."""
+    """Variance of the means of the stretches."""
     stretches_neighbours: float | None = None
     steps_variance: float = 0.0
-    """Of the differences between the mean of a stretch and the one before it."""
+    """Variance of the differences between the mean of a stretch and the previous one."""
     steps_neighbours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is known of one group of values."""
+    """A group of values, with its number of independent values."""
 
     n: float
-    """Independent values it is worth."""
+    """Number of independent values."""
     mean: float
     variance: float
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How much larger the mean of a second group is than that of a first."""
+    """The difference of the mean of a second group to that of a first."""
 
     gap: float
     error: float
@@ -62,7 +62,7 @@ class Difference:
     p_value: float
 
     def interval(self, significance: float) -> tuple[float, float]:
-        """Return what the true gap is above and below, but for this chance."""
+        """Return the interval of the true gap at a level of significance."""
         if self.error == 0:
             return self.gap, self.gap
         reach = t_quantile(1 - significance / 2, self.freedom) * self.error
@@ -70,12 +70,12 @@ class Difference:
 
 
 def stretch_length(n: int) -> int:
-    """Return how many of n values a stretch has."""
+    """Return the number of values of a stretch in a series of n values."""
     return -(-n // MOST_STRETCHES)
 
 
 def group(series: Series) -> Group:
-    """Return how many independent values a series is worth, and of what variance."""
+    """Return the number of independent values of a series, with mean and variance."""
     if series.variance <= (NOISE * series.mean) ** 2:
         return Group(series.n, series.mean, 0.0)
     count = series.n // stretch_length(series.n)
@@ -93,33 +93,33 @@ def group(series: Series) -> Group:
 
 
 def _share(neighbours: float | None) -> float:
-    """Return how many independent values a value with this correlation is worth."""
+    """Return the number of independent values per value with this correlation."""
     correlation = min(max(neighbours or 0.0, 0.0), 0.99)
     return (1 - correlation) / (1 + correlation)
 
 
 def difference(first: Group, second: Group) -> Difference | None:
-    """Return how much larger the second is; None with too few values."""
+    """Return the difference of the second group to the first; None with too few values."""
     if min(first.n, second.n) < LEAST_VALUES:
         return None
     parts = (first.variance / first.n, second.variance / second.n)
     error, gap = math.sqrt(sum(parts)), second.mean - first.mean
     if error == 0:
-        same = abs(gap) <= NOISE * abs(first.mean)
-        return Difference(gap, 0.0, math.inf, 1.0 if same else 0.0)
-    below = parts[0] ** 2 / (first.n - 1) + parts[1] ** 2 / (second.n - 1)
-    freedom = sum(parts) ** 2 / below
+        is_equal = abs(gap) <= NOISE * abs(first.mean)
+        return Difference(gap, 0.0, math.inf, 1.0 if is_equal else 0.0)
+    denominator = parts[0] ** 2 / (first.n - 1) + parts[1] ** 2 / (second.n - 1)
+    freedom = sum(parts) ** 2 / denominator
     return Difference(gap, error, freedom, two_sided_p(gap / error, freedom))
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """Return the chance of a value of Student's t at least this far from zero."""
+    """Return the two-sided p-value of a value of Student's t."""
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, freedom: float) -> float:
-    """Return the value of Student's t that is not exceeded with this probability (> 0.5)."""
+    """Return the quantile of Student's t for a probability above 0.5."""
     low, high = 0.0, 1e6
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
@@ -131,7 +131,7 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction."""
+    """Return the regularised incomplete beta function I_x(a, b), by a continued fraction."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
@@ -142,7 +142,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Evaluate the fraction from the front (Lentz's method)."""
+    """Return the value of the continued fraction by Lentz's method."""
     tiny = 1e-300
     c, d = 1.0, 1 / _safe(1 - (a + b) * x / (a + 1), tiny)
     value = d
@@ -163,7 +163,7 @@ def _safe(value: float, tiny: float) -> float:
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Return p-values corrected for having asked several questions at once."""
+    """Return p-values corrected for multiple tests by Holm's method."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     corrected = [1.0] * len(p_values)
     largest = 0.0

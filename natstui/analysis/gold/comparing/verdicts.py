@@ -1,7 +1,7 @@
-"""Which metrics of two sessions differ, and which of the two is worse: pure functions.
+"""The metrics that differ between sessions, and whether they are better or worse: pure functions.
 
-Asking many questions at once finds something by chance: p-values are corrected by Holm's method,
-those of everything together and those of streams and consumers apart.
+Many tests at once find differences by chance: p-values are corrected by Holm's method, separately
+for totals and for streams and consumers.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ BETTER = {
     REPEATED: "low",
     UPSTREAM_LAG: "low",
 }
-"""Which way is better; of benchmark metrics, the name decides."""
+"""Metric → its better direction; that of a benchmark metric depends on its name."""
 LEAST_DIFFERENCE = {PENDING: 10.0, UPSTREAM_LAG: 10.0, LAG: 0.1, REPEATED: 0.01}
-"""A smaller difference is not reported, however large it is beside a baseline of nearly 0."""
+"""Metric → minimum absolute difference that is reported."""
 WAITING_SHARE = 0.5
-"""A consumer is as fast as it can be while messages wait for it: in at least this much time."""
+"""Minimum share of time with waiting messages for the throughput to be the consumer's maximum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """One metric of one session, or of one stream or consumer in it."""
+    """A metric of a session, or of a stream or consumer in it, reduced to statistics."""
 
     session: str
     metric: str
@@ -43,7 +43,7 @@ class Reduced:
     consumer: str | None
     first_at_us: int
     waiting_share: float | None
-    """Of the blocks: messages waited for the consumer, more than it takes in a second."""
+    """Share of the blocks with more waiting messages than the consumer receives per second."""
     series: statistics.Series
 
 
@@ -56,17 +56,20 @@ def compare(
     baseline: tuple[str, ...],
     systems: Mapping[str, tuple[str, str]] | None = None,
 ) -> list[Row]:
-    """Compare the sessions that are not the baseline with it.
+    """Return the comparison of sessions with the baseline.
 
-    With a baseline, all others together are one group; without, the earliest session of each
-    system is its baseline and each other one is compared by itself. `systems` are those of the
-    sessions; without, all are of one.
+    With `baseline`, all other sessions are one group; without, the earliest session of each system
+    is its baseline, and each later one is compared separately. `systems` are by session; None: all
+    are of the same system.
     """
     by_session: dict[str, list[Reduced]] = {}
-    for one in reduced:
-        by_session.setdefault(one.session, []).append(one)
-    began = {name: min(one.first_at_us for one in many) for name, many in by_session.items()}
-    sessions = sorted(began, key=lambda name: (began[name], name))
+    for metric_of_session in reduced:
+        by_session.setdefault(metric_of_session.session, []).append(metric_of_session)
+    began_at_us = {
+        name: min(metric_of_session.first_at_us for metric_of_session in metrics)
+        for name, metrics in by_session.items()
+    }
+    sessions = sorted(began_at_us, key=lambda name: (began_at_us[name], name))
     if baseline:
         others = tuple(name for name in sessions if name not in baseline)
         return list(_rows(by_session, baseline, others)) if others else []
@@ -81,74 +84,80 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """One metric of both sides, and how they differ; None with too few values."""
+    """A metric of both sides, and its difference; None with too few values."""
 
     before: _Side
     after: _Side
-    found: statistics.Difference | None
+    difference: statistics.Difference | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One metric of one side."""
+    """A metric of one side."""
 
     group: statistics.Group
     waiting_share: float | None
 
 
-_What = tuple[str, str | None, str | None]
-"""Metric, stream, consumer."""
-_Told = tuple[float | None, float | None, float | None, float | None, str | None, str | None]
+_MetricKey = tuple[str, str | None, str | None]
+"""(metric, stream, consumer)."""
+_ChangeColumns = tuple[
+    float | None, float | None, float | None, float | None, str | None, str | None
+]
 
 
 def _rows(
     by_session: dict[str, list[Reduced]], first: tuple[str, ...], second: tuple[str, ...]
 ) -> Iterator[Row]:
     sides = [
-        _sides([one for name in names for one in by_session.get(name, ())])
+        _sides(
+            [metric_of_session for name in names for metric_of_session in by_session.get(name, ())]
+        )
         for names in (first, second)
     ]
-    both = sorted(sides[0].keys() & sides[1].keys(), key=lambda what: tuple(map(str, what)))
+    common_keys = sorted(sides[0].keys() & sides[1].keys(), key=lambda key: tuple(map(str, key)))
     names = (", ".join(first), ", ".join(second))
-    for alone in (False, True):
-        whats = [what for what in both if (what[1] is not None) == alone]
-        pairs = {what: _pair(sides[0][what], sides[1][what]) for what in whats}
-        p_values = [pair.found.p_value for pair in pairs.values() if pair.found]
+    for are_single in (False, True):
+        keys = [key for key in common_keys if (key[1] is not None) == are_single]
+        pairs = {key: _pair(sides[0][key], sides[1][key]) for key in keys}
+        p_values = [pair.difference.p_value for pair in pairs.values() if pair.difference]
         corrected = iter(statistics.holm(p_values))
-        for what, pair in pairs.items():
-            p_value = next(corrected) if pair.found else None
-            verdict = UNKNOWN if p_value is None else _verdict(what[0], pair, p_value)
+        for key, pair in pairs.items():
+            p_value = next(corrected) if pair.difference else None
+            verdict = UNKNOWN if p_value is None else _verdict(key[0], pair, p_value)
             # Of thousands of consumers nobody reads what did not change.
-            if not alone or verdict not in (SAME, UNKNOWN):
+            if not are_single or verdict not in (SAME, UNKNOWN):
                 means = (pair.before.group.mean, pair.after.group.mean)
-                yield (*names, *what, *means, *_told(what[0], pair, p_value), verdict)
+                yield (*names, *key, *means, *_change_columns(key[0], pair, p_value), verdict)
 
 
-def _sides(reduced: list[Reduced]) -> dict[_What, _Side]:
-    """Return each metric of one side, its sessions pooled."""
-    members: dict[_What, list[Reduced]] = {}
-    for one in reduced:
-        members.setdefault((one.metric, one.stream, one.consumer), []).append(one)
-    return {what: _side(many) for what, many in members.items()}
+def _sides(reduced: list[Reduced]) -> dict[_MetricKey, _Side]:
+    """Return the metrics of one side, each with its sessions pooled."""
+    members: dict[_MetricKey, list[Reduced]] = {}
+    for metric_of_session in reduced:
+        members.setdefault(
+            (metric_of_session.metric, metric_of_session.stream, metric_of_session.consumer), []
+        ).append(metric_of_session)
+    return {key: _side(metrics) for key, metrics in members.items()}
 
 
 def _side(members: list[Reduced]) -> _Side:
-    """Return one side; from five sessions on, each of them counts as one value."""
-    shares = [one.waiting_share for one in members if one.waiting_share is not None]
+    """Return the pooled metric of sessions; from five sessions on, each counts as one value."""
+    shares = [member.waiting_share for member in members if member.waiting_share is not None]
     waiting = sum(shares) / len(shares) if shares else None
     if len(members) >= statistics.LEAST_VALUES:
-        means = [one.series.mean for one in members]
+        means = [member.series.mean for member in members]
         mean = sum(means) / len(means)
         variance = sum((value - mean) ** 2 for value in means) / (len(means) - 1)
         return _Side(statistics.Group(len(means), mean, variance), waiting)
-    total = sum(one.series.n for one in members)
-    mean = sum(one.series.n * one.series.mean for one in members) / total
-    groups = [statistics.group(one.series) for one in members]
+    total = sum(member.series.n for member in members)
+    mean = sum(member.series.n * member.series.mean for member in members) / total
+    groups = [statistics.group(member.series) for member in members]
     within = sum(
-        one.series.n * (each.variance + (one.series.mean - mean) ** 2)
-        for one, each in zip(members, groups, strict=True)
+        member.series.n * (group.variance + (member.series.mean - mean) ** 2)
+        for member, group in zip(members, groups, strict=True)
     )
-    n = sum(each.n for each in groups)
+    n = sum(group.n for group in groups)
     return _Side(statistics.Group(n, mean, within / total), waiting)
 
 
@@ -156,25 +165,29 @@ def _pair(before: _Side, after: _Side) -> _Pair:
     return _Pair(before, after, statistics.difference(before.group, after.group))
 
 
-def _told(metric: str, pair: _Pair, p_value: float | None) -> _Told:
-    """Return the changes with their interval, the p-value, and both in words."""
-    before, after, found = pair.before.group.mean, pair.after.group.mean, pair.found
-    if found is None:
+def _change_columns(metric: str, pair: _Pair, p_value: float | None) -> _ChangeColumns:
+    """Return the changes with their interval, the p-value, and the texts of both."""
+    before, after, difference = pair.before.group.mean, pair.after.group.mean, pair.difference
+    if difference is None:
         return (None, None, None, None, None, None)
-    ends = found.interval(statistics.SIGNIFICANCE)
+    ends = difference.interval(statistics.SIGNIFICANCE)
     if before <= 0:
-        words = _words(metric, before, after, None)
-        return (None, None, None, p_value, words, _interval(metric, ends, shares=False))
-    change, low, high = (value / before for value in (found.gap, *ends))
-    words = _words(metric, before, after, change)
-    return (change, low, high, p_value, words, _interval(metric, (low, high), shares=True))
+        text = _change_text(metric, before, after, None)
+        return (None, None, None, p_value, text, _interval(metric, ends, shares=False))
+    change, low, high = (value / before for value in (difference.gap, *ends))
+    text = _change_text(metric, before, after, change)
+    return (change, low, high, p_value, text, _interval(metric, (low, high), shares=True))
 
 
 def _verdict(metric: str, pair: _Pair, p_value: float) -> str:
-    assert pair.found is not None
-    gap, before = pair.found.gap, pair.before.group.mean
-    small = abs(gap) < LEAST_DIFFERENCE.get(metric, 0.0)
-    if p_value >= statistics.SIGNIFICANCE or small or abs(gap) < statistics.LEAST_CHANGE * before:
+    assert pair.difference is not None
+    gap, before = pair.difference.gap, pair.before.group.mean
+    is_small = abs(gap) < LEAST_DIFFERENCE.get(metric, 0.0)
+    if (
+        p_value >= statistics.SIGNIFICANCE
+        or is_small
+        or abs(gap) < statistics.LEAST_CHANGE * before
+    ):
         return SAME
     if metric == THROUGHPUT:
         # Whoever has taken all there was delivers less because less was published.
@@ -187,21 +200,21 @@ def _verdict(metric: str, pair: _Pair, p_value: float) -> str:
     return "slower" if (gap > 0) == (better == "low") else "faster"
 
 
-def _words(metric: str, before: float, after: float, change: float | None) -> str:
-    """Return `throughput -20.0 % (80 instead of 100 msg/s)`."""
-    name, unit = _named(metric)
+def _change_text(metric: str, before: float, after: float, change: float | None) -> str:
+    """Return a change as text, as `throughput -20.0 % (80 instead of 100 msg/s)`."""
+    name, unit = _name_and_unit(metric)
     means = f"{_number(after)} instead of {_number(before)} {unit}"
     return f"{name} {means}" if change is None else f"{name} {change * 100:+.1f} % ({means})"
 
 
 def _interval(metric: str, ends: tuple[float, float], *, shares: bool) -> str:
-    name, unit = _named(metric)
+    name, unit = _name_and_unit(metric)
     if shares:
         return f"{name} between {ends[0] * 100:+.1f} and {ends[1] * 100:+.1f} %"
     return f"{name} between {_number(ends[0])} and {_number(ends[1])} {unit} more"
 
 
-def _named(metric: str) -> tuple[str, str]:
+def _name_and_unit(metric: str) -> tuple[str, str]:
     """Return the name of a metric and its unit."""
     name, _, unit = metric.removesuffix(")").rpartition(" (")
     return name, unit

@@ -1,1 +1,1 @@
-"""Questions asked of the other answers: when it is full, which hour, after what, and who."""
+"""Answers computed from other answers: forecasts, worst hours, effects of changes, delays."""

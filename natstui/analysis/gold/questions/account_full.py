@@ -1,7 +1,7 @@
-"""Answer 10: when the account is full at the growth of the session, with an interval.
+"""Answer 10: when the storage of the account is full at the growth of the session.
 
-The session is cut into twelve parts of equal length. How much their growth differs from part to
-part says how sure the growth of the whole is.
+The session is cut into twelve parts of equal length. The variation of the growth between parts is
+the error of the total growth.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.gold.answer import Answer, finding, moment
 from natstui.analysis.gold.telling.forecast import (
     between,
-    foreseen,
     growth_sums,
     is_certain,
     is_known,
+    is_reportable,
     left_s,
     near_or_soon,
     numbered_parts,
@@ -29,8 +29,8 @@ from natstui.analysis.tables import SESSION, Table, columns
 PARTS_COUNT = 12
 _PACE = "pace"
 _FURTHEST_S = 100 * 365 * 86_400
-_TOLD_S = 30 * 86_400
-"""A limit that is reached later is in the table, and no finding."""
+_FINDING_WITHIN_S = 30 * 86_400
+"""Maximum time until a limit is reached that is a finding."""
 
 ACCOUNT_FULL = Table(
     "account_full",
@@ -60,19 +60,22 @@ _LIMITS = {"storage": "max_storage_bytes", "memory": "max_memory_bytes"}
 
 def account_full(silver: Silver) -> DataFrame:
     """Return `account_full`: one row per session and kind of storage, from its polls."""
-    storage, memory = (_forecast(silver.poll, what) for what in _LIMITS)
+    storage, memory = (_forecast(silver.poll, kind) for kind in _LIMITS)
     return ACCOUNT_FULL.contract(storage.unionAll(memory))
 
 
-def _forecast(poll: DataFrame, what: str) -> DataFrame:
-    used = F.col(f"{what}_bytes")
-    polls = poll.where(used.isNotNull()).withColumnsRenamed(
-        {f"{what}_bytes": "used_bytes", _LIMITS[what]: "limit_bytes"}
+def _forecast(poll: DataFrame, kind: str) -> DataFrame:
+    used_bytes = F.col(f"{kind}_bytes")
+    polls = poll.where(used_bytes.isNotNull()).withColumnsRenamed(
+        {f"{kind}_bytes": "used_bytes", _LIMITS[kind]: "limit_bytes"}
     )
-    whole, order = Window.partitionBy("session"), Window.partitionBy("session").orderBy("at_us")
+    by_session, order = (
+        Window.partitionBy("session"),
+        Window.partitionBy("session").orderBy("at_us"),
+    )
     # In UTC without the steps of the clock, for the reason that `account_capacity` has.
     moment_us = F.col("at_us").cast("double")
-    first, last = F.min(moment_us).over(whole), F.max(moment_us).over(whole)
+    first, last = F.min(moment_us).over(by_session), F.max(moment_us).over(by_session)
     number = F.floor((moment_us - first) * PARTS_COUNT / F.nullif(last - first, F.lit(0.0)))
     polls = polls.select(
         "session", "at_us", "used_bytes", "limit_bytes",
@@ -98,7 +101,7 @@ def _forecast(poll: DataFrame, what: str) -> DataFrame:
         F.count(_PACE).alias("parts_count"),
         *growth_sums(_PACE),
     )
-    return _with_moments(rows.select("*", "newest.*").withColumn("what", F.lit(what)))
+    return _with_moments(rows.select("*", "newest.*").withColumn("what", F.lit(kind)))
 
 
 def _with_moments(rows: DataFrame) -> DataFrame:
@@ -107,18 +110,21 @@ def _with_moments(rows: DataFrame) -> DataFrame:
     room = F.col("limit_bytes") - F.col("used_bytes")
     part_s = F.col("watched_s") / parts
     rows = with_growth(rows, _PACE, part_s)
-    mean = F.when(room <= 0, F.lit(0.0)).when(pace > 0, room / pace)
-    carried_on = F.when(room <= 0, F.lit(0.0)).when(is_certain(_PACE), left_s(_PACE, room, part_s))
+    mean_time_s = F.when(room <= 0, F.lit(0.0)).when(pace > 0, room / pace)
+    time_s = F.when(room <= 0, F.lit(0.0)).when(is_certain(_PACE), left_s(_PACE, room, part_s))
     rows = rows.withColumns(
         {
-            "left_s": F.when(is_known(_PACE), carried_on).otherwise(mean),
+            "left_s": F.when(is_known(_PACE), time_s).otherwise(mean_time_s),
             "earliest_s": F.when(is_known(_PACE), left_s(_PACE, room, part_s, "_most")),
             "latest_s": F.when(is_known(_PACE), left_s(_PACE, room, part_s, "_least")),
         }
     )
-    is_foreseen = foreseen(F.col("left_s"), F.col("watched_s"))
+    is_reported = is_reportable(F.col("left_s"), F.col("watched_s"))
     ends = {"full_at_us": "left_s", "earliest_at_us": "earliest_s", "latest_at_us": "latest_s"}
-    moments = {name: F.when(is_foreseen, _full_at_us(F.col(left))) for name, left in ends.items()}
+    moments = {
+        name: F.when(is_reported, _full_at_us(F.col(seconds_name)))
+        for name, seconds_name in ends.items()
+    }
     return rows.withColumns(
         {
             "low_bytes_per_s": pace - margin,
@@ -130,48 +136,45 @@ def _with_moments(rows: DataFrame) -> DataFrame:
 
 
 def _full_at_us(left_s: Column) -> Column:
-    """Return the moment after so long; null is never."""
+    """Return the time at which a limit is reached in `left_s`; null for never."""
     moment_us = F.col("at_us") + F.round(left_s).cast("bigint") * 1_000_000
     return F.when(left_s <= _FURTHEST_S, moment_us)
 
 
 def soon_full(rows: DataFrame) -> DataFrame:
-    """Return findings about accounts that are full, or will be soon for certain."""
+    """Return findings about accounts that are full, or will certainly be full soon."""
     # The finding is about the whole session: it neither begins nor ends at these moments.
     rows = rows.withColumnRenamed("end_at_us", "polled_at_us")
     left_s = (F.col("full_at_us") - F.col("polled_at_us")) / 1e6
     is_full = left_s <= 0
-    rows = rows.where(is_full | ((left_s <= _TOLD_S) & F.col("latest_at_us").isNotNull()))
+    rows = rows.where(
+        is_full | ((left_s <= _FINDING_WITHIN_S) & F.col("latest_at_us").isNotNull())
+    )
     weight = F.when(left_s < 3600, 74).when(left_s < 86_400, 57).otherwise(38)
-    ahead = F.concat(
+    forecast_text = F.concat(
         F.lit("at this rate its "), "what", F.lit(" is full on "), moment("full_at_us")
     )
-    full = F.concat(F.lit("its "), "what", F.lit(" is full"))
-    used = F.format_string("%d of %d bytes used", "used_bytes", "limit_bytes")
+    full_text = F.concat(F.lit("its "), "what", F.lit(" is full"))
+    used_text = F.format_string("%d of %d bytes used", "used_bytes", "limit_bytes")
     evidence = F.concat_ws(
         ", ", between(moment("earliest_at_us"), moment("latest_at_us")),
-        F.format_string("%.0f bytes a second more", "growth_bytes_per_s"), used,
+        F.format_string("%.0f bytes a second more", "growth_bytes_per_s"), used_text,
     )  # fmt: skip
-    words = (
-        F.when(is_full, full).otherwise(ahead),
-        F.when(is_full, used).otherwise(evidence),
+    texts = (
+        F.when(is_full, full_text).otherwise(forecast_text),
+        F.when(is_full, used_text).otherwise(evidence),
     )
     used_share = F.col("used_bytes") / F.nullif("limit_bytes", F.lit(0))
-    of = F.when(is_full, "full").otherwise(near_or_soon(used_share))
-    cause = F.concat_ws(" ", "what", of)
-    return finding(rows, "capacity", F.lit("account"), weight, words, cause)
-
-
-def moment(name: str) -> Column:
-    """Return a moment in UTC as text, as `units.moment_text` writes it, without its seconds."""
-    return F.date_format(F.timestamp_micros(name), "yyyy-MM-dd HH:mm 'UTC'")
+    suffix = F.when(is_full, "full").otherwise(near_or_soon(used_share))
+    cause = F.concat_ws(" ", "what", suffix)
+    return finding(rows, "capacity", F.lit("account"), weight, texts, cause)
 
 
 PLACE = 140
 ANSWERS = (
     Answer(
         ACCOUNT_FULL,
-        lambda given: account_full(given.silver),
+        lambda inputs: account_full(inputs.silver),
         findings=(soon_full,),
         section=Section(
             "When the account is full",

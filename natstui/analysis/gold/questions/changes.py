@@ -1,4 +1,4 @@
-"""Answer 14: what was changed in the configuration before it got worse."""
+"""Answer 14: problems that began shortly after a change of the configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding, time_text
+from natstui.analysis.gold.answer import Answer, AnswerInputs, consumer_text, finding, time_text
 from natstui.analysis.gold.lag import LAG_PERIOD
 from natstui.analysis.gold.redelivery import CHANGE_WINDOW_US, HOT_SPOT
 from natstui.analysis.gold.stuck import STUCK as STUCK_TABLE
@@ -17,7 +17,7 @@ from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.findings.catalogue.consumers import PAUSED
 
 SLACK_US = 10_000_000
-"""What got worse may seem to begin so long before the change: it is seen by the next poll only."""
+"""Maximum time by which a problem may begin before its change, which only the next poll reads."""
 FIELDS = (
     "replicas_count", "retention", "discard", "max_msgs", "max_bytes", "max_age_ns", "pull",
     "ack_policy", "max_ack_pending_msgs", "max_deliver_count", "filtered",
@@ -45,46 +45,46 @@ CHANGE = Table(
 )
 
 
-def change(given: Given) -> DataFrame:
+def change(inputs: AnswerInputs) -> DataFrame:
     """Return `change`: one row per problem, with the newest change before it."""
-    troubles = _troubles(given, given.thresholds)
-    changes = _changes(given.silver.configuration)
-    near = F.col("changed_at_us") > F.col("start_at_us") - CHANGE_WINDOW_US
-    near &= F.col("changed_at_us") <= F.col("latest_at_us")
-    of_consumer = F.col("of").isNull() | (F.col("of") == F.col("consumer"))
-    rows = troubles.join(changes, ["session", "stream"]).where(near & of_consumer)
+    troubles = _troubles(inputs, inputs.thresholds)
+    changes = _changes(inputs.silver.configuration)
+    is_near = F.col("changed_at_us") > F.col("start_at_us") - CHANGE_WINDOW_US
+    is_near &= F.col("changed_at_us") <= F.col("latest_at_us")
+    is_of_consumer = F.col("of").isNull() | (F.col("of") == F.col("consumer"))
+    rows = troubles.join(changes, ["session", "stream"]).where(is_near & is_of_consumer)
     newest = F.struct("changed_at_us", F.col("of").isNotNull().alias("own"), "change")
     rows = rows.groupBy("session", "stream", "consumer", "trouble", "start_at_us", "detail").agg(
         F.max(newest).alias("newest")
     )
     rows = rows.select("*", "newest.*")
     after_us = F.greatest(F.col("start_at_us") - F.col("changed_at_us"), F.lit(0))
-    changed = F.when(F.col("own"), "consumer").otherwise("stream")
-    return CHANGE.contract(rows.withColumns({"after_s": after_us / 1e6, "changed": changed}))
+    changed_asset = F.when(F.col("own"), "consumer").otherwise("stream")
+    return CHANGE.contract(rows.withColumns({"after_s": after_us / 1e6, "changed": changed_asset}))
 
 
-def _troubles(given: Given, thresholds: Thresholds) -> DataFrame:
-    """Return what got worse, and until when a change can be its reason."""
-    stuck = given.gold("stuck").where(F.col("cause") != PAUSED.word)
-    late = F.format_string("up to %d pending", "pending_max_msgs")
-    again = F.format_string("%d messages again", "repeated_msgs")
-    start, spot = F.col("start_at_us"), F.col("bucket_at_us")
+def _troubles(inputs: AnswerInputs, thresholds: Thresholds) -> DataFrame:
+    """Return the problems, with the last time at which a change can be their cause."""
+    stuck = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
+    lag_text = F.format_string("up to %d pending", "pending_max_msgs")
+    redelivery_text = F.format_string("%d messages again", "repeated_msgs")
+    start, bucket = F.col("start_at_us"), F.col("bucket_at_us")
     parts = (
         _trouble(stuck, STUCK, start, F.lit(SLACK_US), F.col("cause")),
-        _trouble(given.gold("lag_period"), LAGGING, start, F.lit(SLACK_US), late),
+        _trouble(inputs.gold("lag_period"), LAGGING, start, F.lit(SLACK_US), lag_text),
         _trouble(
-            _begun(given.gold("redelivery_hot_spot"), thresholds),
-            REDELIVERY, spot, F.lit(thresholds.bucket_us), again,
+            _first_of_sequence(inputs.gold("redelivery_hot_spot"), thresholds),
+            REDELIVERY, bucket, F.lit(thresholds.bucket_us), redelivery_text,
         ),
     )  # fmt: skip
-    return reduce(lambda rows, more: rows.unionAll(more), parts)
+    return reduce(lambda rows, part: rows.unionAll(part), parts)
 
 
-def _begun(spots: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the first of hot spots that follow each other: later ones did not get worse there."""
+def _first_of_sequence(spots: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return the first hot spot of each sequence of consecutive ones."""
     order = Window.partitionBy("session", "stream", "consumer").orderBy("bucket_at_us")
-    apart = F.col("bucket_at_us") - F.lag("bucket_at_us").over(order)
-    rows = spots.withColumn("apart", apart)
+    distance_us = F.col("bucket_at_us") - F.lag("bucket_at_us").over(order)
+    rows = spots.withColumn("apart", distance_us)
     return rows.where(F.coalesce(F.col("apart") > thresholds.bucket_us, F.lit(True)))
 
 
@@ -101,16 +101,16 @@ def _trouble(
 
 
 def _changes(configuration: DataFrame) -> DataFrame:
-    """Return when a stream or consumer was changed, and what of it."""
+    """Return the changes of streams and consumers, with their time and the changed fields."""
     asset = Window.partitionBy("session", "stream", "consumer", "created_at_us").orderBy("at_us")
     parts = []
     for name in FIELDS:
-        before, now = F.lag(name).over(asset), F.col(name)
-        texts = [F.coalesce(one.cast("string"), F.lit("none")) for one in (before, now)]
+        previous, current = F.lag(name).over(asset), F.col(name)
+        texts = [F.coalesce(value.cast("string"), F.lit("none")) for value in (previous, current)]
         text = F.concat(F.lit(f"{name} "), texts[0], F.lit(" → "), texts[1])
-        parts.append(F.when(~before.eqNullSafe(now), text))
-    words = F.concat_ws(", ", *parts)
-    rows = configuration.withColumn("words", words).where(F.col("change_count") > 0)
+        parts.append(F.when(~previous.eqNullSafe(current), text))
+    changes_text = F.concat_ws(", ", *parts)
+    rows = configuration.withColumn("words", changes_text).where(F.col("change_count") > 0)
     return rows.select(
         "session", "stream",
         F.col("consumer").alias("of"),
@@ -119,17 +119,17 @@ def _changes(configuration: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def worse_after(rows: DataFrame) -> DataFrame:
-    """Return a finding for each thing that got worse after a change."""
+def problems_after_changes(rows: DataFrame) -> DataFrame:
+    """Return a finding for each problem after a change."""
     weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
     sentence = F.concat(
         F.col("trouble"), F.lit(" "), time_text("after_s"), F.lit(" after its "),
         F.when(F.col("changed") == "stream", "stream").otherwise("configuration"),
         F.lit(" was changed: "), F.col("change"),
     )  # fmt: skip
-    words = (sentence, F.col("detail"))
+    texts = (sentence, F.col("detail"))
     trouble = F.col("trouble")
-    return finding(rows, "change", consumer_text(), weights[trouble], words, trouble)
+    return finding(rows, "change", consumer_text(), weights[trouble], texts, trouble)
 
 
 PLACE = 50
@@ -139,7 +139,7 @@ ANSWERS = (
         change,
         needs=("stuck", "lag_period", "redelivery_hot_spot"),
         made_of=(STUCK_TABLE, LAG_PERIOD, HOT_SPOT),
-        findings=(worse_after,),
+        findings=(problems_after_changes,),
         section=Section(
             "What was changed before it got worse",
             ("session", "stream", "consumer", "trouble", "start_at_us", "after_s", "changed",

@@ -1,7 +1,7 @@
-"""Answer 15: who delays whom: what a consumer's backlog follows, how strongly and how late.
+"""Answer 15: the causes of backlogs: correlations of a consumer's backlog, with their delay.
 
-The change of its backlog from bucket to bucket is correlated with what its stream stored, with
-its repeated deliveries and with elections, now and up to five buckets before.
+The change of the backlog between buckets is correlated with stored messages, redeliveries and
+elections, in the same bucket and up to five buckets before.
 """
 
 from __future__ import annotations
@@ -9,25 +9,27 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding, time_text
+from natstui.analysis.gold.answer import Answer, AnswerInputs, consumer_text, finding, time_text
 from natstui.analysis.gold.redelivery import ELECTED
 from natstui.analysis.gold.telling.picture import bucket_of
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 
 MOST_LATER = 5
-"""Buckets that a backlog may follow its reason."""
+"""Maximum delay of a backlog after its cause, in buckets."""
 LEAST_BUCKETS = 8
 LEAST_EVENTS = 3
-"""Of what happened more rarely, once and together proves nothing."""
+"""Minimum events of a cause: fewer coincidences prove nothing."""
 GROWTH_PART = 3
-"""A backlog grew as well where it grew by this part of its most. One burst is followed once, and
-goes along with all that happened in its interval."""
+"""Divisor of a backlog's largest growth, from which the growth of a bucket counts.
+
+A single burst would correlate with every event in its bucket.
+"""
 LEAST_WAIT_S = 1.0
-"""A backlog that is delivered in less delays nobody."""
+"""Minimum time to deliver a backlog that counts as a delay."""
 LEAST_STRENGTH = 0.5
 LEAST_Z = 4.5
-"""Many consumers are asked about three reasons at six delays: chance alone hardly comes so far."""
+"""Minimum z-score of a correlation: chance alone rarely reaches it, even with many consumers."""
 DRIVERS = {
     "bursts": "bursts of its stream",
     "repeats": "its own redeliveries",
@@ -57,24 +59,28 @@ DELAY = Table(
 _CONSUMER = ["session", "stream", "consumer"]
 
 
-def delay(given: Given) -> DataFrame:
-    """Return `delay`: one row per drawn consumer and driver, from `picture`."""
-    rows = _followed(_with_drivers(given))
+def delay(inputs: AnswerInputs) -> DataFrame:
+    """Return `delay`: one row per consumer in `picture` and driver."""
+    rows = _with_repeats(_with_drivers(inputs))
     order = Window.partitionBy(*_CONSUMER).orderBy("bucket_at_us")
     width_us = F.col("width_s") * 1_000_000
 
-    def before(name: str, count: int) -> Column:
-        """Return a value of so many buckets before; null where some are missing in between."""
+    def value_before(name: str, count: int) -> Column:
+        """Return the value `count` buckets before; null if buckets between are missing."""
         if not count:
             return F.col(name)
         at_us = F.lag("bucket_at_us", count).over(order)
-        follows = F.col("bucket_at_us") - at_us == count * width_us
-        return F.when(follows, F.lag(name, count).over(order))
+        is_consecutive = F.col("bucket_at_us") - at_us == count * width_us
+        return F.when(is_consecutive, F.lag(name, count).over(order))
 
-    rows = rows.withColumn("grown", F.col("pending_msgs") - before("pending_msgs", 1))
-    most = F.max("grown").over(Window.partitionBy(*_CONSUMER))
-    rows = rows.withColumn("grew", F.col("grown") * GROWTH_PART >= F.greatest(most, F.lit(1)))
-    pairs = {f"{name}_{n}": before(name, n) for name in DRIVERS for n in range(MOST_LATER + 1)}
+    rows = rows.withColumn("grown", F.col("pending_msgs") - value_before("pending_msgs", 1))
+    largest_growth = F.max("grown").over(Window.partitionBy(*_CONSUMER))
+    rows = rows.withColumn(
+        "grew", F.col("grown") * GROWTH_PART >= F.greatest(largest_growth, F.lit(1))
+    )
+    pairs = {
+        f"{name}_{n}": value_before(name, n) for name in DRIVERS for n in range(MOST_LATER + 1)
+    }
     rows = rows.withColumns(pairs)
     rows = rows.groupBy(*_CONSUMER, "width_s").agg(
         # Rounded, so that of delays with the same correlation the shortest is told.
@@ -87,66 +93,72 @@ def delay(given: Given) -> DataFrame:
         (F.max("pending_msgs") / F.nullif(F.avg("delivered_per_s"), F.lit(0))).alias("wait_s"),
     )  # fmt: skip
     # Whatever takes nothing has a backlog of all that is stored: it is stuck, not delayed.
-    found = _strongest(rows.where(F.col("taken_per_s") > 0))
+    strongest = _strongest(rows.where(F.col("taken_per_s") > 0))
     # Of one that never caught up the backlog only grows: whatever grows too goes along with it.
-    never = given.gold("lag").where("never_caught_up").select("session", "stream", "consumer")
-    never = never.distinct().withColumn("driver", F.lit("bursts"))
+    never_caught_up = (
+        inputs.gold("lag").where("never_caught_up").select("session", "stream", "consumer")
+    )
+    never_caught_up = never_caught_up.distinct().withColumn("driver", F.lit("bursts"))
     key = ["session", "stream", "consumer", "driver"]
-    return DELAY.contract(found.join(never, key, "left_anti"))
+    return DELAY.contract(strongest.join(never_caught_up, key, "left_anti"))
 
 
-def _with_drivers(given: Given) -> DataFrame:
-    """Return the buckets of the consumers drawn, with what their streams stored and elected."""
-    drawn = given.gold("picture").where(F.col("rank") > 0)
-    streams = F.broadcast(drawn.select("session", "stream", "width_s").distinct())
+def _with_drivers(inputs: AnswerInputs) -> DataFrame:
+    """Return the buckets of the consumers in `picture`, with bursts and elections."""
+    buckets = inputs.gold("picture").where(F.col("rank") > 0)
+    streams = F.broadcast(buckets.select("session", "stream", "width_s").distinct())
     key = ["session", "stream", "bucket_at_us"]
-    stored = given.silver.stream_sample.join(streams, ["session", "stream"])
-    stored = stored.withColumn("bucket_at_us", bucket_of("at_us")).groupBy(*key)
-    stored = stored.agg(
+    stored_rates = inputs.silver.stream_sample.join(streams, ["session", "stream"])
+    stored_rates = stored_rates.withColumn("bucket_at_us", bucket_of("at_us")).groupBy(*key)
+    stored_rates = stored_rates.agg(
         (F.sum("published_msgs") / F.nullif(F.sum("elapsed_us"), F.lit(0))).alias("bursts")
     )
-    return _elected(given, drawn.join(F.broadcast(stored), key, "left"))
+    return _with_elections(inputs, buckets.join(F.broadcast(stored_rates), key, "left"))
 
 
-def _elected(given: Given, rows: DataFrame) -> DataFrame:
-    """Add whether a leader of the stream or of the consumer was elected in a bucket."""
+def _with_elections(inputs: AnswerInputs, rows: DataFrame) -> DataFrame:
+    """Add `elections`: whether a leader of the stream or consumer was elected in a bucket."""
     widths = F.broadcast(rows.select("session", "width_s").distinct())
-    advised = given.silver.advisory.where(F.col("kind").isin(*ELECTED))
-    advised = advised.select("session", "stream", F.col("consumer").alias("of"), "at_us")
-    changes = given.gold("availability").where(F.col("kind") == "leader_change")
-    nobody = F.lit(None).cast("string").alias("of")
-    seen = changes.select("session", "stream", nobody, F.col("start_at_us").alias("at_us"))
-    both = advised.unionAll(seen).join(widths, "session")
-    both = both.withColumn("bucket_at_us", bucket_of("at_us"))
+    advisories = inputs.silver.advisory.where(F.col("kind").isin(*ELECTED))
+    advisories = advisories.select("session", "stream", F.col("consumer").alias("of"), "at_us")
+    changes = inputs.gold("availability").where(F.col("kind") == "leader_change")
+    no_consumer = F.lit(None).cast("string").alias("of")
+    leader_changes = changes.select(
+        "session", "stream", no_consumer, F.col("start_at_us").alias("at_us")
+    )
+    elections = advisories.unionAll(leader_changes).join(widths, "session")
+    elections = elections.withColumn("bucket_at_us", bucket_of("at_us"))
     key = ["session", "stream", "bucket_at_us"]
-    who = both.groupBy(*key).agg(F.collect_set(F.coalesce("of", F.lit(""))).alias("elected"))
-    rows = rows.join(who, key, "left")
+    elected = elections.groupBy(*key).agg(
+        F.collect_set(F.coalesce("of", F.lit(""))).alias("elected")
+    )
+    rows = rows.join(elected, key, "left")
     is_elected = F.array_contains("elected", "") | F.array_contains("elected", F.col("consumer"))
     return rows.withColumn("elections", F.coalesce(is_elected, F.lit(False)).cast("double"))
 
 
-def _followed(rows: DataFrame) -> DataFrame:
+def _with_repeats(rows: DataFrame) -> DataFrame:
     return rows.withColumn("repeats", F.coalesce("repeated_msgs", F.lit(0)).cast("double"))
 
 
 def _strongest(rows: DataFrame) -> DataFrame:
-    """Return for each reason the delay at which the correlation is strongest."""
-    best = F.explode(F.array(*map(_best, DRIVERS))).alias("best")
-    rows = rows.select(*_CONSUMER, "width_s", "wait_s", "growths_count", best)
+    """Return the delay with the strongest correlation, for each consumer and driver."""
+    strongest = F.explode(F.array(*map(_best_delay, DRIVERS))).alias("best")
+    rows = rows.select(*_CONSUMER, "width_s", "wait_s", "growths_count", strongest)
     rows = rows.where(F.col("best").isNotNull()).select("*", "best.*")
     rows = rows.where(F.col("buckets_count") >= LEAST_BUCKETS)
     strength = F.col("strength_ratio")
     # Fisher's transformation; at 1 it is without bound.
     z = F.atanh(F.least(strength, F.lit(0.999999))) * F.sqrt(F.col("buckets_count") - 3)
-    certain = (strength >= LEAST_STRENGTH) & (z >= LEAST_Z)
-    often = F.least("events_count", "growths_count") >= LEAST_EVENTS
-    matters = often & (F.col("wait_s") >= LEAST_WAIT_S)
+    is_certain = (strength >= LEAST_STRENGTH) & (z >= LEAST_Z)
+    has_events = F.least("events_count", "growths_count") >= LEAST_EVENTS
+    is_relevant = has_events & (F.col("wait_s") >= LEAST_WAIT_S)
     after_s = -F.col("earlier") * F.col("width_s")
-    return rows.withColumns({"certain": certain & matters, "after_s": after_s})
+    return rows.withColumns({"certain": is_certain & is_relevant, "after_s": after_s})
 
 
-def _best(driver: str) -> Column:
-    found = F.array(
+def _best_delay(driver: str) -> Column:
+    candidates = F.array(
         *(
             F.struct(
                 F.col(f"{driver}_{n}_r").alias("strength_ratio"),
@@ -160,18 +172,21 @@ def _best(driver: str) -> Column:
     )
     return F.array_max(
         F.filter(
-            found, lambda one: one["strength_ratio"].isNotNull() & ~F.isnan(one["strength_ratio"])
+            candidates,
+            lambda candidate: (
+                candidate["strength_ratio"].isNotNull() & ~F.isnan(candidate["strength_ratio"])
+            ),
         )
     )
 
 
-def follows(rows: DataFrame) -> DataFrame:
-    """Return findings about backlogs that follow something for certain."""
+def caused_backlogs(rows: DataFrame) -> DataFrame:
+    """Return findings about backlogs with a certain cause."""
     names = F.create_map(*(F.lit(x) for pair in DRIVERS.items() for x in pair))
-    when = F.when(
+    delay_text = F.when(
         F.col("after_s") > 0, F.concat(F.lit(" "), time_text("after_s"), F.lit(" later"))
     ).otherwise("")
-    sentence = F.concat(F.lit("its backlog grows with "), names[F.col("driver")], when)
+    sentence = F.concat(F.lit("its backlog grows with "), names[F.col("driver")], delay_text)
     evidence = F.format_string(
         "correlation %.2f over %d buckets of %d s", "strength_ratio", "buckets_count", "width_s"
     )
@@ -185,7 +200,7 @@ ANSWERS = (
         DELAY,
         delay,
         needs=("picture", "availability", "lag"),
-        findings=(follows,),
+        findings=(caused_backlogs,),
         section=Section(
             "What delays whom",
             ("session", "stream", "consumer", "driver", "strength_ratio", "after_s",

@@ -1,20 +1,19 @@
-"""Answer 11: which hour was the worst, by what was lost, stuck, late and done in vain in it."""
+"""Answer 11: the worst hours, by lost messages, time stuck, time behind and redeliveries."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given, counted, finding, time_text
-from natstui.analysis.gold.questions.account_full import moment
+from natstui.analysis.gold.answer import Answer, AnswerInputs, counted, finding, moment, time_text
 from natstui.analysis.gold.rates import HOUR_US, bucket_start
-from natstui.analysis.gold.redelivery import GIVEN_UP
+from natstui.analysis.gold.redelivery import MAX_DELIVER
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.findings.catalogue.consumers import PAUSED
 
 _LONGEST_US = 400 * 24 * HOUR_US
-"""A span that is longer comes of a moment that nobody can have measured."""
+"""Maximum length of a period: longer ones are from damaged times."""
 
 HOUR = Table(
     "hour",
@@ -39,22 +38,22 @@ HOUR = Table(
 _KEYS = ["session", "hour_at_us"]
 
 
-def hour(given: Given) -> DataFrame:
+def hour(inputs: AnswerInputs) -> DataFrame:
     """Return `hour`: one row per session and hour with a poll."""
-    silver = given.silver
-    stuck = given.gold("stuck").where(F.col("cause") != PAUSED.word)
-    given_up = silver.advisory.where(F.col("kind") == GIVEN_UP)
-    given_up = given_up.groupBy("session", _hour("at_us")).agg(
+    silver = inputs.silver
+    stuck = inputs.gold("stuck").where(F.col("cause") != PAUSED.word)
+    dropped = silver.advisory.where(F.col("kind") == MAX_DELIVER)
+    dropped = dropped.groupBy("session", _hour("at_us")).agg(
         F.sum("advisories_count").alias("given_up_count")
     )
-    repeated = given.gold("consumer_rate").groupBy("session", _hour("bucket_at_us"))
-    repeated = repeated.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
+    repeats = inputs.gold("consumer_rate").groupBy("session", _hour("bucket_at_us"))
+    repeats = repeats.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
     rows = silver.poll.groupBy("session", _hour("at_us")).agg(F.count("*").alias("polls_count"))
     for part in (
-        given_up,
-        _spent(stuck, "stuck_us"),
-        _spent(given.gold("lag_period"), "behind_us"),
-        repeated,
+        dropped,
+        _time_per_hour(stuck, "stuck_us"),
+        _time_per_hour(inputs.gold("lag_period"), "behind_us"),
+        repeats,
     ):
         rows = rows.join(F.broadcast(part), _KEYS, "left")
     harms = ["given_up_count", "stuck_us", "behind_us", "repeated_msgs"]
@@ -77,24 +76,24 @@ def _hour(name: str) -> Column:
     return bucket_start(name, HOUR_US).alias("hour_at_us")
 
 
-def _spent(spans: DataFrame, name: str) -> DataFrame:
-    """Return the time of spans in each hour, of all of them together."""
+def _time_per_hour(spans: DataFrame, name: str) -> DataFrame:
+    """Return the sum of the time of all periods within each hour."""
     start, end = F.col("start_at_us"), F.col("end_at_us")
     spans = spans.where((end >= start) & (end - start <= _LONGEST_US))
     hours = F.explode(F.sequence(_hour("start_at_us"), end, F.lit(HOUR_US)))
     rows = spans.select("session", "start_at_us", "end_at_us", hours.alias("hour_at_us"))
     until = F.least(end, F.col("hour_at_us") + HOUR_US)
-    spent = until - F.greatest(start, F.col("hour_at_us"))
-    return rows.groupBy(*_KEYS).agg(F.sum(spent).alias(name))
+    time_us = until - F.greatest(start, F.col("hour_at_us"))
+    return rows.groupBy(*_KEYS).agg(F.sum(time_us).alias(name))
 
 
 def worst_hour(hours: DataFrame) -> DataFrame:
-    """Return which hour of a longer session was the worst, if anything was wrong in it."""
+    """Return a finding about the worst hour of each session of several hours, if it had harm."""
     counts = hours.groupBy("session").agg(F.count("*").alias("hours_count"))
     rows = hours.join(F.broadcast(counts), "session")
-    bad = (F.col("given_up_count") > 0) | (F.col("stuck_s") + F.col("behind_s") > 0)
-    bad |= F.col("repeated_msgs") > 0
-    rows = rows.where((F.col("rank") == 1) & (F.col("hours_count") > 1) & bad)
+    has_harm = (F.col("given_up_count") > 0) | (F.col("stuck_s") + F.col("behind_s") > 0)
+    has_harm |= F.col("repeated_msgs") > 0
+    rows = rows.where((F.col("rank") == 1) & (F.col("hours_count") > 1) & has_harm)
     rows = rows.withColumns(
         {"start_at_us": F.col("hour_at_us"), "end_at_us": F.col("hour_at_us") + HOUR_US}
     )

@@ -1,16 +1,16 @@
-"""Answer 13: which streams and consumers did nothing as long as they were watched."""
+"""Answer 13: streams and consumers without activity in the recording."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given, counted, finding
+from natstui.analysis.gold.answer import Answer, AnswerInputs, counted, finding
 from natstui.analysis.section import Section
 from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
 
-_TOLD_AFTER_S = 86_400
-"""Something that did nothing for so long is a finding; all others are in the table."""
+_FINDING_AFTER_S = 86_400
+"""Minimum idle time that is a finding."""
 
 IDLE = Table(
     "idle",
@@ -30,9 +30,9 @@ IDLE = Table(
 )
 
 
-def idle(given: Given) -> DataFrame:
+def idle(inputs: AnswerInputs) -> DataFrame:
     """Return `idle`: one row per stream or consumer without activity, from the rates."""
-    rates = given.gold("consumer_rate").groupBy("session", "stream", "consumer", "created_at_us")
+    rates = inputs.gold("consumer_rate").groupBy("session", "stream", "consumer", "created_at_us")
     rates = rates.agg(
         F.first("series_id").alias("series_id"),
         F.sum("covered_s").alias("watched_s"),
@@ -41,11 +41,13 @@ def idle(given: Given) -> DataFrame:
         (F.max("pending_max_msgs") + F.max("ack_pending_max_msgs")).alias("waiting_msgs"),
         F.max("last_at_us").alias("sampled_at_us"),
     )
-    busy = F.col("delivered_msgs") + F.col("settled_msgs") + F.col("waiting_msgs") > 0
-    consumers = rates.where((F.col("watched_s") > 0) & ~busy)
-    read_from = rates.where(F.col("delivered_msgs") > 0).select("session", "stream").distinct()
+    is_busy = F.col("delivered_msgs") + F.col("settled_msgs") + F.col("waiting_msgs") > 0
+    consumers = rates.where((F.col("watched_s") > 0) & ~is_busy)
+    delivered_streams = (
+        rates.where(F.col("delivered_msgs") > 0).select("session", "stream").distinct()
+    )
     streams = (
-        given.gold("stream_rate")
+        inputs.gold("stream_rate")
         .groupBy("session", "stream", "created_at_us")
         .agg(
             F.first("series_id").alias("series_id"),
@@ -57,29 +59,31 @@ def idle(given: Given) -> DataFrame:
         )
     )
     streams = streams.where((F.col("watched_s") > 0) & (F.col("published_msgs") == 0))
-    streams = streams.join(read_from, ["session", "stream"], "left_anti")
-    nothing = F.lit(None)
-    streams = _since(streams.withColumn("consumer", nothing.cast("string")),
-                     given.silver.stream_sample, "last_at_us")  # fmt: skip
+    streams = streams.join(delivered_streams, ["session", "stream"], "left_anti")
+    null = F.lit(None)
+    streams = _with_idle_time(streams.withColumn("consumer", null.cast("string")),
+                     inputs.silver.stream_sample, "last_at_us")  # fmt: skip
     consumers = consumers.withColumns(
-        {name: nothing.cast("bigint") for name in ("stored_msgs", "stored_bytes")}
+        {name: null.cast("bigint") for name in ("stored_msgs", "stored_bytes")}
     )
-    consumers = _since(consumers, given.silver.consumer_sample, "delivered_at_us")
+    consumers = _with_idle_time(consumers, inputs.silver.consumer_sample, "delivered_at_us")
     return IDLE.contract(streams.unionAll(consumers))
 
 
-def _since(rows: DataFrame, samples: DataFrame, last: str) -> DataFrame:
-    """Add when they did something last, which the server says."""
-    own = samples.join(rows.select("series_id"), "series_id", "left_semi").groupBy("series_id")
-    rows = rows.join(own.agg(F.max(last).alias("last_at_us")), "series_id", "left")
-    since: Column = F.coalesce("last_at_us", "created_at_us")
-    rows = rows.withColumn("idle_s", (F.col("sampled_at_us") - since) / 1e6)
+def _with_idle_time(rows: DataFrame, samples: DataFrame, last: str) -> DataFrame:
+    """Add `idle_s`, the time since the last activity, from the column `last` of samples."""
+    own_samples = samples.join(rows.select("series_id"), "series_id", "left_semi").groupBy(
+        "series_id"
+    )
+    rows = rows.join(own_samples.agg(F.max(last).alias("last_at_us")), "series_id", "left")
+    last_active_at_us: Column = F.coalesce("last_at_us", "created_at_us")
+    rows = rows.withColumn("idle_s", (F.col("sampled_at_us") - last_active_at_us) / 1e6)
     return rows.select([column.name for column in IDLE.columns])
 
 
-def unused(rows: DataFrame) -> DataFrame:
-    """Return one finding for each session with streams or consumers that nobody needs."""
-    rows = rows.where(F.col("idle_s") >= _TOLD_AFTER_S)
+def unused_assets(rows: DataFrame) -> DataFrame:
+    """Return one finding per session with unused streams or consumers."""
+    rows = rows.where(F.col("idle_s") >= _FINDING_AFTER_S)
     is_stream = F.col("consumer").isNull()
     rows = rows.groupBy("session").agg(
         F.count_if(is_stream).alias("streams_count"),
@@ -104,7 +108,7 @@ ANSWERS = (
         IDLE,
         idle,
         needs=("consumer_rate", "stream_rate"),
-        findings=(unused,),
+        findings=(unused_assets,),
         section=Section(
             "Idle streams and consumers",
             ("session", "stream", "consumer", "idle_s", "last_at_us", "stored_msgs",

@@ -1,4 +1,4 @@
-"""Answer 12: what redelivery costs, in messages and bytes."""
+"""Answer 12: the cost of redeliveries in messages and bytes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ REDELIVERY_COST = Table(
 
 
 def redelivery_cost(redelivery: DataFrame, capacity: DataFrame) -> DataFrame:
-    """Return `redelivery_cost`: one row per name of a stream in a session."""
+    """Return `redelivery_cost`: one row per session and stream name."""
     # What consumers with a filter repeated is not known: they are in the sums, as the least.
-    countable = F.col("repeated_share").isNotNull()
-    share = F.sum(F.when(countable, F.col("repeated_msgs"))) / F.sum(
-        F.when(countable, F.col("delivered_msgs"))
+    is_countable = F.col("repeated_share").isNotNull()
+    share = F.sum(F.when(is_countable, F.col("repeated_msgs"))) / F.sum(
+        F.when(is_countable, F.col("delivered_msgs"))
     )
     rows = redelivery.groupBy("session", "stream").agg(
         F.count_if(F.col("repeated_msgs") > 0).alias("consumers_count"),
@@ -60,7 +60,7 @@ PLACE = 100
 ANSWERS = (
     Answer(
         REDELIVERY_COST,
-        lambda given: redelivery_cost(given.gold("redelivery"), given.gold("capacity")),
+        lambda inputs: redelivery_cost(inputs.gold("redelivery"), inputs.gold("capacity")),
         needs=("redelivery", "capacity"),
         section=Section(
             "Cost of redelivery",

@@ -1,1 +1,1 @@
-"""What a report tells beside the tables: harm and advice of a finding, and what is drawn."""
+"""Harm and advice of findings, forecasts, recorded findings, and the data of charts."""

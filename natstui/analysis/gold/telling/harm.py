@@ -1,4 +1,4 @@
-"""What a finding of an analysis does to people, its code in the catalogue, and what to do then.
+"""The harm of a finding of an analysis, its code in the catalogue, and the advice.
 
 One home for the screen, the text and the page. Imports no pyspark.
 """
@@ -21,42 +21,42 @@ HARMS = {
     "blind": "some data is missing: more may have happened",
     "none": "worth knowing",
 }
-"""Every harm, the worst first, and what it means."""
+"""Harm → its meaning, the worst first."""
 
 
 RECORDED = "finding"
-"""Kind of a finding of the verdict that is a recorded one itself; its cause is its code."""
+"""Kind of a recorded finding in the verdict; its cause is its code."""
 OF_STREAMS = "NT-S"
-"""How the codes of findings about streams begin."""
+"""Prefix of the codes of findings about streams."""
 
 
 NEAR, FULL_SOON = "near", "full soon"
-"""Causes of findings about a limit: it is nearly used up, or will be soon from further away."""
+"""Causes of findings about a limit: nearly reached, or reached soon at the growth."""
 GAVE_UP = "gave up"
-"""Cause of a finding about how many messages a consumer dropped after max deliver."""
+"""Cause of a finding about messages that a consumer dropped after max deliver."""
 
 
 @dataclass(frozen=True, slots=True)
-class Advised:
-    """What is told with a finding beside its own words."""
+class Advice:
+    """The harm, code and advice of a finding."""
 
     harm: str
     code: str
-    """Of the catalogue; empty for what only an analysis finds."""
+    """Code in the catalogue; empty for findings that only an analysis has."""
     advice: str
 
 
 def advice_of(kind: Kind) -> str:
-    """Return what to look at and what to do, as sentences."""
+    """Return the sentences that say what to check and what to do."""
     stop = "" if kind.check.endswith("?") else "."
     return f"Check {kind.check}{stop} {kind.act[:1].upper()}{kind.act[1:]}."
 
 
-def _of(harm: str, kind: Kind) -> Advised:
-    return Advised(harm, kind.code, advice_of(kind))
+def _advice_for(harm: str, kind: Kind) -> Advice:
+    return Advice(harm, kind.code, advice_of(kind))
 
 
-_UNEXPLAINED = Advised("stuck", "", "Check the log of its client and of the server at that time.")
+_UNEXPLAINED = Advice("stuck", "", "Check the log of its client and of the server at that time.")
 
 _HARM_OF: dict[str, str] = {
     kind.code: harm
@@ -101,133 +101,135 @@ _HARM_OF: dict[str, str] = {
     }.items()
     for kind in kinds
 }  # fmt: skip
-"""Code of the catalogue → harm; what is not here came late."""
-LOSING = tuple(code for code, harm in _HARM_OF.items() if harm == "lost")
-"""Codes of findings that messages were lost or refused."""
-TOLD_SEVERITIES = ("critical", "warning")
-"""A recorded finding that is only worth knowing is in its table, and not among the ten."""
+"""Code of the catalogue → harm; all others are `late`."""
+LOSS_CODES = tuple(code for code, harm in _HARM_OF.items() if harm == "lost")
+"""Codes of findings about lost or refused messages."""
+REPORTED_SEVERITIES = ("critical", "warning")
+"""Severities of recorded findings that may be in the verdict."""
 
 
 def harm_of(kind: Kind) -> str:
-    """Return what a recorded finding does to people."""
+    """Return the harm of a recorded finding."""
     return _HARM_OF.get(kind.code, "late")
 
 
-ADVISED: dict[tuple[str, str], Advised] = {
+ADVICE: dict[tuple[str, str], Advice] = {
     **{
-        (RECORDED, kind.code): _of(harm_of(kind), kind)
+        (RECORDED, kind.code): _advice_for(harm_of(kind), kind)
         for kind in KINDS.values()
-        if kind.severity in TOLD_SEVERITIES
+        if kind.severity in REPORTED_SEVERITIES
     },
-    **{("stuck", kind.word): _of("stuck", kind) for kind in HOLDS_BACK},
+    **{("stuck", kind.word): _advice_for("stuck", kind) for kind in HOLDS_BACK},
     **{
-        ("lag", kind.word): _of(harm_of(kind), kind)
+        ("lag", kind.word): _advice_for(harm_of(kind), kind)
         for kind in (*HOLDS_BACK, consumers.FALLING_BEHIND)
     },
-    **{("redelivery", kind.word): _of("wasteful", kind) for kind in COMES_AGAIN},
+    **{("redelivery", kind.word): _advice_for("wasteful", kind) for kind in COMES_AGAIN},
     **{
-        ("stuck", cause.word): _of("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED
+        ("stuck", cause.word): (
+            _advice_for("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED
+        )
         for cause in STUCK_CAUSES
     },
     ("stuck", status.UNEXPLAINED.word): _UNEXPLAINED,
-    ("lag", "lag"): _of("late", consumers.FALLING_BEHIND),
-    ("identity", "began anew"): _of("lost", streams.S_ROLLED_BACK),
-    ("identity", "identity"): Advised(
+    ("lag", "lag"): _advice_for("late", consumers.FALLING_BEHIND),
+    ("identity", "began anew"): _advice_for("lost", streams.S_ROLLED_BACK),
+    ("identity", "identity"): Advice(
         "lost", streams.S_GONE.code,
         "Check who deletes it: its messages are lost. To remove only the messages, purge the "
         "stream instead.",
     ),
-    ("identity", "made again"): Advised(
+    ("identity", "made again"): Advice(
         "wasteful", consumers.GONE.code,
         "Check who deletes it: the new consumer starts again, and repeats or skips messages. "
         "Use a durable consumer with a fixed name.",
     ),
-    ("redelivery", "redelivery"): _of("wasteful", consumers.REDELIVERING),
-    ("redelivery", "terminated"): _of("wasteful", consumers.TERMINATED),
-    ("redelivery", GAVE_UP): _of("lost", consumers.GAVE_UP),
-    ("poison", "was dropped after max deliver"): _of("lost", consumers.GAVE_UP),
-    ("poison", "is redelivered again and again"): _of("wasteful", consumers.POISON),
-    ("recording", "recording"): Advised(
+    ("redelivery", "redelivery"): _advice_for("wasteful", consumers.REDELIVERING),
+    ("redelivery", "terminated"): _advice_for("wasteful", consumers.TERMINATED),
+    ("redelivery", GAVE_UP): _advice_for("lost", consumers.GAVE_UP),
+    ("poison", "was dropped after max deliver"): _advice_for("lost", consumers.GAVE_UP),
+    ("poison", "is redelivered again and again"): _advice_for("wasteful", consumers.POISON),
+    ("recording", "recording"): Advice(
         "blind", "",
         "Check the disk that it was recorded to. `natstui sessions verify` says what is missing.",
     ),
-    ("recording", "not_judged"): Advised(
+    ("recording", "not_judged"): Advice(
         "blind", "",
         "Analyse it once on the machine where it is stored, or record with a newer natstui, "
         "which stores findings.",
     ),
-    ("recording", "sampled"): Advised(
+    ("recording", "sampled"): Advice(
         "blind", "",
         "Compare fewer sessions at a time: then every stream and consumer is compared.",
     ),
-    ("comparison", "slower"): Advised(
+    ("comparison", "slower"): Advice(
         "late", "",
         "Check what changed between the two sessions: the client, its configuration, the server.",
     ),
-    ("comparison", "faster"): Advised("none", "", "No action is needed."),
-    ("availability", "leader_absent"): _of("stuck", streams.S_NO_LEADER),
-    ("availability", "unreachable"): _of("stuck", streams.S_UNREACHABLE),
-    ("availability", "leader_change"): _of("late", streams.S_LEADER_FLAPS),
-    ("availability", "replica_away"): _of("late", streams.S_PEER_AWAY),
-    ("availability", "replica_lag"): _of("late", streams.S_PEER_LAGS),
-    ("availability", "api_slow"): _of("late", account.A_API_SLOW),
-    ("availability", "disconnected"): _of("blind", account.M_NO_LINK),
-    ("availability", "unavailable"): _of("blind", account.M_UNAVAILABLE),
-    ("availability", "clock_step"): _of("blind", account.M_CLOCK),
-    ("availability", "gap"): Advised(
+    ("comparison", "faster"): Advice("none", "", "No action is needed."),
+    ("availability", "leader_absent"): _advice_for("stuck", streams.S_NO_LEADER),
+    ("availability", "unreachable"): _advice_for("stuck", streams.S_UNREACHABLE),
+    ("availability", "leader_change"): _advice_for("late", streams.S_LEADER_FLAPS),
+    ("availability", "replica_away"): _advice_for("late", streams.S_PEER_AWAY),
+    ("availability", "replica_lag"): _advice_for("late", streams.S_PEER_LAGS),
+    ("availability", "api_slow"): _advice_for("late", account.A_API_SLOW),
+    ("availability", "disconnected"): _advice_for("blind", account.M_NO_LINK),
+    ("availability", "unavailable"): _advice_for("blind", account.M_UNAVAILABLE),
+    ("availability", "clock_step"): _advice_for("blind", account.M_CLOCK),
+    ("availability", "gap"): Advice(
         "blind", "", "Check whether the recording machine slept or was overloaded."
     ),
-    ("capacity", "full"): _of("lost", streams.S_REFUSING),
-    ("capacity", NEAR): _of("soon", streams.S_NEAR),
-    ("capacity", FULL_SOON): _of("soon", streams.S_FULL_SOON),
-    ("capacity", account.A_STORAGE_FULL.word): _of("lost", account.A_STORAGE_FULL),
-    ("capacity", account.A_MEMORY_FULL.word): _of("lost", account.A_MEMORY_FULL),
-    ("capacity", f"storage {NEAR}"): _of("soon", account.A_STORAGE_NEAR),
-    ("capacity", f"memory {NEAR}"): _of("soon", account.A_MEMORY_NEAR),
+    ("capacity", "full"): _advice_for("lost", streams.S_REFUSING),
+    ("capacity", NEAR): _advice_for("soon", streams.S_NEAR),
+    ("capacity", FULL_SOON): _advice_for("soon", streams.S_FULL_SOON),
+    ("capacity", account.A_STORAGE_FULL.word): _advice_for("lost", account.A_STORAGE_FULL),
+    ("capacity", account.A_MEMORY_FULL.word): _advice_for("lost", account.A_MEMORY_FULL),
+    ("capacity", f"storage {NEAR}"): _advice_for("soon", account.A_STORAGE_NEAR),
+    ("capacity", f"memory {NEAR}"): _advice_for("soon", account.A_MEMORY_NEAR),
     **{
-        ("capacity", f"{what} {FULL_SOON}"): Advised(
+        ("capacity", f"{storage_kind} {FULL_SOON}"): Advice(
             "soon", "",
             "Check which streams grow, and whether that continues. Lower the limits of "
             "streams, or raise the limit of the account.",
         )
-        for what in ("storage", "memory")
+        for storage_kind in ("storage", "memory")
     },
-    ("hour", "hour"): Advised(
+    ("hour", "hour"): Advice(
         "none", "", "Check that hour first: the tables and charts show what happened in it."
     ),
-    ("idle", "idle"): Advised(
+    ("idle", "idle"): Advice(
         "wasteful", "",
         "Check who needs them: the table of idle streams and consumers lists them. Delete "
         "those that are not needed.",
     ),
     **{
-        ("change", trouble): Advised(
+        ("change", trouble): Advice(
             harm, "",
             "Check whether the change was intended: `natstui` shows the current configuration, "
             "and can undo its own changes.",
         )
         for trouble, harm in (("stuck", "stuck"), ("lagging", "late"), ("redelivery", "wasteful"))
     },
-    ("delay", "bursts"): Advised(
+    ("delay", "bursts"): Advice(
         "late", "",
         "Check whether messages may wait so long. If not, start more clients, or limit the "
         "rate of the publishers.",
     ),
-    ("delay", "repeats"): Advised(
+    ("delay", "repeats"): Advice(
         "late", "",
         "Check why messages are redelivered: redeliveries delay new messages.",
     ),
-    ("delay", "elections"): Advised(
+    ("delay", "elections"): Advice(
         "late", "", "Check why leaders change: read the logs of the servers, check the network.",
     ),
-    ("benchmark", "benchmark"): Advised(
+    ("benchmark", "benchmark"): Advice(
         "lost", "",
         "Check the errors of its workers, and whether the stream had room for its messages.",
     ),
-    ("benchmark", "does not add up"): Advised(
+    ("benchmark", "does not add up"): Advice(
         "blind", "",
         "Check whether the recording has the entire run: it may begin or end in the middle of "
         "it, or have lost lines.",
     ),
 }  # fmt: skip
-"""By the kind and the cause of a finding; a test finds one for each that there can be."""
+"""(kind, cause) of a finding → its advice; a test requires one for every possible finding."""

@@ -1,6 +1,6 @@
-"""What a report draws: everything together and the worst consumers, in buckets of fitting width.
+"""The data of a report's charts: totals and the worst consumers, in buckets of fitting width.
 
-A session of 40 seconds is drawn by the second, one of a day by the quarter of an hour.
+The buckets of a session of 40 seconds are seconds, those of a day quarters of an hour.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given
+from natstui.analysis.gold.answer import Answer, AnswerInputs
 from natstui.analysis.gold.rates import SECOND_US, bucket_start, repeats
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
 
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 MOST_POINTS = 120
-"""A session is drawn with at most so many points."""
+"""Maximum of points in a chart of a session."""
 MOST_DRAWN = 24
-"""Consumers drawn, over all sessions; at least one of each."""
+"""Maximum of consumers in charts of all sessions together; at least one per session."""
 
 PICTURE = Table(
     "picture",
@@ -50,28 +50,30 @@ PICTURE = Table(
 _BUCKET = ("session", "rank", "bucket_at_us", "width_s")
 
 
-def picture(given: Given) -> DataFrame:
-    """Return `picture`: one row per session, drawn consumer (or all) and interval."""
-    widths = widths_of(given.silver)
-    drawn = _worst(given)
-    samples = given.silver.consumer_sample
-    ranks = F.broadcast(drawn.select("series_id", "rank"))
-    alone = _bucketed(samples.join(ranks, "series_id"), widths)
-    together = _of_all(samples, given.gold("consumer_rate"), widths)
-    rows = _consumers(together).unionAll(_consumers(alone.withColumn("members", F.lit(1.0))))
-    streams = _of_all(given.silver.stream_sample, given.gold("stream_rate"), widths)
-    rows = rows.join(_published(streams), [*_BUCKET], "full")
-    names = drawn.select("session", "rank", "stream", "consumer")
+def picture(inputs: AnswerInputs) -> DataFrame:
+    """Return `picture`: one row per session, charted consumer (or all) and interval."""
+    widths = widths_of(inputs.silver)
+    charted = _charted_consumers(inputs)
+    samples = inputs.silver.consumer_sample
+    ranks = F.broadcast(charted.select("series_id", "rank"))
+    single_rows = _with_buckets(samples.join(ranks, "series_id"), widths)
+    total_rows = _totals(samples, inputs.gold("consumer_rate"), widths)
+    rows = _consumers(total_rows).unionAll(
+        _consumers(single_rows.withColumn("members", F.lit(1.0)))
+    )
+    streams = _totals(inputs.silver.stream_sample, inputs.gold("stream_rate"), widths)
+    rows = rows.join(_published_rates(streams), [*_BUCKET], "full")
+    names = charted.select("session", "rank", "stream", "consumer")
     return PICTURE.contract(rows.join(F.broadcast(names), ["session", "rank"], "left"))
 
 
 def widths_of(silver: Silver) -> DataFrame:
-    """Return session and width_s: the narrowest buckets of which there are not too many.
+    """Return the bucket width, the start and the end of each session.
 
-    And when the session began and ended.
+    The width is the smallest with at most `MOST_POINTS` buckets.
     """
-    lasted_s = (F.max("at_us") - F.min("at_us")) / 1e6
-    fitting = reduce(
+    duration_s = (F.max("at_us") - F.min("at_us")) / 1e6
+    width_s = reduce(
         lambda otherwise, width: F.when(F.col("lasted_s") <= width * MOST_POINTS, width).otherwise(
             otherwise
         ),
@@ -79,20 +81,20 @@ def widths_of(silver: Silver) -> DataFrame:
         F.lit(WIDTHS_S[-1]),
     )
     polls = silver.poll.groupBy("session").agg(
-        lasted_s.alias("lasted_s"),
+        duration_s.alias("lasted_s"),
         F.min("at_us").alias("begun_at_us"),
         F.max("at_us").alias("over_at_us"),
     )
-    width = fitting.cast("bigint").alias("width_s")
+    width = width_s.cast("bigint").alias("width_s")
     return polls.select("session", width, "begun_at_us", "over_at_us")
 
 
-def _worst(given: Given) -> DataFrame:
-    """Return the consumers drawn, each with its rank: lost > stuck > late > wasteful."""
-    one = [*CONSUMER_KEY]
-    stuck = given.gold("stuck").groupBy(*one).agg(F.sum("duration_s").alias("stuck_s"))
-    wasted = given.gold("redelivery").select(*one, "given_up_count", "repeated_msgs")
-    rows = given.gold("lag").join(stuck, one, "left").join(wasted, one, "left")
+def _charted_consumers(inputs: AnswerInputs) -> DataFrame:
+    """Return the charted consumers, each with its rank: lost > stuck > late > wasteful."""
+    identity = [*CONSUMER_KEY]
+    stuck = inputs.gold("stuck").groupBy(*identity).agg(F.sum("duration_s").alias("stuck_s"))
+    redeliveries = inputs.gold("redelivery").select(*identity, "given_up_count", "repeated_msgs")
+    rows = inputs.gold("lag").join(stuck, identity, "left").join(redeliveries, identity, "left")
     worst_first = (
         F.col("given_up_count").desc_nulls_last(),
         F.col("stuck_s").desc_nulls_last(),
@@ -102,77 +104,83 @@ def _worst(given: Given) -> DataFrame:
     )  # fmt: skip
     order = Window.partitionBy("session").orderBy(*worst_first)
     rows = rows.withColumn("rank", F.row_number().over(order))
-    most = max(1, MOST_DRAWN // max(len(given.systems), 1))
-    series = given.gold("consumer_rate").select("series_id", *one).distinct()
-    rows = rows.where(F.col("rank") <= most).join(series, one)
-    return rows.select("series_id", "rank", *one)
+    most_per_session = max(1, MOST_DRAWN // max(len(inputs.systems), 1))
+    series = inputs.gold("consumer_rate").select("series_id", *identity).distinct()
+    rows = rows.where(F.col("rank") <= most_per_session).join(series, identity)
+    return rows.select("series_id", "rank", *identity)
 
 
 def bucket_of(name: str) -> Column:
-    """Return the start of the bucket, `width_s` wide, that a moment lies in."""
+    """Return the start of the bucket of a time, with buckets of `width_s`."""
     return bucket_start(name, F.col("width_s") * SECOND_US)
 
 
-def _bucketed(samples: DataFrame, widths: DataFrame) -> DataFrame:
+def _with_buckets(samples: DataFrame, widths: DataFrame) -> DataFrame:
     rows = samples.join(F.broadcast(widths), "session")
     return rows.withColumn("bucket_at_us", bucket_of("at_us"))
 
 
-def _of_all(samples: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
-    rows = with_members(_bucketed(samples, widths), rates, widths)
+def _totals(samples: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
+    rows = with_members(_with_buckets(samples, widths), rates, widths)
     return rows.withColumn("rank", F.lit(0))
 
 
 def with_members(rows: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
-    """Add to rows by session and bucket how many series there were then on average.
+    """Add `members`, the mean number of series in the bucket of a row.
 
-    Of many series each poll reads only a part: what is known of these is known of all. Others
-    live for seconds only, and must not count for the whole bucket. `rates` are those of all
-    series, `widths` the width of the buckets and the span of each session.
+    With many series each poll reads only a part, which represents all. Short-lived series must not
+    count for the entire bucket. `rates` are those of all series, `widths` the width of the buckets
+    with the start and end of each session.
     """
     first = F.col("last_at_us") - F.round(F.col("covered_s") * 1_000_000)
-    lives = rates.groupBy("session", "series_id").agg(
+    series_lives = rates.groupBy("session", "series_id").agg(
         F.min_by(first, "bucket_at_us").cast("bigint").alias("first_at_us"),
         F.max("last_at_us").alias("last_at_us"),
         F.sum("samples_count").alias("samples"),
         F.min("created_at_us").alias("created_at_us"),
     )
-    lives = lives.join(F.broadcast(widths), "session")
+    series_lives = series_lives.join(F.broadcast(widths), "session")
     first, last = F.col("first_at_us"), F.col("last_at_us")
-    begun, over = F.col("begun_at_us"), F.col("over_at_us")
+    session_start, session_end = F.col("begun_at_us"), F.col("over_at_us")
     # It was there before it was read first, and after it was read last: until it would be next.
     step_us = (last.cast("double") - first) / F.greatest(F.col("samples") - 1, F.lit(1))
-    lives = lives.withColumns(
+    series_lives = series_lives.withColumns(
         {
-            "since_us": F.greatest(F.least(first, F.greatest("created_at_us", begun)), begun),
-            "until_us": F.when(last + 2 * step_us >= over, over).otherwise(F.least(last, over)),
+            "since_us": F.greatest(
+                F.least(first, F.greatest("created_at_us", session_start)), session_start
+            ),
+            "until_us": F.when(last + 2 * step_us >= session_end, session_end).otherwise(
+                F.least(last, session_end)
+            ),
         }
     )
-    lives = lives.withColumns(
+    series_lives = series_lives.withColumns(
         {"from_us": F.least(first, "since_us"), "to_us": F.greatest(last, "until_us")}
     )
     # Those that are drawn, and not all from first to last: a damaged time would make billions.
     buckets = rows.select("session", "bucket_at_us").distinct()
-    of_life = F.col("bucket_at_us").between(bucket_of("from_us"), bucket_of("to_us"))
-    each = lives.join(buckets, "session").where(of_life)
+    is_in_life = F.col("bucket_at_us").between(bucket_of("from_us"), bucket_of("to_us"))
+    buckets_of_series = series_lives.join(buckets, "session").where(is_in_life)
 
     def within_us(start: Column, end: Column) -> Column:
-        """Return how much of a bucket lies between two moments."""
+        """Return the time of a bucket that is between two times."""
         # Exact for every real time, and a damaged one does not leave the range of numbers.
-        bucket, start, end = (at.cast("double") for at in (F.col("bucket_at_us"), start, end))
+        bucket, start, end = (
+            time_column.cast("double") for time_column in (F.col("bucket_at_us"), start, end)
+        )
         long_us = F.least(end, bucket + F.col("width_s") * 1_000_000) - F.greatest(start, bucket)
         return F.greatest(long_us, F.lit(0.0))
 
-    there_us = F.sum(within_us(F.col("since_us"), F.col("until_us")))
-    watched_us = F.max(within_us(begun, over))
-    known = (watched_us > 0) & (there_us > 0)
-    members = F.when(known, there_us / watched_us).otherwise(F.count("*"))
-    members = each.groupBy("session", "bucket_at_us").agg(members.alias("members"))
+    lived_us = F.sum(within_us(F.col("since_us"), F.col("until_us")))
+    watched_us = F.max(within_us(session_start, session_end))
+    is_known = (watched_us > 0) & (lived_us > 0)
+    members = F.when(is_known, lived_us / watched_us).otherwise(F.count("*"))
+    members = buckets_of_series.groupBy("session", "bucket_at_us").agg(members.alias("members"))
     return rows.join(F.broadcast(members), ["session", "bucket_at_us"])
 
 
 def _per_s(name: str) -> Column:
-    """Return a rate of all series together; null where no change is known."""
+    """Return a rate of all series together; null without a known change."""
     watched_s = F.sum("elapsed_us") / 1e6
     return F.when(watched_s > 0, F.max("members") * F.sum(name) / watched_s)
 
@@ -186,7 +194,7 @@ def _consumers(rows: DataFrame) -> DataFrame:
     )
 
 
-def _published(rows: DataFrame) -> DataFrame:
+def _published_rates(rows: DataFrame) -> DataFrame:
     return rows.groupBy(*_BUCKET).agg(_per_s("published_msgs").alias("published_per_s"))
 
 

@@ -1,1 +1,1 @@
-"""Messages copied elsewhere, each once, with an account of what became of every one."""
+"""Copies of messages, each stored once, with an account of every message."""

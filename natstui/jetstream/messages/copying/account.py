@@ -1,13 +1,16 @@
-"""What became of the messages of a copy, and where one that was stopped goes on."""
+"""The account of a copy's messages, and the position where a stopped copy continues."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +24,14 @@ from natstui.parsing import reason
 from natstui.paths import private_folder
 
 MOST_RANGES = 100_000
-"""Ranges of refused sequences that are kept to send them again; a copy with more stops."""
+"""Limit of refused sequence ranges that are stored to send them again; a copy with more stops."""
 
 Ranges = list[list[int]]
-"""First and last sequence of each, ascending: as long as a list of sequences is short."""
+"""First and last sequence of each range, ascending."""
 
 
 def add_seq(ranges: Ranges, seq: int) -> None:
-    """Add a sequence to ranges: to the last one where it follows that."""
+    """Add a sequence to ranges, extending the last one if consecutive."""
     if ranges and seq == ranges[-1][1] + 1:
         ranges[-1][1] = seq
     elif not ranges or not ranges[-1][0] <= seq <= ranges[-1][1]:
@@ -37,18 +40,24 @@ def add_seq(ranges: Ranges, seq: int) -> None:
 
 def merged_ranges(*several: Ranges) -> Ranges:
     """Return the sequences of several ranges as few ranges, ascending."""
-    merged: Ranges = []
+    ranges_merged: Ranges = []
     for first, last in sorted(pair for ranges in several for pair in ranges):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1][1] = max(merged[-1][1], last)
+        if ranges_merged and first <= ranges_merged[-1][1] + 1:
+            ranges_merged[-1][1] = max(ranges_merged[-1][1], last)
         else:
-            merged.append([first, last])
-    return merged
+            ranges_merged.append([first, last])
+    return ranges_merged
 
 
 def ranges_from(ranges: Ranges, seq: int) -> Ranges:
-    """Return what is in ranges from a sequence on."""
+    """Return the part of ranges from a sequence on."""
     return [[max(first, seq), last] for first, last in ranges if last >= seq]
+
+
+def has_seq(ranges: Ranges, seq: int) -> bool:
+    """Return whether a sequence is in ascending ranges."""
+    index = bisect_right(ranges, seq, key=itemgetter(0)) - 1
+    return index >= 0 and seq <= ranges[index][1]
 
 
 def seqs_of(ranges: Ranges) -> Iterator[int]:
@@ -58,60 +67,65 @@ def seqs_of(ranges: Ranges) -> Iterator[int]:
 
 
 def pairs_of(ranges: Ranges) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield two neighbouring ranges at a time; the last one with itself where it is alone."""
+    """Yield pairs of neighbouring ranges; a single one with itself."""
     for index in range(0, len(ranges), 2):
         yield ranges[index], ranges[min(index + 1, len(ranges) - 1)]
 
 
 @dataclass(slots=True)
 class Account:
-    """Every message that was read is in one of the other counts, or still on its way."""
+    """Counts of a copy: every message that was read is in one of them, or still in flight."""
 
     read_msgs: int = 0
     payload_bytes: int = 0
     acknowledged_msgs: int = 0
-    """The target stored them now."""
+    """Stored by the target now."""
     confirmed_msgs: int = 0
-    """Of those, how many were sent again after the connection was lost."""
+    """Number of these that were sent again after the connection was lost."""
     duplicate_msgs: int = 0
-    """The target had them already, by their id."""
+    """Already stored by the target, according to their id."""
     refused_msgs: int = 0
     unknown_msgs: int = 0
-    """Sent, and no answer says whether they are stored."""
+    """Sent, without a reply that shows whether they are stored."""
     gone_msgs: int = 0
-    """Looked for by their sequence and not there any more."""
+    """Requested by sequence, but deleted meanwhile."""
     removed_seqs: tuple[int, int] | None = None
-    """First and last that the source removed while the copy was stopped, before it read them."""
+    """First and last sequence that the source deleted before they were copied."""
     without_rollup_msgs: int = 0
-    """Sent without the header that would have removed other messages."""
+    """Sent without the rollup header, which would have deleted other messages."""
     refusals: Counter[str] = field(default_factory=Counter)
     """Reason → messages."""
     refused_ranges: Ranges = field(default_factory=list)
     is_overfull: bool = False
-    """Whether more was refused than can be kept to send it again."""
+    """Whether more messages were refused than can be stored to send them again."""
     target_created_at_us: dict[str, int] = field(default_factory=dict)
-    """When each stream was created that stored messages of the copy."""
+    """Stream that stored messages of the copy → its creation time."""
     stored_ranges: dict[str, Ranges] = field(default_factory=dict)
-    """The sequences under which each of them acknowledged messages of the copy."""
+    """Stream → the sequences of the copy's acknowledged messages."""
     not_kept: Counter[str] = field(default_factory=Counter)
     """Reason → acknowledged messages that the target did not keep."""
     unchecked: list[str] = field(default_factory=list)
-    """Streams of which nobody knows what they kept: their state may not be read."""
+    """Streams whose state may not be read, so that it is unknown what they kept."""
     first_seq: int | None = None
     last_seq: int = 0
-    """Of what was read."""
+    """Last sequence that was read."""
     done_seq: int = 0
-    """What became of everything up to here is known."""
+    """Sequence up to which the result of every message is known."""
     is_stopped: bool = False
 
     @property
+    def in_flight_msgs(self) -> int:
+        """Return how many messages were sent and have no result yet."""
+        return self.read_msgs - self.acknowledged_msgs - self.duplicate_msgs - self.refused_msgs
+
+    @property
     def kept_msgs(self) -> int:
-        """Return how many messages were stored now and stayed."""
+        """Return how many messages were stored now and kept."""
         return max(0, self.acknowledged_msgs - self.not_kept.total())
 
     @property
     def target_first_seq(self) -> dict[str, int]:
-        """Return the sequence of the first message that each stream stored of the copy."""
+        """Return the first stored sequence of the copy in each stream."""
         return {
             stream: min(first for first, _ in ranges)
             for stream, ranges in self.stored_ranges.items()
@@ -129,7 +143,7 @@ class Account:
             ranges[:] = [[first, last] for (first, _), (_, last) in pairs_of(ranges)]
 
     def refuse(self, seq: int, reason: str) -> None:
-        """Count a message that the target does not take."""
+        """Count a message that the target refuses."""
         self.refused_msgs += 1
         self.refusals[reason] += 1
         add_seq(self.refused_ranges, seq)
@@ -137,19 +151,18 @@ class Account:
             self.refused_ranges = merged_ranges(self.refused_ranges)
             self.is_overfull = len(self.refused_ranges) > MOST_RANGES
 
-    def lose_all(self, reason: str) -> None:
-        """Count everything that was read as refused: what it was written into is gone."""
-        self.acknowledged_msgs, self.refused_msgs = 0, self.read_msgs
-        self.refusals = Counter({reason: self.read_msgs})
-        self.refused_ranges = []
+    def lose_newest(self, lost_msgs: int, reason: str) -> None:
+        """Count the newest messages of a file as refused: the disk did not take them."""
+        self.acknowledged_msgs, self.refused_msgs = self.read_msgs - lost_msgs, lost_msgs
+        self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
 
-_FORMAT = 2
-"""Changes what a copy is found under: what an older natstui kept is not continued."""
+_FORMAT = 4
+"""Version of the state: an older one is not continued."""
 
 
 class State(msgspec.Struct, kw_only=True):
-    """Where a copy is, as it is kept on the disk."""
+    """The stored position of a copy."""
 
     end_seq: int
     done_seq: int = 0
@@ -157,26 +170,44 @@ class State(msgspec.Struct, kw_only=True):
     source_created_at_us: int = 0
     target_created_at_us: dict[str, int] = {}
     target_first_seq: dict[str, int] = {}
-    saved_at_us: int = 0
-    is_settled: bool = True
-    """Whether nothing was on its way when this was written."""
+    unknown_msgs: int = 0
+    """Limit of the messages without a known result: in flight when this was written, or sent
+    after that.
+    """
+    sent_at_us: int = 0
+    """When the oldest of them was sent."""
+    file_bytes: int = 0
+    """Length of the lines of a file up to `done_seq`."""
+    file_sha256: str = ""
+    source_lines_count: int = 0
+    """Lines up to `done_seq` of the file that messages are read from, and their checksum."""
+    source_sha256: str = ""
+
+    @property
+    def first_seq(self) -> int:
+        """Return the first sequence that has to be sent again, or sent at all."""
+        return self.refused_ranges[0][0] if self.refused_ranges else self.done_seq + 1
 
     @property
     def age_s(self) -> float:
-        """Return how long ago this was written."""
-        return time.time() - self.saved_at_us / 1e6
+        """Return the time since the oldest message without a known result was sent.
+
+        Infinite when that is later than now: the clock was set back, and nobody knows.
+        """
+        age_s = time.time() - self.sent_at_us / 1e6
+        return age_s if age_s >= 0 else math.inf
 
 
 class StateFile:
-    """Keeps where a copy is; the same copy finds it again."""
+    """The file with the position of a copy; the same copy finds it again."""
 
-    def __init__(self, of: dict[str, Any]) -> None:
-        text = json.dumps({**of, "format": _FORMAT}, sort_keys=True).encode()
+    def __init__(self, identity: dict[str, Any]) -> None:
+        text = json.dumps({**identity, "format": _FORMAT}, sort_keys=True).encode()
         name = f"{hashlib.sha256(text).hexdigest()[:24]}.json"
         self.path: Path = platformdirs.user_state_path("natstui") / "copies" / name
 
     def read(self) -> State | None:
-        """Return where it was stopped, None when it was not; raises SessionError."""
+        """Return the state of a stopped copy, None without one; raises SessionError."""
         try:
             return decoder_of(State).decode(self.path.read_bytes())
         except FileNotFoundError:
@@ -185,8 +216,7 @@ class StateFile:
             raise SessionError(f"{self.path} cannot be read: {reason(error)}") from error
 
     def write(self, state: State) -> None:
-        """Keep it, in one step; raises SessionError."""
-        state.saved_at_us = time.time_ns() // 1000
+        """Write the state atomically; raises SessionError."""
         try:
             private_folder(self.path.parent)
             write_complete(self.path, msgspec.json.encode(state), mode=0o600)
@@ -194,5 +224,5 @@ class StateFile:
             raise SessionError(f"{self.path} cannot be written: {error}") from error
 
     def remove(self) -> None:
-        """Forget it: there is nothing to go on with."""
+        """Delete the state."""
         self.path.unlink(missing_ok=True)

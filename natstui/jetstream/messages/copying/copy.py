@@ -1,4 +1,4 @@
-"""A copy of messages: read, given another subject and an id, sent, counted."""
+"""A copy of messages: read, mapped to another subject and id, sent, counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from natstui.errors import (
     NotFound,
     PermissionDenied,
     RequestFailed,
+    SessionError,
     UsageError,
     WriteFailed,
 )
@@ -32,12 +33,17 @@ from natstui.jetstream.messages.copying.account import (
     Ranges,
     State,
     StateFile,
+    has_seq,
     merged_ranges,
     ranges_from,
     seqs_of,
 )
-from natstui.jetstream.messages.copying.message_file import MessageFile, lines_of
-from natstui.jetstream.messages.copying.selection import Selection, messages
+from natstui.jetstream.messages.copying.message_file import (
+    FilePart,
+    MessageFile,
+    SourceFile,
+)
+from natstui.jetstream.messages.copying.selection import Selection, find_removed, messages
 from natstui.jetstream.messages.copying.window import (
     Outgoing,
     Window,
@@ -45,15 +51,19 @@ from natstui.jetstream.messages.copying.window import (
     keeps_all,
 )
 from natstui.jetstream.messages.reading import Read
-from natstui.model.assets.subjects import mapped, mapping_problem, overlap
+from natstui.model.assets.subjects import has_wildcard, map_subject, mapping_problem, overlap
+from natstui.units import duration_text
 
 MSG_ID, ROLLUP = "Nats-Msg-Id", "Nats-Rollup"
 KEPT_ID = "Natstui-Msg-Id"
-"""Under which the publisher's id is kept when the copy gets one of its own."""
+"""Header with the publisher's id when the copy gets one of its own."""
 _NOT_COPIED = ("nats-rollup", "nats-expected-", "nats-msg-size")
-"""Headers that were meant for the stream of before, and would remove or refuse at another."""
+"""Headers that are meant for the original stream, and would delete or refuse at another."""
 _SERVERS = ("$JS.>", "$SYS.>")
-_SAVE_S = 1.0
+_SAVED_EVERY_S = 0.2
+_FILE_SAVED_EVERY_S = 1.0
+MOST_UNSAVED_MSGS = 1_000
+"""Limit of messages that are sent before the state is written again: those of a killed copy."""
 _DRAIN_S = 5.0
 
 Ids = Literal["made", "kept"]
@@ -61,53 +71,53 @@ Ids = Literal["made", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast messages are sent; as fast as they are taken, where nothing is said."""
+    """The rate of sending; without limits as fast as messages are acknowledged."""
 
     per_s: float | None = None
     as_stored: bool = False
-    """As far apart as they were stored."""
+    """Keep the intervals in which messages were stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where they go, and under which subjects."""
+    """The target stream and subjects of a copy."""
 
     stream: str | None = None
-    """Only there: what would be stored elsewhere is refused."""
+    """Required target stream: messages for other streams are refused."""
     maps: tuple[tuple[str, str], ...] = ()
-    """What matches the first gets the second as its subject; of several, the first that does."""
+    """Subject patterns → new subject; the first match counts."""
     ids: Ids = "made"
 
     def subject_of(self, subject: str) -> str:
-        """Return the subject a message gets."""
+        """Return the target subject of a message."""
         return _subject_of(self.maps, subject)
 
     def check(self) -> None:
-        """Raise UsageError for a mapping that cannot be done."""
-        for source, wanted in self.maps:
-            problem = mapping_problem(source, wanted)
+        """Raise UsageError for an impossible mapping."""
+        for source, new_subject in self.maps:
+            problem = mapping_problem(source, new_subject)
             # A subject without `>` may take the place of all.
             if problem is not None and "must end with >" not in problem:
-                raise UsageError(f"--map {source}:{wanted}: {problem}")
+                raise UsageError(f"--map {source}:{new_subject}: {problem}")
             try:
-                mapped(source.replace("*", "x").replace(">", "x"), source, wanted)
+                map_subject(source.replace("*", "x").replace(">", "x"), source, new_subject)
             except ValueError as error:
-                raise UsageError(f"--map {source}:{wanted}: {error}") from error
+                raise UsageError(f"--map {source}:{new_subject}: {error}") from error
 
 
 @lru_cache(maxsize=1024)
 def _subject_of(maps: tuple[tuple[str, str], ...], subject: str) -> str:
-    found = (mapped(subject, source, wanted) for source, wanted in maps)
-    return next((one for one in found if one is not None), subject)
+    candidates = (map_subject(subject, source, new_subject) for source, new_subject in maps)
+    return next((candidate for candidate in candidates if candidate is not None), subject)
 
 
 @lru_cache(maxsize=1024)
 def _of_server(subject: str) -> bool:
-    return any(overlap(one, subject) for one in _SERVERS)
+    return any(overlap(server_subject, subject) for server_subject in _SERVERS)
 
 
 class SeqRanges:
-    """Sequences that are known, as ranges: of millions, only the ranges are in memory."""
+    """Known sequences, in memory as ranges only."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._ranges = ranges
@@ -118,39 +128,52 @@ class SeqRanges:
 
 @dataclass
 class Copy:
-    """One copy: where from, where to, how fast, and how far it is."""
+    """A copy: source, target, pace and position."""
 
     target: Target
     selection: Selection | None = None
-    """Of a stream."""
+    """The messages of a stream; None for a file."""
     from_file: Path | None = None
     pace: Pace = field(default_factory=Pace)
     state: State | None = None
-    """Where one that was stopped goes on."""
+    """State of a stopped copy to continue."""
     file: StateFile | None = None
     account: Account = field(default_factory=Account)
     on_progress: Callable[[Account, str], None] = lambda _account, _waits: None
-    _saved_s: float = 0.0
-    first_open_seq: Callable[[], int | None] = lambda: None
-    """Returns the first message that was sent and whose fate is open."""
+    first_open: Callable[[], Outgoing | None] = lambda: None
+    """Returns the first message that was sent and has no result yet."""
+    is_complete: bool = False
+    """Whether all messages were read, and the results of all that were sent were waited for."""
+    saved_seq: int | None = None
+    """The sequence after which --resume continues; None before the state is written."""
+    _saved: tuple[int, int] | None = None
+    """The messages read and in flight when the state was written."""
     _sent_seq: int = 0
     """The last message that was sent."""
+    _source_file: SourceFile | None = None
+    """The file that is being read."""
 
-    def sent(self, one: Read) -> None:
-        """Note that a message was sent."""
-        self._sent_seq = one.stream_seq
+    def sent(self, source_message: Read) -> None:
+        """Count a message as sent."""
+        self._sent_seq = source_message.stream_seq
 
     @property
     def _untried(self) -> Ranges:
-        """What was refused before and is not known to be stored now."""
+        """Return the ranges that were refused before and have no result now."""
         if self.state is None:
             return []
-        open_seq = self.first_open_seq()
-        from_seq = self._sent_seq + 1 if open_seq is None else open_seq
+        first_open = self.first_open()
+        from_seq = self._sent_seq + 1 if first_open is None else first_open.seq
         return ranges_from(self.state.refused_ranges, from_seq)
 
+    @property
+    def _source_part(self) -> FilePart:
+        """Return the part of the source file that the stopped copy has read."""
+        state = self.state or State(end_seq=0)
+        return FilePart(state.source_lines_count, state.source_sha256)
+
     def check_source(self) -> None:
-        """Raise UsageError when the stream is not the one that a stopped copy has read."""
+        """Raise UsageError when the stream is not the one that the stopped copy has read."""
         created_at_us = self.selection.created_at_us if self.selection else 0
         if self.state is not None and self.state.source_created_at_us != created_at_us:
             raise UsageError(
@@ -160,107 +183,145 @@ class Copy:
 
     @property
     def end_seq(self) -> int:
-        """The last message that is wanted."""
+        """Return the last sequence to copy."""
         return self.selection.end_seq if self.selection is not None else 2**63 - 1
 
     @property
     def name(self) -> str:
-        """What is copied, for people."""
+        """Return a name of the copied messages for people."""
         return self.selection.wanted.stream if self.selection else str(self.from_file)
 
     async def messages(
         self, client: Client, *, headers_only: bool = False
     ) -> AsyncGenerator[tuple[Read, str] | int, None]:
-        """Yield the messages, and what tells each from others; first those that were refused."""
+        """Yield the messages with a text that identifies each; first those that were refused."""
         after_seq = self.state.done_seq if self.state else 0
         if self.selection is None:
             assert self.from_file is not None
-            async with aclosing(lines_of(self.from_file, after_seq)) as lines:
+            self._source_file = source_file = SourceFile(self.from_file, self._source_part)
+            refused_ranges = self.state.refused_ranges if self.state else []
+            wanted = source_file.messages(
+                lambda seq: seq > after_seq or has_seq(refused_ranges, seq)
+            )
+            async with aclosing(wanted) as lines:
                 async for line in lines:
                     yield line
             return
         parts = [(self.selection, after_seq)]
         if self.state and self.state.refused_ranges:
-            again = replace(self.selection, seqs=SeqRanges(self.state.refused_ranges))
-            parts.insert(0, (again, 0))
-        made = f"{self.selection.wanted.stream} {self.selection.created_at_us}"
+            retried = replace(self.selection, seqs=SeqRanges(self.state.refused_ranges))
+            parts.insert(0, (retried, 0))
+        identity = f"{self.selection.wanted.stream} {self.selection.created_at_us}"
         for selection, after in parts:
             source = messages(client, selection, after, headers_only=headers_only)
-            async with aclosing(source) as found:
-                async for one in found:
-                    yield one if isinstance(one, int) else (one, f"{made} {one.stream_seq}")
+            last_read: Read | None = None
+            async with aclosing(source) as source_messages:
+                async for item in source_messages:
+                    if isinstance(item, int):
+                        yield item
+                        continue
+                    last_read = item
+                    yield item, f"{identity} {item.stream_seq}"
+            if last_read is not None or not after:
+                removed_seqs = await find_removed(client, selection, last_read)
+                self.account.removed_seqs = self.account.removed_seqs or removed_seqs
 
-    def outgoing(self, one: Read, seen: str) -> Outgoing | str:
-        """Return what is sent for a message, or why it is not."""
-        subject = self.target.subject_of(one.subject)
+    def outgoing(self, source_message: Read, identity: str) -> Outgoing | str:
+        """Return the message to send, or why it is refused."""
+        subject = self.target.subject_of(source_message.subject)
         if _of_server(subject):
             return f"{subject.split('.')[0]} belongs to the server"
-        kept = [pair for pair in one.headers if not pair[0].lower().startswith(_NOT_COPIED)]
-        rolls = any(name.lower() == ROLLUP.lower() for name, _ in one.headers)
+        if self.from_file is not None and has_wildcard(subject):
+            return "its subject has a wildcard: a message has one subject"
+        headers = [
+            pair for pair in source_message.headers if not pair[0].lower().startswith(_NOT_COPIED)
+        ]
+        rolls = any(name.lower() == ROLLUP.lower() for name, _ in source_message.headers)
         self.account.without_rollup_msgs += rolls
-        own = next((text.strip() for name, text in kept if name.lower() == MSG_ID.lower()), None)
-        if own is None or self.target.ids == "made":
-            kept = [
-                (KEPT_ID if name.lower() == MSG_ID.lower() else name, text) for name, text in kept
+        own_id = next(
+            (text.strip() for name, text in headers if name.lower() == MSG_ID.lower()), None
+        )
+        if own_id is None or self.target.ids == "made":
+            headers = [
+                (KEPT_ID if name.lower() == MSG_ID.lower() else name, text)
+                for name, text in headers
             ]
-            digest = hashlib.sha256(f"{seen} {subject}".encode()).hexdigest()
-            kept.append((MSG_ID, f"natstui-{digest[:24]}"))
+            digest = hashlib.sha256(f"{identity} {subject}".encode()).hexdigest()
+            headers.append((MSG_ID, f"natstui-{digest[:24]}"))
         if self.target.stream:
-            kept.append((EXPECTED_STREAM, self.target.stream))
-        return Outgoing(one.stream_seq, subject, one.payload, tuple(kept))
+            headers.append((EXPECTED_STREAM, self.target.stream))
+        return Outgoing(source_message.stream_seq, subject, source_message.payload, tuple(headers))
 
     @property
-    def is_save_due(self) -> bool:
-        """Whether a second has passed since it was kept where the copy is."""
-        return self.file is not None and time.monotonic() - self._saved_s >= _SAVE_S
+    def unsaved_msgs(self) -> int:
+        """Return how many messages were sent since the state was written."""
+        return self.account.read_msgs - (self._saved[0] if self._saved else 0)
 
-    def save(self, *, settled: bool = False, at_once: bool = False) -> None:
-        """Keep where it is, once a second; raises SessionError."""
-        if self.file is None or not (at_once or self.is_save_due):
-            return
-        self._saved_s = time.monotonic()
-        before = self.state.done_seq if self.state else 0
-        known = self.state.target_created_at_us if self.state else {}
-        known_first = self.state.target_first_seq if self.state else {}
-        account = self.account
-        self.file.write(
-            State(
-                end_seq=self.end_seq, done_seq=max(before, account.done_seq),
-                refused_ranges=merged_ranges(account.refused_ranges, self._untried),
-                source_created_at_us=self.selection.created_at_us if self.selection else 0,
-                target_created_at_us=known | account.target_created_at_us,
-                target_first_seq=account.target_first_seq | known_first, is_settled=settled,
-            )
-        )  # fmt: skip
+    def save(self) -> None:
+        """Write the state, if there is anything new; raises SessionError.
 
-    def finish(self) -> None:
-        """Forget where it is when all of it was taken, else keep it."""
+        A killed copy has sent no more after this than `MOST_UNSAVED_MSGS`.
+        """
         account = self.account
+        if self._saved != (account.read_msgs, account.in_flight_msgs):
+            self._write(account.in_flight_msgs + MOST_UNSAVED_MSGS)
+
+    def save_written(self, file: MessageFile) -> None:
+        """Write the state of a file; raises BackupError and SessionError."""
+        # A killed copy goes on behind what is on the disk.
+        file.sync()
+        self._write(0, file.written_bytes, file.sha256)
+
+    def _write(self, unknown_msgs: int, file_bytes: int = 0, file_sha256: str = "") -> None:
         if self.file is None:
             return
-        if account.is_stopped or account.refused_msgs or account.unknown_msgs:
-            self.save(settled=not account.unknown_msgs, at_once=True)
-        else:
+        account, before = self.account, self.state or State(end_seq=0)
+        first_open = self.first_open()
+        open_s = time.monotonic() - first_open.first_sent_s if first_open else 0.0
+        done_seq = max(before.done_seq, account.done_seq)
+        source_file = self._source_file
+        source_part = source_file.part_until(done_seq) if source_file else self._source_part
+        self.file.write(
+            State(
+                end_seq=self.end_seq, done_seq=done_seq,
+                refused_ranges=merged_ranges(account.refused_ranges, self._untried),
+                source_created_at_us=self.selection.created_at_us if self.selection else 0,
+                target_created_at_us=before.target_created_at_us | account.target_created_at_us,
+                target_first_seq=account.target_first_seq | before.target_first_seq,
+                unknown_msgs=unknown_msgs, sent_at_us=round((time.time() - open_s) * 1e6),
+                file_bytes=file_bytes, file_sha256=file_sha256,
+                source_lines_count=source_part.lines_count, source_sha256=source_part.sha256,
+            )
+        )  # fmt: skip
+        self.saved_seq, self._saved = done_seq, (account.read_msgs, account.in_flight_msgs)
+
+    def finish(self) -> None:
+        """Delete the state when all messages were stored, or none was sent; else write it."""
+        account = self.account
+        is_stored = self.is_complete and not (account.refused_msgs or account.unknown_msgs)
+        if is_stored or not (account.read_msgs or account.is_stopped or self.state):
             self.forget()
+        else:
+            self._write(account.unknown_msgs)
 
     def forget(self) -> None:
-        """Forget where it is: there is nothing to go on with."""
+        """Delete the state."""
         if self.file is not None:
             self.file.remove()
 
 
 async def send_copy(
-    source: Client, writer: Writer, copy: Copy, confirmed: tuple[str, str | None],
+    source: Client, writer: Writer, copy: Copy, confirmed_names: tuple[str, str | None],
     stop: asyncio.Event,
 ) -> None:  # fmt: skip
-    """Copy messages into streams, journalled as one; the account says how far that came.
+    """Copy messages into streams, journalled as one; the account has the result.
 
-    `stop` ends it in order: what is on its way is waited for. Raises what `Writer.send` raises,
-    OutcomeUnknown when the fate of messages cannot be known.
+    `stop` ends it regularly: messages in flight are waited for. Raises what `Writer.send` raises,
+    OutcomeUnknown when the result of messages is unknown.
     """
-    asked: dict[str, Any] = {
-        "copied_from": copy.name, "subject": confirmed[0], "payload_bytes": 0,
-        "maps": [f"{one} → {other}" for one, other in copy.target.maps],
+    arguments: dict[str, Any] = {
+        "copied_from": copy.name, "subject": confirmed_names[0], "payload_bytes": 0,
+        "maps": [f"{pattern} → {new_subject}" for pattern, new_subject in copy.target.maps],
     }  # fmt: skip
     account = copy.account
     copy.check_source()
@@ -270,10 +331,11 @@ async def send_copy(
         async with Window(
             writer.client, account, lambda text: copy.on_progress(account, text)
         ) as w:
-            copy.first_open_seq = lambda: w.first_waiting_seq
+            copy.first_open = lambda: w.first_open
             try:
                 try:
-                    await _until_stopped(copy, _send(source, copy, w), stop)
+                    sending = _send(source, copy, w)
+                    await _until_stopped(copy, sending, stop, copy.save, _SAVED_EVERY_S)
                 except NatstuiError:
                     # What was sent before is stored, and answers to it may be on their way.
                     with suppress(NatstuiError, TimeoutError):
@@ -283,6 +345,7 @@ async def send_copy(
                 async with asyncio.timeout(_DRAIN_S if account.is_stopped else None):
                     await w.drain()
                 await _compare(writer.client, account)
+                copy.is_complete = not account.is_stopped
             except TimeoutError:
                 pass  # the account says how many are open
             finally:
@@ -290,8 +353,8 @@ async def send_copy(
                 copy.finish()
 
     await writer.send(
-        JournalDraft("publish", "", None, asked, doubt="some messages may have been stored"),
-        confirmed,
+        JournalDraft("publish", "", None, arguments, doubt="some messages may have been stored"),
+        confirmed_names,
         work,
         lambda _: {"sent_count": account.acknowledged_msgs, "read_count": account.read_msgs,
                    "refused_count": account.refused_msgs,
@@ -300,7 +363,7 @@ async def send_copy(
 
 
 async def _compare(client: Client, account: Account) -> None:
-    """Count what the target acknowledged and did not keep."""
+    """Count messages that the target acknowledged and did not keep."""
     for stream, ranges in account.stored_ranges.items():
         try:
             missing = await not_kept(client, stream, ranges)
@@ -313,7 +376,9 @@ async def _compare(client: Client, account: Account) -> None:
 
 
 async def _check_targets(client: Client, copy: Copy) -> None:
-    """Raise UsageError when what a stopped copy has stored is gone with its stream, or purged."""
+    """Raise UsageError when messages of a stopped copy were purged, or deleted with their
+    stream.
+    """
     known = copy.state.target_created_at_us if copy.state else {}
     first_seqs = copy.state.target_first_seq if copy.state else {}
     for stream, created_at_us in known.items():
@@ -330,9 +395,9 @@ async def _check_targets(client: Client, copy: Copy) -> None:
 
 
 async def _is_purged(client: Client, stream: str, first_seq: int | None) -> bool:
-    """Return whether messages were removed that no limit or consumer of the stream removes.
+    """Return whether messages were deleted that no limit or consumer of the stream deletes.
 
-    One that is gone where others stay was deleted by somebody who meant it: that is no purge.
+    A single deleted message was deleted on purpose: that is no purge.
     """
     try:
         info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
@@ -341,113 +406,138 @@ async def _is_purged(client: Client, stream: str, first_seq: int | None) -> bool
     state = info["state"]
     if first_seq is None or not keeps_all(info["config"], state):
         return False
-    gone = int(state["first_seq"]) - first_seq
-    return gone > 1 or (gone == 1 and not state["messages"])
+    deleted_count = int(state["first_seq"]) - first_seq
+    return deleted_count > 1 or (deleted_count == 1 and not state["messages"])
 
 
-async def _until_stopped(copy: Copy, work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+async def _until_stopped(
+    copy: Copy, work: Coroutine[Any, Any, None], stop: asyncio.Event, save: Callable[[], None],
+    saved_every_s: float,
+) -> None:  # fmt: skip
+    """Copy until the end or until it is stopped, and save the position meanwhile."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    tasks = {working, stopping}
     try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            copy.account.is_stopped = True
-            working.cancel()
-            await asyncio.wait({working})
-        if not working.cancelled():
-            working.result()
+        while not (working.done() or stopping.done()):
+            save()
+            await asyncio.wait(tasks, timeout=saved_every_s, return_when=asyncio.FIRST_COMPLETED)
+        copy.account.is_stopped = not working.done()
     finally:
-        working.cancel()
-        stopping.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    if not working.cancelled():
+        working.result()
 
 
 async def _send(source: Client, copy: Copy, window: Window) -> None:
-    account, clock = copy.account, _Clock(copy.pace)
-    async with aclosing(copy.messages(source)) as found:
-        async for one in found:
-            if isinstance(one, int):
+    account = copy.account
+    clock = _Clock(copy.pace, partial(copy.on_progress, account))
+    async with aclosing(copy.messages(source)) as source_messages:
+        async for item in source_messages:
+            if isinstance(item, int):
                 account.gone_msgs += 1
                 continue
-            await clock.wait(one[0].stored_at_us)
-            out = copy.outgoing(*one)
-            copy.sent(one[0])
-            if isinstance(out, str):
+            await clock.wait(item[0])
+            outgoing = copy.outgoing(*item)
+            if isinstance(outgoing, str):
                 account.read_msgs += 1
-                account.refuse(one[0].stream_seq, out)
-                continue
-            await window.send(out)
+                account.refuse(item[0].stream_seq, outgoing)
+            else:
+                await window.send(outgoing)
+            copy.sent(item[0])
             if account.is_overfull:
                 raise RequestFailed(
                     f"more than {MOST_RANGES:,} separate messages were refused: the copy stops "
                     "here, so that none is forgotten; --resume goes on with them"
                 )
-            copy.save()
+            if copy.unsaved_msgs >= MOST_UNSAVED_MSGS:
+                copy.save()
             copy.on_progress(account, "")
 
 
-class _Clock:
-    """Waits as the pace wants it."""
+MOST_PAUSE_S = 86_400.0
+"""Limit of a pause between messages; a longer one is more likely a wrong time than a wish."""
+_SHOWN_PAUSE_S = 5.0
 
-    def __init__(self, pace: Pace) -> None:
+
+class _Clock:
+    """Waits as the pace requires."""
+
+    def __init__(self, pace: Pace, on_wait: Callable[[str], None]) -> None:
+        """Create; `on_wait` shows how long a pause is."""
         self._pace = pace
+        self._on_wait = on_wait
         self._began_s = 0.0
         self._first_us = 0
         self._count = 0
 
-    async def wait(self, stored_at_us: int) -> None:
+    async def wait(self, source_message: Read) -> None:
+        """Wait until a message is due; raises RequestFailed when that is more than a day."""
         if self._pace.per_s is None and not self._pace.as_stored:
             return
-        now_s = time.monotonic()
+        now_s, stored_at_us = time.monotonic(), source_message.stored_at_us
         if not self._count:
             self._began_s, self._first_us = now_s, stored_at_us
         due_s = self._count / self._pace.per_s if self._pace.per_s else 0.0
         if self._pace.as_stored:
             due_s = max(due_s, (stored_at_us - self._first_us) / 1e6)
         self._count += 1
-        if (left_s := self._began_s + due_s - now_s) > 0:
+        left_s = self._began_s + due_s - now_s
+        if left_s > MOST_PAUSE_S:
+            raise RequestFailed(
+                f"message {source_message.stream_seq:,} would follow {duration_text(left_s)} "
+                f"later at its original pace, more than {duration_text(MOST_PAUSE_S)}: the copy "
+                "stops here; --resume goes on without this pause"
+            )
+        if left_s > _SHOWN_PAUSE_S:
+            self._on_wait(f"the next message follows in {duration_text(left_s)}")
+        if left_s > 0:
             await asyncio.sleep(left_s)
 
 
 async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event) -> None:
-    """Copy messages into a file; raises UsageError and what reading raises."""
+    """Copy messages into a file; raises UsageError and the errors of reading."""
     copy.check_source()
     with MessageFile(path, copy.account) as file:
-        file.begin(copy.state.done_seq if copy.state else 0)
+        if copy.state is None:
+            file.begin(0, "")
+        else:
+            file.begin(copy.state.file_bytes, copy.state.file_sha256)
+            copy.saved_seq = copy.state.done_seq
 
         async def work() -> None:
-            clock = _Clock(copy.pace)
-            async with aclosing(copy.messages(source)) as found:
-                async for one in found:
-                    if isinstance(one, int):
+            clock = _Clock(copy.pace, partial(copy.on_progress, copy.account))
+            async with aclosing(copy.messages(source)) as source_messages:
+                async for item in source_messages:
+                    if isinstance(item, int):
                         copy.account.gone_msgs += 1
                         continue
-                    await clock.wait(one[0].stored_at_us)
-                    file.write(one[0], copy.target.subject_of(one[0].subject))
-                    if copy.is_save_due:
-                        # A killed copy goes on behind what is on the disk.
-                        file.sync()
-                        copy.save(settled=True)
+                    await clock.wait(item[0])
+                    file.write(item[0], copy.target.subject_of(item[0].subject))
                     copy.on_progress(copy.account, "")
 
+        save = partial(copy.save_written, file)
         try:
             try:
-                await _until_stopped(copy, work(), stop)
+                await _until_stopped(copy, work(), stop, save, _FILE_SAVED_EVERY_S)
             finally:
-                file.sync()
-                copy.save(settled=True, at_once=True)
+                save()
             if not copy.account.is_stopped:
                 file.end()
-        except (BackupError, WriteFailed) as error:
-            # Nothing of it has the name that was asked for.
-            file.discard()
-            copy.account.lose_all(str(error))
-            copy.forget()
-            raise
-        copy.finish()
+                copy.forget()
+        except (BackupError, SessionError, WriteFailed) as error:
+            file.stop_writing()
+            copy.account.lose_newest(copy.unsaved_msgs, str(error))
+            if copy.saved_seq is None:
+                raise
+            kept_text = f"--resume continues after sequence {copy.saved_seq:,}"
+            raise type(error)(f"{error}; {kept_text}") from error
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a copy would do."""
+    """The effect of a copy."""
 
     messages: int = 0
     payload_bytes: int = 0
@@ -455,16 +545,16 @@ class Counts:
     last_seq: int | None = None
     gone: int = 0
     subjects: Counter[str] = field(default_factory=Counter)
-    """Subject at the target → messages."""
+    """Target subject → messages."""
     streams: dict[str, str | None] = field(default_factory=dict)
-    """Of the subjects with most messages: the stream that would store them."""
+    """Most frequent subjects → the stream that would store them."""
 
 
 MOST_SUBJECTS = 20
 
 
 async def remembering_s(target: Client, copy: Copy) -> float:
-    """Return for how long the target knows an id again; 0 when it is not one named stream."""
+    """Return the duplicate window of the target; 0 if it is not one named stream."""
     if copy.target.stream is None:
         return 0.0
     info = json.loads(await target.request(f"STREAM.INFO.{copy.target.stream}"))
@@ -472,21 +562,23 @@ async def remembering_s(target: Client, copy: Copy) -> float:
 
 
 async def count_copy(source: Client, target: Client, copy: Copy) -> Counts:
-    """Read all that would be copied, without sending any."""
+    """Read all messages of a copy, without sending any."""
     counts = Counts()
-    async with aclosing(copy.messages(source, headers_only=True)) as found:
-        async for one in found:
-            if isinstance(one, int):
+    async with aclosing(copy.messages(source, headers_only=True)) as source_messages:
+        async for item in source_messages:
+            if isinstance(item, int):
                 counts.gone += 1
                 continue
-            read, _ = one
+            source_message, _ = item
             counts.messages += 1
-            size = dict(read.headers).get("Nats-Msg-Size", "")
-            is_left_out = not read.payload and size.isdecimal()
-            counts.payload_bytes += int(size) if is_left_out else len(read.payload)
-            counts.first_seq = counts.first_seq or read.stream_seq
-            counts.last_seq = read.stream_seq
-            counts.subjects[copy.target.subject_of(read.subject)] += 1
+            size = dict(source_message.headers).get("Nats-Msg-Size", "")
+            is_without_payload = not source_message.payload and size.isdecimal()
+            counts.payload_bytes += (
+                int(size) if is_without_payload else len(source_message.payload)
+            )
+            counts.first_seq = counts.first_seq or source_message.stream_seq
+            counts.last_seq = source_message.stream_seq
+            counts.subjects[copy.target.subject_of(source_message.subject)] += 1
     for subject, _ in counts.subjects.most_common(MOST_SUBJECTS):
         reply = json.loads(await target.request("STREAM.NAMES", {"subject": subject}))
         counts.streams[subject] = next(iter(reply.get("streams") or ()), None)

@@ -1,4 +1,4 @@
-"""Which messages a consumer gave up: no request tells it, but advisories and work queues do."""
+"""Finds the messages that a consumer dropped after max deliver, by advisories and work queues."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Advisory(msgspec.Struct):
 
 
 def filters_of(consumer: dict[str, Any]) -> tuple[str, ...]:
-    """Return the subjects that a consumer gets; none where it gets all."""
+    """Return the filter subjects of a consumer; empty if it gets all."""
     config = consumer["config"]
     several = tuple(config.get("filter_subjects") or ())
     return several or tuple(filter(None, [config.get("filter_subject")]))
@@ -38,55 +38,57 @@ async def given_up(
     client: Client,
     info: dict[str, Any],
     consumer: dict[str, Any],
-    recorded: tuple[tuple[int, int], ...],
-    heard: tuple[tuple[int, int], ...] = (),
+    recorded_drops: tuple[tuple[int, int], ...],
+    observed_drops: tuple[tuple[int, int], ...] = (),
 ) -> tuple[tuple[int, ...], str]:
-    """Return sequences in order, and where they were found.
+    """Return dropped sequences in order, and the source of each part.
 
-    `recorded` is what recordings know: when, and which sequence; `heard` is the same of what was
-    announced since somebody looks on. Announcements that the consumer contradicts are left out.
-    Raises NotFound when nothing tells which they are.
+    `recorded_drops` are time and sequence in recordings; `observed_drops` are those of advisories
+    that this viewer received. Advisories that the consumer contradicts are left out. Raises
+    NotFound when there is no source.
     """
     stream, name = info["config"]["name"], consumer["name"]
     made_us = time_us(consumer["created"])
-    found, told = set[int](), list[str]()
-    for known, where in (
-        (recorded, "in recordings"),
-        (heard, "reported since natstui started"),
+    dropped_seqs, sources = set[int](), list[str]()
+    for drops, source in (
+        (recorded_drops, "in recordings"),
+        (observed_drops, "reported since natstui started"),
     ):
         # What was announced before it was made is about another one of its name.
-        some = {seq for at_us, seq in known if at_us >= made_us}
-        told += [f"{len(some):,} {where}"] if known else []
-        found |= some
+        seqs = {seq for at_us, seq in drops if at_us >= made_us}
+        sources += [f"{len(seqs):,} {source}"] if drops else []
+        dropped_seqs |= seqs
     for keeper in await _keepers(client, stream, name):
-        some = await _announced(client, keeper, stream, name, made_us)
-        told.append(f"{len(some):,} in advisories that {keeper} stores")
-        found |= some
+        seqs = await _announced(client, keeper, stream, name, made_us)
+        sources.append(f"{len(seqs):,} in advisories that {keeper} stores")
+        dropped_seqs |= seqs
     # Whoever may publish to its subject can forge an announcement: the consumer is believed.
-    possible = {seq for seq in found if _may_be_given_up(consumer, seq)}
-    if len(possible) < len(found):
-        left_out = counted(f"{len(found) - len(possible):,}", "sequence")
-        told.append(f"without {left_out} that {name} cannot have dropped{_why_not(consumer)}")
-        found = possible
+    possible = {seq for seq in dropped_seqs if _may_be_given_up(consumer, seq)}
+    if len(possible) < len(dropped_seqs):
+        skipped = counted(f"{len(dropped_seqs) - len(possible):,}", "sequence")
+        sources.append(f"without {skipped} that {name} cannot have dropped{_why_not(consumer)}")
+        dropped_seqs = possible
     if _removes_acknowledged(info):
-        some = await _left_behind(client, stream, consumer)
-        told.append(
-            f"{len(some):,} that {stream} still stores, although it removes acknowledged ones"
+        seqs = await _left_behind(client, stream, consumer)
+        sources.append(
+            f"{len(seqs):,} that {stream} still stores, although it removes acknowledged ones"
         )
-        found |= some
-    if not told:
+        dropped_seqs |= seqs
+    if not sources:
         raise NotFound(
             f"it is unknown which messages {name} dropped: the server reports them only once. "
             "Name a recording of that time (--session), or let a stream store "
             f"{_subject(client, stream, name)}{_bounds(consumer)}"
         )
-    return tuple(sorted(found)), f"{counted(f'{len(found):,}', 'sequence')}: {', '.join(told)}"
+    return tuple(
+        sorted(dropped_seqs)
+    ), f"{counted(f'{len(dropped_seqs):,}', 'sequence')}: {', '.join(sources)}"
 
 
 def _may_be_given_up(consumer: dict[str, Any], seq: int) -> bool:
-    """Tell whether a consumer can have given up a message: it was delivered, and had a limit."""
-    limited = int(consumer["config"].get("max_deliver") or 0) > 0
-    return limited and 0 < seq <= int(consumer["delivered"]["stream_seq"])
+    """Return whether a consumer can have dropped a message: it was delivered, and had a limit."""
+    has_limit = int(consumer["config"].get("max_deliver") or 0) > 0
+    return has_limit and 0 < seq <= int(consumer["delivered"]["stream_seq"])
 
 
 def _why_not(consumer: dict[str, Any]) -> str:
@@ -101,14 +103,14 @@ def _subject(client: Client, stream: str, name: str) -> str:
 
 
 def _removes_acknowledged(info: dict[str, Any]) -> bool:
-    """Tell whether a message of the consumer that is still there was not acknowledged."""
+    """Return whether every stored message of the consumer is unacked."""
     retention = info["config"].get("retention")
-    alone = bool(info["state"]["consumer_count"] == 1)
-    return retention == "workqueue" or (retention == "interest" and alone)
+    is_only_consumer = bool(info["state"]["consumer_count"] == 1)
+    return retention == "workqueue" or (retention == "interest" and is_only_consumer)
 
 
 def _bounds(consumer: dict[str, Any]) -> str:
-    """Return between which sequences they are, where that is known."""
+    """Return between which sequences they are, if known."""
     floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
     if consumer["num_ack_pending"] or floor >= last:
         return ""
@@ -119,53 +121,58 @@ def _bounds(consumer: dict[str, Any]) -> str:
 
 
 async def _keepers(client: Client, stream: str, name: str) -> list[str]:
-    """Return the streams that store what is announced of a consumer."""
-    asked = {"subject": _subject(client, stream, name)}
-    return list(json.loads(await client.request("STREAM.NAMES", asked)).get("streams") or ())
+    """Return the streams that store the advisories of a consumer."""
+    request_body = {"subject": _subject(client, stream, name)}
+    return list(
+        json.loads(await client.request("STREAM.NAMES", request_body)).get("streams") or ()
+    )
 
 
 async def _announced(
     client: Client, keeper: str, stream: str, name: str, made_us: int
 ) -> set[int]:
-    found = set[int]()
+    seqs = set[int]()
     reader = Reader(client, keeper, (_subject(client, stream, name),), ends=True)
     async with reader:
-        left = reader.waiting_msgs
-        while left:
-            one = await anext(reader, None)
-            if one is None:
+        left_msgs = reader.waiting_msgs
+        while left_msgs:
+            advisory_message = await anext(reader, None)
+            if advisory_message is None:
                 break
-            left = one.left_msgs
+            left_msgs = advisory_message.left_msgs
             try:
-                said = decoder_of(_Advisory).decode(one.payload)
+                advisory = decoder_of(_Advisory).decode(advisory_message.payload)
             except (msgspec.DecodeError, RecursionError):
                 continue  # whoever may publish there may publish anything
-            if (said.stream, said.consumer) == (stream, name) and one.stored_at_us >= made_us:
-                found.add(said.stream_seq)
-    return found
+            if (advisory.stream, advisory.consumer) == (
+                stream,
+                name,
+            ) and advisory_message.stored_at_us >= made_us:
+                seqs.add(advisory.stream_seq)
+    return seqs
 
 
 async def _left_behind(client: Client, stream: str, consumer: dict[str, Any]) -> set[int]:
-    """Return what is there up to the last delivery.
+    """Return the stored messages up to the last delivery.
 
-    While some wait for an acknowledgement only up to the floor: which of those above it wait,
-    and which were given up, is not told.
+    While some are ack pending only up to the ack floor: above it, ack pending and dropped messages
+    cannot be told apart.
     """
     upto = "ack_floor" if consumer["num_ack_pending"] else "delivered"
     return await _there(client, stream, consumer, 1, consumer[upto]["stream_seq"])
 
 
 async def perhaps_given_up(
-    client: Client, stream: str, consumer: dict[str, Any], most: int
+    client: Client, stream: str, consumer: dict[str, Any], limit: int
 ) -> tuple[int, ...]:
-    """Return what is there between its floor and its last delivery, where none of it waits.
+    """Return the stored messages between ack floor and last delivery, if none is ack pending.
 
-    Those it gave up are among them, and those acknowledged before one that lies below them.
+    They include the dropped ones, and those acked above a dropped one.
     """
     floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
     if consumer["num_ack_pending"]:
         return ()
-    return tuple(sorted(await _there(client, stream, consumer, floor + 1, last, most)))
+    return tuple(sorted(await _there(client, stream, consumer, floor + 1, last, limit)))
 
 
 async def _there(
@@ -174,19 +181,21 @@ async def _there(
     consumer: dict[str, Any],
     next_seq: int,
     last: int,
-    most: int = sys.maxsize,
+    limit: int = sys.maxsize,
 ) -> set[int]:
-    """Return what the consumer gets and is there, from a sequence up to another."""
-    filters, found = filters_of(consumer), set[int]()
+    """Return the stored messages of the consumer, from a sequence up to another."""
+    filters, seqs = filters_of(consumer), set[int]()
     getter = ApiGetter(client, stream, 0)
     subject = filters[0] if len(filters) == 1 else None
-    while next_seq <= last and len(found) < most:
+    while next_seq <= last and len(seqs) < limit:
         page = await getter.run(next_seq, _PAGE_MSGS, subject, last + 1)
         for message in page:
             seq, said = message.stream_seq or 0, message.subject
-            if seq <= last and (not filters or any(overlap(it, said) for it in filters)):
-                found.add(seq)
+            if seq <= last and (
+                not filters or any(overlap(subject_filter, said) for subject_filter in filters)
+            ):
+                seqs.add(seq)
         if not page:
             break
         next_seq = (page[-1].stream_seq or last) + 1
-    return found
+    return seqs

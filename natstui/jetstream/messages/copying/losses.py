@@ -1,4 +1,4 @@
-"""What a copy removes at its target, whose limits make room for new messages."""
+"""The messages that a copy deletes at its target, whose limits make space for new messages."""
 
 from __future__ import annotations
 
@@ -25,40 +25,42 @@ from natstui.model.assets.subjects import contains, overlap
 from natstui.units import counted, duration_text
 
 _HEADERS_BYTES = 256
-"""Of a copy at most: those of the message, and those that say whose copy it is."""
+"""Limit of a copy's headers: those of the message, and those of the copy."""
 _PLACEHOLDER = re.compile(r"\$\d+|\{\{[^}]*\}\}")
 
 
 async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
-    """Return the clauses about messages that a copy removes at its target, or None.
+    """Return the clauses about messages that a copy deletes at its target, or None.
 
     Only where a stream of the target drops messages for new ones, all that is copied is counted
-    first; what may not be read is named. Raises what `count_copy` raises, and Refused where
-    copies would be stored in another domain as well.
+    first; what may not be read is named. Raises what `count_copy` raises, and Refused where copies
+    would be stored in another domain as well.
     """
     subjects = await _subjects(source, copy)
     for subject in subjects:
         await check_domain(target, subject)
     try:
-        limited = [
+        limited_infos = [
             info
             async for info in _target_streams(target, copy.target.stream, subjects)
             if _may_drop(info, copy.pace)
         ]
     except PermissionDenied:
-        where = copy.target.stream or "the target"
-        return f"messages of {where} may be removed: you have no permission to read its limits"
-    if not limited:
+        target_text = copy.target.stream or "the target"
+        return (
+            f"messages of {target_text} may be removed: you have no permission to read its limits"
+        )
+    if not limited_infos:
         return None
     # What comes from a pipe is read once.
     is_pipe = copy.from_file is not None and not copy.from_file.is_file()
     counts = None if is_pipe else await count_copy(source, target, copy)
-    clauses = [await _clause(target, info, counts, copy.pace) for info in limited]
+    clauses = [await _clause(target, info, counts, copy.pace) for info in limited_infos]
     return " and ".join(filter(None, clauses)) or None
 
 
 def _may_drop(info: dict[str, Any], pace: Pace) -> bool:
-    """Return whether copies have to be counted to say what a stream does not keep of them."""
+    """Return whether copies have to be counted to tell what a stream does not keep of them."""
     config = info["config"]
     age_s = max_age_s(config)
     return (
@@ -76,66 +78,72 @@ async def _target_streams(
     if stream is not None:
         yield json.loads(await target.request(f"STREAM.INFO.{stream}"))
         return
-    seen = set[str]()
+    seen_names = set[str]()
     for subject in subjects:
         async for page in target.pages("STREAM.LIST", {"subject": subject}):
             for info in json.loads(page).get("streams") or ():
-                if info["config"]["name"] not in seen:
-                    seen.add(info["config"]["name"])
+                if info["config"]["name"] not in seen_names:
+                    seen_names.add(info["config"]["name"])
                     yield info
 
 
 async def _subjects(source: Client, copy: Copy) -> list[str]:
-    """Return filters that match every subject a message may get."""
-    wanted = [_PLACEHOLDER.sub("*", target) for _, target in copy.target.maps]
+    """Return filters that match every target subject."""
+    target_filters = [_PLACEHOLDER.sub("*", target) for _, target in copy.target.maps]
     # What no mapping matches keeps its subject.
-    read = await _read_subjects(source, copy) or (">",)
-    mapped = [original for original, _ in copy.target.maps]
-    kept = [each for each in read if not any(contains(wide, each) for wide in mapped)]
-    return [*wanted, *kept]
+    source_filters = await _read_subjects(source, copy) or (">",)
+    mapped_filters = [original for original, _ in copy.target.maps]
+    unmapped_filters = [
+        source_filter
+        for source_filter in source_filters
+        if not any(contains(wide, source_filter) for wide in mapped_filters)
+    ]
+    return [*target_filters, *unmapped_filters]
 
 
 async def _read_subjects(source: Client, copy: Copy) -> Sequence[str]:
-    """Return filters of all that is read; none where they are not known."""
+    """Return filters of all messages that are read; empty if unknown."""
     if copy.selection is None or copy.selection.subjects:
         return () if copy.selection is None else copy.selection.subjects
     info = json.loads(await source.request(f"STREAM.INFO.{copy.selection.wanted.stream}"))
     config = info["config"]
     # What comes from elsewhere, or is renamed as it is stored, has other subjects.
-    is_own = not any(config.get(key) for key in ("mirror", "sources", "subject_transform"))
-    return strings_at(config, "subjects") if is_own else ()
+    has_own_subjects = not any(
+        config.get(key) for key in ("mirror", "sources", "subject_transform")
+    )
+    return strings_at(config, "subjects") if has_own_subjects else ()
 
 
 async def _clause(
     target: Client, info: dict[str, Any], counts: Counts | None, pace: Pace
 ) -> str | None:
-    """Return what is removed of one stream; without `counts` the most that can be."""
+    """Return the losses of one stream; without `counts` the maximum."""
     config, state = info["config"], info["state"]
     publishing = Publishing(None)
     if counts is not None:
         filters = config.get("subjects") or ()
-        added = {
+        added_counts = {
             subject: count
             for subject, count in counts.subjects.items()
-            if any(overlap(subject, one) for one in filters)
+            if any(overlap(subject, subject_filter) for subject_filter in filters)
         }
-        if not added:
+        if not added_counts:
             return None
-        msgs = sum(added.values())
+        msgs = sum(added_counts.values())
         stored_bytes = counts.payload_bytes + msgs * (OVERHEAD_BYTES + _HEADERS_BYTES)
-        publishing = Publishing(msgs, stored_bytes, added)
+        publishing = Publishing(msgs, stored_bytes, added_counts)
     parts = [_expiry_text(config, publishing, pace)]
     if text_at(config, "retention") == "interest":
         parts.append(await _interest_text(target, config["name"], publishing.by_subject_msgs))
     if LimitedStream(config, state).drops_messages:
         present = await read_subject_counts(target, config["name"], ">")
-        limited = LimitedStream(config, state, present.msgs, present.is_last)
-        parts.append(_removed_text(config["name"], limited.removed(publishing)))
+        limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
+        parts.append(_removed_text(config["name"], limited_stream.removed(publishing)))
     return " and ".join(filter(None, parts)) or None
 
 
 def _expiry_text(config: dict[str, Any], publishing: Publishing, pace: Pace) -> str | None:
-    """Return that copies expire while others are still sent, or before anybody looks for them."""
+    """Return that copies expire while others are still sent, or soon after that."""
     age_s = max_age_s(config)
     takes_s = (publishing.added_msgs or 0) / pace.per_s if pace.per_s else 0.0
     if not age_s or age_s > max(SHORT_AGE_S, takes_s):
@@ -144,32 +152,34 @@ def _expiry_text(config: dict[str, Any], publishing: Publishing, pace: Pace) -> 
 
 
 async def _interest_text(
-    target: Client, stream: str, added: Mapping[str, int] | None
+    target: Client, stream: str, added_counts: Mapping[str, int] | None
 ) -> str | None:
-    """Return how many copies a stream does not store, since none of its consumers wants them."""
+    """Return how many copies a stream does not store for lack of a consumer."""
     has = "it has interest retention, and"
     try:
         filters = await consumer_filters(target, stream)
     except PermissionDenied:
         return f"{stream} may not store copies: {has} you have no permission to read its consumers"
-    if added is None:
-        dropped = None if filters else "all copies"
+    if added_counts is None:
+        dropped_text = None if filters else "all copies"
     else:
         msgs = sum(
-            count for subject, count in added.items()
-            if not any(contains(each, subject) for each in filters)
+            count for subject, count in added_counts.items()
+            if not any(contains(subject_filter, subject) for subject_filter in filters)
         )  # fmt: skip
-        dropped = f"{msgs:,} {'copy' if msgs == 1 else 'copies'}" if msgs else None
-    if dropped is None:
+        dropped_text = f"{msgs:,} {'copy' if msgs == 1 else 'copies'}" if msgs else None
+    if dropped_text is None:
         return None
-    return f"{dropped} not stored by {stream}: {has} no consumer of these subjects"
+    return f"{dropped_text} not stored by {stream}: {has} no consumer of these subjects"
 
 
-def _removed_text(stream: str, removed: Removed) -> str | None:
+def _removed_text(stream: str, removed_messages: Removed) -> str | None:
     parts = []
-    if removed.others_msgs:
-        parts.append(f"up to {counted(f'{removed.others_msgs:,}', 'message')} of {stream}")
-    if removed.own_msgs:
-        copies = "copy" if removed.own_msgs == 1 else "copies"
-        parts.append(f"up to {removed.own_msgs:,} {copies} in {stream}")
+    if removed_messages.others_msgs:
+        parts.append(
+            f"up to {counted(f'{removed_messages.others_msgs:,}', 'message')} of {stream}"
+        )
+    if removed_messages.own_msgs:
+        copies = "copy" if removed_messages.own_msgs == 1 else "copies"
+        parts.append(f"up to {removed_messages.own_msgs:,} {copies} in {stream}")
     return f"{' and '.join(parts)} are removed by its limits" if parts else None

@@ -1,4 +1,4 @@
-"""Messages in a file, one line of JSON each: as `stream view --json` writes them too."""
+"""Messages in a file, one line of JSON each, in the format of `stream view --json`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import stat
-from collections.abc import AsyncGenerator
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, aclosing, suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
 
@@ -35,6 +35,7 @@ from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.reading import Read
 from natstui.model.records.messages import StoredMessage
 from natstui.parsing import reason
+from natstui.units import counted, is_possible_time
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,20 +43,25 @@ class MessageLine(StoredMessage):
     """A message in a file."""
 
     headers_base64: str = ""
-    """The headers as they are sent, where JSON cannot hold them: they are not UTF-8."""
+    """The encoded headers, if they are not UTF-8, which JSON cannot represent."""
 
 
 _MESSAGE = decoder_of(MessageLine)
 _PART_NAME = "messages.jsonl"
 _LINE_END = b"\r\n"
+_BLOCK_BYTES = 1024 * 1024
 _MOST_LINE_BYTES = 2 * MOST_PAYLOAD_BYTES
-"""In base64 a payload is a third longer."""
+"""Limit of a line: in base64 a payload is a third longer."""
+
+
+_MOST_PARTS = 100_000
+"""Limit of remembered parts of a file: far more than messages are in flight."""
 
 
 class MessageFile:
-    """A file that gets its name when all of it is on the disk; use it with `with`.
+    """A file that is renamed to its target when all of it is on the disk; use it with `with`.
 
-    What a stopped copy has written lies in a private folder beside it; a resumed one continues.
+    The part of a stopped copy is in a private folder beside it; a resumed one continues it.
     """
 
     def __init__(self, path: Path, account: Account) -> None:
@@ -64,10 +70,12 @@ class MessageFile:
         self._held = ExitStack()
         self._part: Path | None = None
         self._file: BinaryIO | None = None
+        self._digest = hashlib.sha256()
+        self.written_bytes = 0
 
-    def begin(self, after_seq: int) -> None:
-        """Open it, without what it has of messages after a sequence; raises UsageError."""
-        if after_seq and not has_unfinished(self.path):
+    def begin(self, written_bytes: int, sha256: str) -> None:
+        """Open it with what was written before; raises UsageError when that is not there."""
+        if written_bytes and not has_unfinished(self.path):
             raise UsageError(
                 f"the messages copied to {self.path} before are missing: copy again without "
                 "--resume"
@@ -80,14 +88,31 @@ class MessageFile:
             self._file = self._held.enter_context(
                 os.fdopen(os.open(self._part, flags, 0o666), "r+b")
             )
-            length, last_seq = _length_up_to(self._part, after_seq) if after_seq else (0, 0)
-            if last_seq < after_seq:
+            self._read(written_bytes)
+            if written_bytes and self.sha256 != sha256:
                 raise UsageError(
-                    f"of the messages copied to {self.path} before, those after sequence "
-                    f"{last_seq} are missing: copy again without --resume"
+                    f"of the messages copied to {self.path} before, some were changed or are "
+                    "missing: copy again without --resume"
                 )
-            self._file.truncate(length)
-            self._file.seek(length)
+            self._file.truncate(written_bytes)
+            self._file.seek(written_bytes)
+
+    def _read(self, size_bytes: int) -> None:
+        """Count what is in the part already, up to a length."""
+        assert self._file is not None
+        while size_bytes > self.written_bytes and (
+            block := self._file.read(min(size_bytes - self.written_bytes, _BLOCK_BYTES))
+        ):
+            self._count(block)
+
+    def _count(self, block: bytes) -> None:
+        self._digest.update(block)
+        self.written_bytes += len(block)
+
+    @property
+    def sha256(self) -> str:
+        """Return the checksum of what was written, in hexadecimal digits."""
+        return self._digest.hexdigest()
 
     def __enter__(self) -> Self:
         return self
@@ -97,17 +122,19 @@ class MessageFile:
         with writing(self.path):
             self._held.close()
 
-    def write(self, one: Read, subject: str) -> None:
+    def write(self, source_message: Read, subject: str) -> None:
         """Write a message; raises BackupError when the disk is full."""
         assert self._file is not None
+        line = _line_of(dataclasses.replace(source_message.as_stored(), subject=subject))
         with writing(self.path, BackupError):
-            self._file.write(_line_of(dataclasses.replace(one.as_stored(), subject=subject)))
+            self._file.write(line)
+        self._count(line)
         account = self._account
         account.read_msgs += 1
         account.acknowledged_msgs += 1
-        account.payload_bytes += len(one.payload)
-        account.first_seq = account.first_seq or one.stream_seq
-        account.last_seq = one.stream_seq
+        account.payload_bytes += len(source_message.payload)
+        account.first_seq = account.first_seq or source_message.stream_seq
+        account.last_seq = source_message.stream_seq
 
     def sync(self) -> None:
         """Wait until all of it is on the disk; raises BackupError."""
@@ -117,16 +144,14 @@ class MessageFile:
             os.fsync(self._file.fileno())
         self._account.done_seq = self._account.last_seq
 
-    def discard(self) -> None:
-        """Remove what was written, which no later copy can complete."""
-        assert self._part is not None
+    def stop_writing(self) -> None:
+        """Close the part after an error: what is not on the disk yet would fail once more."""
         assert self._file is not None
         with suppress(OSError):
             self._file.close()
-        shutil.rmtree(self._part.parent, ignore_errors=True)
 
     def end(self) -> None:
-        """Give it its name; raises UsageError when something has that name by now."""
+        """Rename it to its target; raises UsageError when the target exists by now."""
         assert self._part is not None
         with writing(self.path):
             publish_file(self._part, self.path, replaces=False)
@@ -149,6 +174,8 @@ def _line_of(message: StoredMessage) -> bytes:
 def _message_of(line: bytes) -> Read:
     """Return the message in a line; raises RequestFailed, and ValueError for anything else."""
     message = _MESSAGE.decode(line)
+    if not is_possible_time(message.stored_at_us):
+        raise ValueError("its time is not possible")
     if message.headers_base64:
         block = base64.b64decode(message.headers_base64, validate=True)
         headers = headers_of(_LINE_END + block, exact=True)
@@ -156,49 +183,89 @@ def _message_of(line: bytes) -> Read:
     return read_of(message)
 
 
-def _length_up_to(part: Path, seq: int) -> tuple[int, int]:
-    """Return how long the whole lines are that hold nothing behind a sequence, and their last."""
-    length = last_seq = 0
-    with part.open("rb") as file:
-        for line in file:
-            try:
-                line_seq = _MESSAGE.decode(line).stream_seq or 0
-            except (msgspec.DecodeError, ValueError, RecursionError):
-                break  # what a crash or a full disk left
-            if not line.endswith(b"\n") or line_seq > seq:
-                break
-            length, last_seq = length + len(line), line_seq
-    return length, last_seq
+class FilePart(NamedTuple):
+    """The first lines of a file, and their checksum."""
+
+    lines_count: int
+    sha256: str
 
 
-async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, str], None]:
-    """Yield the messages of a file, their line as sequence, and what tells each from others.
+class SourceFile:
+    """A file that messages are read from; knows what part of it a stopped copy has read."""
 
-    Raises UsageError and RequestFailed.
-    """
-    number = 0
-    try:
-        async with aclosing(_raw_lines(path)) as lines:
+    def __init__(self, path: Path, part: FilePart) -> None:
+        """Create for a file of which the stopped copy has read `part`, or nothing."""
+        self._path = path
+        self._part = part
+        self._digests: deque[FilePart] = deque(maxlen=_MOST_PARTS)
+        """The part up to each of the newest messages after that."""
+
+    def part_until(self, seq: int) -> FilePart:
+        """Return the part up to the last message that was read, but not after `seq`."""
+        while self._digests and self._digests[0].lines_count <= seq:
+            self._part = self._digests.popleft()
+        return self._part
+
+    async def messages(
+        self, is_wanted: Callable[[int], bool]
+    ) -> AsyncGenerator[tuple[Read, str], None]:
+        """Yield the messages in wanted lines, with the line as sequence, and a text that
+        identifies each.
+
+        Raises UsageError where the part that was read before was changed, and RequestFailed.
+        """
+        try:
+            # A plain file is checked before any of it is sent again; a pipe is read only once.
+            if self._part.lines_count and self._path.is_file():
+                await self._check()
+            async with aclosing(self._lines()) as lines:
+                async for number, line in lines:
+                    if is_wanted(number) and line.strip():
+                        yield self._message(number, line)
+        except OSError as error:
+            raise UsageError(f"{self._path} cannot be read: {error.strerror or error}") from error
+
+    async def _check(self) -> None:
+        async with aclosing(self._lines()) as lines:
+            async for number, _ in lines:
+                if number >= self._part.lines_count:
+                    return
+
+    async def _lines(self) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Yield each line with its number; raises UsageError where the part was changed."""
+        before, part, digest = self._part, FilePart(0, ""), hashlib.sha256()
+        async with aclosing(_raw_lines(self._path)) as lines:
             async for line in lines:
-                number += 1
+                digest.update(line)
+                part = FilePart(part.lines_count + 1, digest.hexdigest())
+                if part.lines_count == before.lines_count and part != before:
+                    break
                 if len(line) > _MOST_LINE_BYTES:
                     raise RequestFailed(
-                        f"{path}:{number} is no message: the line has more than "
+                        f"{self._path}:{part.lines_count} is no message: the line has more than "
                         f"{_MOST_LINE_BYTES:,} bytes"
                     )
-                if number <= after_line or not line.strip():
-                    continue
-                try:
-                    one = _message_of(line)
-                except (msgspec.DecodeError, ValueError, RecursionError) as error:
-                    said = f"{path}:{number} is no message: {reason(error)}"
-                    raise RequestFailed(said) from error
-                except RequestFailed as error:
-                    raise RequestFailed(f"{path}:{number}: {error}") from error
-                seen = hashlib.sha256(b"%d " % number + line).hexdigest()
-                yield msgspec.structs.replace(one, stream_seq=number), seen
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+                if part.lines_count > before.lines_count and line.strip():
+                    self._digests.append(part)
+                yield part.lines_count, line
+        if part.lines_count <= before.lines_count and part != before:
+            lines_text = counted(f"{before.lines_count:,}", "line")
+            raise UsageError(
+                f"of the first {lines_text} of {self._path}, which were read before, some were "
+                "changed or removed in the meantime: copy again without --resume"
+            )
+
+    def _message(self, number: int, line: bytes) -> tuple[Read, str]:
+        """Return the message in a line and its identity; raises RequestFailed."""
+        try:
+            line_message = _message_of(line)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            message = f"{self._path}:{number} is no message: {reason(error)}"
+            raise RequestFailed(message) from error
+        except RequestFailed as error:
+            raise RequestFailed(f"{self._path}:{number}: {error}") from error
+        identity = hashlib.sha256(b"%d " % number + line).hexdigest()
+        return msgspec.structs.replace(line_message, stream_seq=number), identity
 
 
 async def _raw_lines(path: Path) -> AsyncGenerator[bytes, None]:
@@ -228,7 +295,7 @@ async def _raw_lines(path: Path) -> AsyncGenerator[bytes, None]:
 
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes:
-    """Return the next line, a part that is too long, or nothing at the end."""
+    """Return the next line, the beginning of one that is too long, or nothing at the end."""
     try:
         return await reader.readuntil(b"\n")
     except asyncio.IncompleteReadError as error:

@@ -1,4 +1,4 @@
-"""Which messages of a stream are copied, and how they are read without harm to it."""
+"""Selects the messages of a stream to copy, and reads them without side effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal
 
+from natstui.clock import steady_s
 from natstui.errors import (
+    Conflict,
     JetStreamUnavailable,
     NotFound,
     RequestFailed,
@@ -34,12 +36,13 @@ Of = Literal["unacknowledged", "given_up"]
 _AT_ONCE = 50
 _PAGE_MSGS = 500
 _AGAIN_S = 1.0
+_CHECKED_EVERY_S = 1.0
 _AWAY = (ServerGone, RequestTimedOut, JetStreamUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be copied of a stream; all of it, where nothing is said."""
+    """The requested messages of a stream; all of them without conditions."""
 
     stream: str
     subjects: tuple[str, ...] = ()
@@ -49,30 +52,30 @@ class Wanted:
     until_us: int | None = None
     consumer: str | None = None
     of: Of | None = None
-    """What of the consumer; only with it."""
+    """Which messages of the consumer; only with a consumer."""
     recorded: tuple[tuple[int, int], ...] = ()
-    """When a recording heard that the consumer gave up which sequence."""
+    """Time and sequence of drops after max deliver, from recordings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The same, as it is on the server: a range, or sequences that are known."""
+    """The selected messages on the server: a range, or known sequences."""
 
     wanted: Wanted
     created_at_us: int
     first_seq: int
     end_seq: int
-    """The last one; what is stored meanwhile is not copied."""
+    """The last sequence; messages stored meanwhile are not copied."""
     subjects: tuple[str, ...]
     seqs: Iterable[int] | None
-    """Ascending; None: all of the range."""
+    """Ascending sequences; None: the entire range."""
     is_limits: bool
-    """Whether a consumer may read it: of other streams it could remove messages."""
+    """Whether a consumer may read it: of other streams it could delete messages."""
     remark: str = ""
-    """What cannot be told, or where the sequences were found."""
+    """What is unknown, or the source of the sequences."""
 
     def removed_after(self, done_seq: int) -> tuple[int, int] | None:
-        """Return the first and last sequence behind `done_seq` that the stream has no more."""
+        """Return the first and last sequence after `done_seq` that the stream has deleted."""
         last_seq = min(self.first_seq - 1, self.end_seq)
         # What a consumer still wants begins later by itself, as it acknowledges.
         if self.wanted.consumer is not None or not done_seq or last_seq <= done_seq:
@@ -80,64 +83,68 @@ class Selection:
         return done_seq + 1, last_seq
 
 
-async def select(client: Client, wanted: Wanted) -> Selection:
-    """Return what there is now of what is wanted; raises RequestFailed."""
-    info = json.loads(await client.request(f"STREAM.INFO.{wanted.stream}"))
+async def select(client: Client, request: Wanted) -> Selection:
+    """Return the current selection of a request; raises RequestFailed."""
+    info = json.loads(await client.request(f"STREAM.INFO.{request.stream}"))
     state, config = info["state"], info["config"]
     is_limits = config.get("retention", "limits") == "limits"
-    first = max(wanted.from_seq or 1, state["first_seq"])
-    end = min(wanted.to_seq or state["last_seq"], state["last_seq"])
-    found = Selection(
-        wanted, time_us(info["created"]), first, end, wanted.subjects, None, is_limits
+    first = max(request.from_seq or 1, state["first_seq"])
+    end = min(request.to_seq or state["last_seq"], state["last_seq"])
+    selection = Selection(
+        request, time_us(info["created"]), first, end, request.subjects, None, is_limits
     )
-    if wanted.consumer is None:
-        return found
-    consumer = json.loads(await client.request(f"CONSUMER.INFO.{wanted.stream}.{wanted.consumer}"))
+    if request.consumer is None:
+        return selection
+    consumer = json.loads(
+        await client.request(f"CONSUMER.INFO.{request.stream}.{request.consumer}")
+    )
     filters = filters_of(consumer)
-    if wanted.of == "given_up":
-        seqs, remark = await given_up(client, info, consumer, wanted.recorded)
+    if request.of == "given_up":
+        seqs, remark = await given_up(client, info, consumer, request.recorded)
         return _of(
-            found, filters, tuple(seq for seq in seqs if first <= seq <= end), first, remark
+            selection, filters, tuple(seq for seq in seqs if first <= seq <= end), first, remark
         )
     floor = consumer["ack_floor"]["stream_seq"]
     remark = _doubt(consumer, config)
-    return _of(found, filters, None, max(first, floor + 1), remark)
+    return _of(selection, filters, None, max(first, floor + 1), remark)
 
 
 def _of(
-    found: Selection,
+    selection: Selection,
     filters: tuple[str, ...],
     seqs: tuple[int, ...] | None,
     first_seq: int,
     remark: str,
 ) -> Selection:
     # What the user wants and what the consumer gets: the server takes one list of filters.
-    subjects = found.subjects or filters
+    subjects = selection.subjects or filters
     return Selection(
-        found.wanted, found.created_at_us, first_seq, found.end_seq, subjects, seqs,
-        found.is_limits, remark,
+        selection.wanted, selection.created_at_us, first_seq, selection.end_seq, subjects, seqs,
+        selection.is_limits, remark,
     )  # fmt: skip
 
 
 def _doubt(consumer: dict[str, Any], config: dict[str, Any]) -> str:
-    """Return what cannot be told of what a consumer has not acknowledged."""
+    """Return what is unknown about a consumer's unacked messages."""
     floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
     pending = consumer["num_ack_pending"]
     if last - floor <= pending or config.get("retention") == "workqueue":
         return ""
-    between = counted(f"{last - floor:,}", "sequence")
+    range_text = counted(f"{last - floor:,}", "sequence")
     return (
-        f"of {between} above the acknowledgement floor {pending:,} wait for an acknowledgement, "
-        f"and the server does not report which: all {between} are copied"
+        f"of {range_text} above the acknowledgement floor {pending:,} wait for an "
+        "acknowledgement, "
+        f"and the server does not report which: all {range_text} are copied"
     )
 
 
 async def messages(
     client: Client, selection: Selection, after_seq: int, *, headers_only: bool = False
 ) -> AsyncGenerator[Read | int, None]:
-    """Yield the messages after a sequence, in order; of one that is gone, its sequence.
+    """Yield the messages after a sequence, in order; of a deleted one, its sequence.
 
-    Reading goes on when the server was away. Raises RequestFailed.
+    Reading continues after an outage of the server. Raises RequestFailed, Conflict when the stream
+    was recreated.
     """
     if selection.seqs is not None:
         source = _each(client, selection, (seq for seq in selection.seqs if seq > after_seq))
@@ -145,45 +152,92 @@ async def messages(
         source = _read(client, selection, after_seq, headers_only=headers_only)
     else:
         source = _got(client, selection, after_seq)
-    async with aclosing(source) as found:
-        async for one in found:
-            if isinstance(one, int) or _matches(selection, one):
-                yield one
+    checked_s = steady_s()
+    async with aclosing(source) as source_messages:
+        async for item in source_messages:
+            if steady_s() - checked_s > _CHECKED_EVERY_S:
+                await read_source_state(client, selection)
+                checked_s = steady_s()
+            if isinstance(item, int) or _matches(selection, item):
+                yield item
+    await read_source_state(client, selection)
 
 
-def _matches(selection: Selection, one: Read) -> bool:
+async def read_source_state(client: Client, selection: Selection) -> dict[str, Any]:
+    """Return the state of the stream; raises Conflict when another one has its name now."""
+    stream = selection.wanted.stream
+    while True:
+        try:
+            info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+            break
+        except _AWAY:
+            await asyncio.sleep(_AGAIN_S)
+    if time_us(info["created"]) != selection.created_at_us:
+        raise Conflict(
+            f"{stream} was deleted and recreated while it was copied: messages of the deleted "
+            "stream are missing, and some of the new one may have been copied"
+        )
+    state: dict[str, Any] = info["state"]
+    return state
+
+
+async def find_removed(
+    client: Client, selection: Selection, last_read: Read | None
+) -> tuple[int, int] | None:
+    """Return the first and last sequence that were removed before they were read.
+
+    `last_read` is the last message that was read. None when the server had no more messages then,
+    or when consumers remove what they acknowledge.
+    """
     wanted = selection.wanted
-    if wanted.since_us is not None and one.stored_at_us < wanted.since_us:
+    is_range = selection.seqs is None and wanted.consumer is None and wanted.until_us is None
+    if not is_range or not selection.is_limits:
+        return None
+    if selection.subjects if last_read is None else not last_read.left_msgs:
+        return None
+    state = await read_source_state(client, selection)
+    first_seq = selection.first_seq if last_read is None else last_read.stream_seq + 1
+    last_seq = min(state["first_seq"] - 1, selection.end_seq)
+    return (first_seq, last_seq) if first_seq <= last_seq else None
+
+
+def _matches(selection: Selection, message: Read) -> bool:
+    request = selection.wanted
+    if request.since_us is not None and message.stored_at_us < request.since_us:
         return False
-    if wanted.until_us is not None and one.stored_at_us > wanted.until_us:
+    if request.until_us is not None and message.stored_at_us > request.until_us:
         return False
-    both = (selection.subjects, wanted.subjects)
-    return all(not some or any(overlap(it, one.subject) for it in some) for some in both)
+    filter_groups = (selection.subjects, request.subjects)
+    return all(
+        not filters or any(overlap(subject_filter, message.subject) for subject_filter in filters)
+        for filters in filter_groups
+    )
 
 
 async def _read(
     client: Client, selection: Selection, after_seq: int, *, headers_only: bool
 ) -> AsyncGenerator[Read | int, None]:
-    wanted, from_seq = selection.wanted, max(selection.first_seq, after_seq + 1)
+    request, from_seq = selection.wanted, max(selection.first_seq, after_seq + 1)
     if selection.end_seq < from_seq:
         return
-    by_time = wanted.since_us is not None and not after_seq and wanted.from_seq is None
+    by_time = request.since_us is not None and not after_seq and request.from_seq is None
     reader = Reader(
         client, selection.wanted.stream, selection.subjects,
         from_seq=None if by_time else from_seq,
-        from_time=_rfc3339(wanted.since_us) if by_time and wanted.since_us else None,
+        from_time=_rfc3339(request.since_us) if by_time and request.since_us else None,
         headers_only=headers_only, exact_headers=True, ends=True,
+        created_at_us=selection.created_at_us,
     )  # fmt: skip
     async with reader:
         if not reader.waiting_msgs:
             return
-        async for one in reader:
-            late = wanted.until_us is not None and one.stored_at_us > wanted.until_us
-            if one.stream_seq > selection.end_seq or late:
+        async for message in reader:
+            late = request.until_us is not None and message.stored_at_us > request.until_us
+            if message.stream_seq > selection.end_seq or late:
                 return
-            if one.stream_seq >= from_seq:
-                yield one
-            if not one.left_msgs or one.stream_seq >= selection.end_seq:
+            if message.stream_seq >= from_seq:
+                yield message
+            if not message.left_msgs or message.stream_seq >= selection.end_seq:
                 return
 
 
@@ -194,7 +248,7 @@ def _rfc3339(at_us: int) -> str:
 async def _got(
     client: Client, selection: Selection, after_seq: int
 ) -> AsyncGenerator[Read | int, None]:
-    """Read without a consumer: delivery could remove what a work queue or interest keeps."""
+    """Read without a consumer: delivery could delete messages of a work queue or by interest."""
     getter = ApiGetter(client, selection.wanted.stream, None, exact_headers=True)
     next_seq = max(selection.first_seq, after_seq + 1)
     subject = selection.subjects[0] if len(selection.subjects) == 1 else None
@@ -215,13 +269,15 @@ async def _got(
 async def _each(
     client: Client, selection: Selection, seqs: Iterator[int]
 ) -> AsyncGenerator[Read | int, None]:
-    while some := tuple(islice(seqs, _AT_ONCE)):
-        for seq, one in zip(
-            some,
-            await asyncio.gather(*(_get(client, selection.wanted.stream, seq) for seq in some)),
+    while batch_seqs := tuple(islice(seqs, _AT_ONCE)):
+        for seq, message in zip(
+            batch_seqs,
+            await asyncio.gather(
+                *(_get(client, selection.wanted.stream, seq) for seq in batch_seqs)
+            ),
             strict=True,
         ):
-            yield seq if one is None else one
+            yield seq if message is None else message
 
 
 async def _get(client: Client, stream: str, seq: int) -> Read | None:
@@ -238,7 +294,7 @@ async def _get(client: Client, stream: str, seq: int) -> Read | None:
 
 
 def read_of(message: StoredMessage) -> Read:
-    """Return a stored message as one that was read; raises RequestFailed for a part of one."""
+    """Return a stored message as a read one; raises RequestFailed for a partial one."""
     payload = base64.b64decode(message.payload_base64)
     if len(payload) != message.payload_bytes:
         raise RequestFailed(f"message {message.stream_seq} is not complete")

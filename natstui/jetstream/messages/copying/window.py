@@ -1,4 +1,4 @@
-"""Messages on their way into streams: sent again after a lost connection, and stored once."""
+"""Messages in flight to streams: sent again after a lost connection, and stored once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
-from natstui.jetstream.connection.storing import check_ack
+from natstui.jetstream.connection.storing import check_ack, has_stream, no_stream
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account
 from natstui.model.assets.fields import Config, number_at, text_at
@@ -39,12 +39,12 @@ MOST_BYTES = 16 * 1024 * 1024
 _LOOK_S = 0.5
 _AGAIN_S = 0.2
 _LATE_S = 3.0
-"""After so long an answer is asked for again."""
-_MARGIN = 0.8
-"""Of the time in which a stream knows an id again: clocks and servers are not exact."""
+"""Time without an ack after which it is requested again."""
+WINDOW_MARGIN = 0.8
+"""Safety factor of the duplicate window: clocks and servers are not exact."""
 _ELSEWHERE = 10060
 _UNAVAILABLE = {10008, 10023, 10074, 10076, 10118}
-"""What passes: no leader, no resources at this moment, a server that is restarted."""
+"""Error codes of temporary failures: no leader, no resources, a restarting server."""
 
 
 class _Error(msgspec.Struct):
@@ -65,7 +65,7 @@ _ACK = decoder_of(_Ack)
 
 @dataclass(slots=True)
 class Outgoing:
-    """One message to send; `seq` is its place in what is copied."""
+    """A message to send; `seq` is its position in the source."""
 
     seq: int
     subject: str
@@ -85,7 +85,7 @@ async def created_at(client: Client, stream: str) -> int | None:
 
 
 def keeps_all(config: Config, state: Config) -> bool:
-    """Return whether no limit or consumer of a stream removes messages, nor another message."""
+    """Return whether no limit, consumer or other message of a stream deletes messages."""
     return not (
         LimitedStream(config, state).drops_messages
         or number_at(config, "max_age")
@@ -96,7 +96,7 @@ def keeps_all(config: Config, state: Config) -> bool:
 
 
 def _header_bytes(headers: tuple[tuple[str, str], ...]) -> int:
-    """Return how long headers are as they are sent: version, `name: value` lines, an empty one."""
+    """Return the encoded length of headers."""
     if not headers:
         return 0
     lines = (f"{name}: {text}\r\n".encode("utf-8", "surrogateescape") for name, text in headers)
@@ -104,7 +104,7 @@ def _header_bytes(headers: tuple[tuple[str, str], ...]) -> int:
 
 
 class Window:
-    """So many messages at most wait for an acknowledgement; use it with `async with`."""
+    """Limits the messages that wait for an acknowledgement; use it with `async with`."""
 
     def __init__(
         self, client: Client, account: Account, on_wait: Callable[[str], None] = lambda _: None
@@ -122,9 +122,9 @@ class Window:
         self._is_unanswered = False
         """Whether nobody was there to store a message."""
         self._remembering_s: dict[str, float] = {}
-        """Stream → for how long it knows an id again."""
+        """Stream → its duplicate window."""
         self._had: dict[str, tuple[str, int]] = {}
-        """What a stream says it had already: it may have removed it since."""
+        """Messages that are duplicates according to a stream: it may have deleted them since."""
 
     async def __aenter__(self) -> Self:
         self._subscription = await self._client.nc.subscribe(
@@ -137,60 +137,62 @@ class Window:
             await self._subscription.unsubscribe()
 
     @property
-    def first_waiting_seq(self) -> int | None:
-        """Return the first message whose fate is open, None when there is none."""
-        first = next(iter(self._waiting.values()), None)
-        return None if first is None else first.seq
+    def first_open(self) -> Outgoing | None:
+        """Return the first message without a result, None without any."""
+        return next(iter(self._waiting.values()), None)
 
-    async def send(self, one: Outgoing) -> None:
-        """Send a message as soon as there is room, and return without an answer.
+    async def send(self, outgoing: Outgoing) -> None:
+        """Send a message as soon as there is room, and return without an ack.
 
-        The first one is answered before: what is wrong with all of them is raised then. Raises
+        The first one is acknowledged before: errors that concern all are raised then. Raises
         OutcomeUnknown when it cannot be sent again safely.
         """
         await self._catch_up()
-        size_bytes = len(one.payload) + _header_bytes(one.headers)
+        size_bytes = len(outgoing.payload) + _header_bytes(outgoing.headers)
         if size_bytes > (most_bytes := self._client.nc.max_payload):
             # The server would close the connection, each time that it is sent.
             self._account.read_msgs += 1
-            self._account.last_seq = one.seq
-            self._account.first_seq = self._account.first_seq or one.seq
-            what = f"message {one.seq} has {size_bytes:,} bytes with its headers"
-            self._account.refuse(one.seq, f"{what}, but the server accepts {most_bytes:,}")
+            self._account.last_seq = outgoing.seq
+            self._account.first_seq = self._account.first_seq or outgoing.seq
+            message_text = f"message {outgoing.seq} has {size_bytes:,} bytes with its headers"
+            self._account.refuse(
+                outgoing.seq, f"{message_text}, but the server accepts {most_bytes:,}"
+            )
             self._account.done_seq = self._settled_seq
             return
-        while len(self._waiting) >= MOST_MSGS or self._bytes + len(one.payload) > MOST_BYTES:
+        while len(self._waiting) >= MOST_MSGS or self._bytes + len(outgoing.payload) > MOST_BYTES:
             if not self._waiting:
                 break
             await self._progress()
         self._number += 1
-        word = str(self._number)
-        self._waiting[word] = one
-        self._bytes += len(one.payload)
+        token = str(self._number)
+        self._waiting[token] = outgoing
+        self._bytes += len(outgoing.payload)
         account = self._account
         account.read_msgs += 1
-        account.payload_bytes += len(one.payload)
-        account.last_seq = one.seq
-        account.first_seq = account.first_seq or one.seq
+        account.payload_bytes += len(outgoing.payload)
+        account.last_seq = outgoing.seq
+        account.first_seq = account.first_seq or outgoing.seq
         if self._number == 1:
-            await self._first(word, one)
+            await self._first(token, outgoing)
+            await self._learn()
         else:
-            await self._publish(word, one)
+            await self._publish(token, outgoing)
 
     async def _catch_up(self) -> None:
-        """Send what is open again, in its order, before anything new is sent."""
+        """Send open messages again, in order, before a new one is sent."""
         # At once, so that a stream that is recreated meanwhile is noticed.
         await self._learn()
         nc = self._client.nc
-        while first := next(iter(self._waiting.values()), None):
+        while first := self.first_open:
             is_late = time.monotonic() - first.sent_s > _LATE_S
-            is_other = nc.stats["reconnects"] != self._reconnects_count
-            if nc.is_connected and not is_other and not is_late:
+            has_reconnected = nc.stats["reconnects"] != self._reconnects_count
+            if nc.is_connected and not has_reconnected and not is_late:
                 return
             await self._progress()
 
     async def drain(self) -> None:
-        """Wait until every message is answered; raises OutcomeUnknown and RequestFailed.
+        """Wait until every message is acknowledged; raises OutcomeUnknown and RequestFailed.
 
         A stream that was recreated meanwhile has lost what it stored before.
         """
@@ -205,154 +207,156 @@ class Window:
                 )
 
     def give_up(self) -> None:
-        """Count what is still on its way as unknown."""
+        """Count messages in flight as unknown."""
         self._account.unknown_msgs = len(self._waiting)
 
-    async def _first(self, word: str, one: Outgoing) -> None:
+    async def _first(self, outgoing: str, one: Outgoing) -> None:
         try:
-            await self._ask(word, one)
+            await self._ask(outgoing, one)
         except (RequestTimedOut, ServerGone):
             self.give_up()
             raise
         except RequestFailed as error:
             everywhere = error.code == 503 or error.err_code == _ELSEWHERE
             if not everywhere and not isinstance(error, PermissionDenied):
-                self._refuse(word, str(error))
+                self._refuse(outgoing, str(error))
                 return
-            self._forget(word)
+            self._forget(outgoing)
             self._account.read_msgs = self._account.payload_bytes = 0
             if error.err_code != _ELSEWHERE:
                 raise
             elsewhere = f'another stream stores "{one.subject}": --map changes subjects'
             raise RequestFailed(elsewhere, code=400, err_code=_ELSEWHERE) from error
 
-    def _forget(self, word: str) -> None:
-        self._bytes -= len(self._waiting.pop(word).payload)
-        self._had.pop(word, None)
+    def _forget(self, token: str) -> None:
+        self._bytes -= len(self._waiting.pop(token).payload)
+        self._had.pop(token, None)
 
-    async def _publish(self, word: str, one: Outgoing) -> None:
-        self._mark(one)
+    async def _publish(self, token: str, outgoing: Outgoing) -> None:
+        self._mark(outgoing)
         try:
             await self._client.publish(
-                one.subject, one.payload, reply=f"{self._inbox}.{word}",
-                headers=Pairs(one.headers),
+                outgoing.subject, outgoing.payload, reply=f"{self._inbox}.{token}",
+                headers=Pairs(outgoing.headers),
             )  # fmt: skip
         except ServerGone:
             return  # it is sent again when there is a connection
         except RequestFailed as error:
-            self._refuse(word, str(error))
+            self._refuse(token, str(error))
 
-    def _mark(self, one: Outgoing) -> None:
+    def _mark(self, outgoing: Outgoing) -> None:
         now_s = time.monotonic()
-        one.sent_count += 1
-        one.first_sent_s = one.first_sent_s or now_s
-        one.sent_s = now_s
+        outgoing.sent_count += 1
+        outgoing.first_sent_s = outgoing.first_sent_s or now_s
+        outgoing.sent_s = now_s
 
     async def _on_answer(self, msg: Msg) -> None:
-        word = msg.subject.rpartition(".")[2]
-        if (one := self._waiting.get(word)) is None:
+        token = msg.subject.rpartition(".")[2]
+        if (outgoing := self._waiting.get(token)) is None:
             return  # the second answer to what was sent twice
         if not msg.data:
             self._is_unanswered = True
-            one.sent_s = time.monotonic() - _LATE_S + _AGAIN_S  # nobody was there: ask soon again
+            outgoing.sent_s = (
+                time.monotonic() - _LATE_S + _AGAIN_S
+            )  # nobody was there: ask soon again
             return
         try:
-            self._settle(word, one, msg.data)
+            self._settle(token, outgoing, msg.data)
         except RequestFailed as error:
-            self._refuse(word, str(error))
+            self._refuse(token, str(error))
 
-    def _settle(self, word: str, one: Outgoing, data: bytes) -> None:
-        """Count what a stream said; what passes leaves it waiting. Raises RequestFailed."""
+    def _settle(self, token: str, outgoing: Outgoing, data: bytes) -> None:
+        """Count an ack; after a temporary failure the message stays open. Raises RequestFailed."""
         try:
             ack = _ACK.decode(data)
         except (msgspec.DecodeError, RecursionError) as error:
             raise RequestFailed(
-                f'the reply on "{one.subject}" did not come from a stream'
+                f'the reply on "{outgoing.subject}" did not come from a stream'
             ) from error
-        if (said := ack.error) is not None:
-            if said.err_code in _UNAVAILABLE:
-                one.sent_s = time.monotonic() - _LATE_S + _AGAIN_S
+        if (ack_error := ack.error) is not None:
+            if ack_error.err_code in _UNAVAILABLE:
+                outgoing.sent_s = time.monotonic() - _LATE_S + _AGAIN_S
                 return
-            number = said.err_code or said.code
+            number = ack_error.err_code or ack_error.code
             raise RequestFailed(
-                f"{clean_line(said.description)} ({number})", code=said.code,
-                err_code=said.err_code,
+                f"{clean_line(ack_error.description)} ({number})", code=ack_error.code,
+                err_code=ack_error.err_code,
             )  # fmt: skip
-        check_ack(PubAck(ack.stream, ack.seq, ack.duplicate), one.subject, one.headers)
+        check_ack(PubAck(ack.stream, ack.seq, ack.duplicate), outgoing.subject, outgoing.headers)
         self._remembering_s.setdefault(ack.stream, -1.0)
         if ack.duplicate:
-            self._had.setdefault(word, (ack.stream, ack.seq))
+            self._had.setdefault(token, (ack.stream, ack.seq))
             self._settled.set()
-        elif word not in self._had:
-            self._count_stored(one, ack.stream, ack.seq)
-            self._done(word)
+        elif token not in self._had:
+            self._count_stored(outgoing, ack.stream, ack.seq)
+            self._done(token)
 
-    def _count_stored(self, one: Outgoing, stream: str, seq: int) -> None:
+    def _count_stored(self, outgoing: Outgoing, stream: str, seq: int) -> None:
         self._account.store(stream, seq)
-        self._account.confirmed_msgs += one.sent_count > 1
+        self._account.confirmed_msgs += outgoing.sent_count > 1
 
     async def _check_had(self) -> None:
-        """Count what is there already, and refuse what its stream has removed since."""
+        """Count existing duplicates, and refuse those that their stream has deleted since."""
         by_stream: dict[str, dict[str, int]] = {}
-        for word, (stream, seq) in self._had.items():
-            by_stream.setdefault(stream, {})[word] = seq
+        for token, (stream, seq) in self._had.items():
+            by_stream.setdefault(stream, {})[token] = seq
         for stream, seqs in by_stream.items():
             try:
-                removed = await self._removed(stream, set(seqs.values()))
+                removed_seqs = await self._removed(stream, set(seqs.values()))
             except (RequestTimedOut, ServerGone):
                 continue  # asked again
-            known = duration_text(max(0.0, self._remembering_s[stream]))
+            window_text = duration_text(max(0.0, self._remembering_s[stream]))
             reason = (
                 f"{stream} has removed what it stored of it before, and takes it again only after "
-                f"{known}, its duplicate window"
+                f"{window_text}, its duplicate window"
             )
-            for word, seq in seqs.items():
-                one = self._waiting.get(word)
-                if one is None:
+            for token, seq in seqs.items():
+                outgoing = self._waiting.get(token)
+                if outgoing is None:
                     continue  # refused meanwhile
-                if seq in removed:
-                    self._refuse(word, reason)
+                if seq in removed_seqs:
+                    self._refuse(token, reason)
                     continue
-                if one.sent_count == 1:
+                if outgoing.sent_count == 1:
                     self._account.duplicate_msgs += 1
                 else:
-                    self._count_stored(one, stream, seq)
-                self._done(word)
+                    self._count_stored(outgoing, stream, seq)
+                self._done(token)
 
     async def _removed(self, stream: str, seqs: set[int]) -> set[int]:
-        """Return which messages are not in a stream any more that nothing but people remove."""
+        """Return which messages were deleted from a stream in which only people delete."""
         info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
         state = info["state"]
         if not keeps_all(info["config"], state):
             return set()
-        removed = {seq for seq in seqs if not state["first_seq"] <= seq <= state["last_seq"]}
+        removed_seqs = {seq for seq in seqs if not state["first_seq"] <= seq <= state["last_seq"]}
         if not state.get("num_deleted"):
-            return removed
-        for seq in sorted(seqs - removed):
+            return removed_seqs
+        for seq in sorted(seqs - removed_seqs):
             try:
                 await self._client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq})
             except NotFound:
-                removed.add(seq)
+                removed_seqs.add(seq)
             except PermissionDenied:
                 break  # nobody can tell
-        return removed
+        return removed_seqs
 
-    def _refuse(self, word: str, reason: str) -> None:
-        self._account.refuse(self._waiting[word].seq, reason)
-        self._done(word)
+    def _refuse(self, token: str, reason: str) -> None:
+        self._account.refuse(self._waiting[token].seq, reason)
+        self._done(token)
 
-    def _done(self, word: str) -> None:
-        self._forget(word)
+    def _done(self, token: str) -> None:
+        self._forget(token)
         self._account.done_seq = self._settled_seq
         self._settled.set()
 
     @property
     def _settled_seq(self) -> int:
-        first = self.first_waiting_seq
-        return self._account.last_seq if first is None else first - 1
+        first = self.first_open
+        return self._account.last_seq if first is None else first.seq - 1
 
     async def _progress(self) -> None:
-        """Wait for answers; send again what a lost connection or a silent server leaves open."""
+        """Wait for acks; send open messages again after a lost connection or a silent server."""
         await self._learn()
         self._settled.clear()
         await self._check_had()
@@ -376,21 +380,24 @@ class Window:
             self._reconnects_count = reconnects_count
             await self._send_again(list(self._waiting.items()))
             return
-        word, one = next(iter(self._waiting.items()), ("", None))
-        if one is not None and time.monotonic() - one.sent_s > _LATE_S:
-            self._check_safe([one])
-            await self._ask_late(word, one)
-            if word not in self._waiting:
+        token, outgoing = next(iter(self._waiting.items()), ("", None))
+        if outgoing is not None and time.monotonic() - outgoing.sent_s > _LATE_S:
+            self._check_safe([outgoing])
+            await self._ask_late(token, outgoing)
+            if token not in self._waiting:
                 # It answers again: a leader that was lost has taken many answers with it.
                 late_s = time.monotonic() - _LATE_S
                 late = [item for item in self._waiting.items() if item[1].sent_s < late_s]
                 await self._send_again(late)
 
     async def _learn(self) -> None:
-        """Ask the streams for how long they know an id again."""
+        """Request the duplicate windows of the streams."""
         for stream in [name for name, known_s in self._remembering_s.items() if known_s < 0]:
             try:
                 reply = await self._client.request(f"STREAM.INFO.{stream}")
+            except PermissionDenied:
+                self._remembering_s[stream] = 0.0  # nothing can be sent twice
+                continue
             except NatstuiError:
                 continue  # asked again
             info = json.loads(reply)
@@ -399,15 +406,11 @@ class Window:
             self._account.target_created_at_us.setdefault(stream, time_us(info["created"]))
 
     async def _check_stored(self) -> None:
-        """Raise RequestFailed when no stream stores what waits, not even without leader."""
-        first = next(iter(self._waiting.values()), None)
+        """Raise RequestFailed when no stream stores the open messages, not even without leader."""
+        first = self.first_open
         if first is None:
             return
-        try:
-            reply = await self._client.request("STREAM.NAMES", {"subject": first.subject})
-        except (RequestTimedOut, ServerGone):
-            return
-        if not json.loads(reply).get("streams"):
+        if await has_stream(self._client, first.subject) is False:
             raise RequestFailed(
                 f'no stream stores "{first.subject}" any more: the target was deleted', code=503
             )
@@ -416,7 +419,7 @@ class Window:
     def _check_safe(self, waiting: list[Outgoing]) -> None:
         """Raise OutcomeUnknown when a stream may not know the ids of all of them any more."""
         known_s = min(self._remembering_s.values(), default=0.0)
-        if not waiting or time.monotonic() - waiting[0].first_sent_s <= known_s * _MARGIN:
+        if not waiting or time.monotonic() - waiting[0].first_sent_s <= known_s * WINDOW_MARGIN:
             return
         raise OutcomeUnknown(
             f"{counted(f'{len(self._waiting):,}', 'message')} may or may not be stored: no "
@@ -424,31 +427,32 @@ class Window:
         )
 
     async def _send_again(self, waiting: list[tuple[str, Outgoing]]) -> None:
-        """Send what was not answered in the same order; an id is stored once."""
-        self._check_safe([one for _, one in waiting if one.sent_count])
-        for word, one in waiting:
-            if word in self._waiting:
-                await self._publish(word, one)
+        """Send unacknowledged messages again in order; an id is stored once."""
+        self._check_safe([outgoing for _, outgoing in waiting if outgoing.sent_count])
+        for token, outgoing in waiting:
+            if token in self._waiting:
+                await self._publish(token, outgoing)
 
-    async def _ask_late(self, word: str, one: Outgoing) -> None:
-        """Ask once more for one message, in the way that also hears that it is not allowed."""
+    async def _ask_late(self, token: str, outgoing: Outgoing) -> None:
+        """Send a message again as a request that detects denied permissions too."""
         try:
-            await self._ask(word, one)
+            await self._ask(token, outgoing)
         except (RequestTimedOut, ServerGone):
-            self._on_wait(f'no reply on "{one.subject}"')
+            self._on_wait(f'no reply on "{outgoing.subject}"')
         except RequestFailed as error:
-            if word in self._waiting:
-                self._refuse(word, str(error))
+            if token in self._waiting:
+                self._refuse(token, str(error))
 
-    async def _ask(self, word: str, one: Outgoing) -> None:
-        """Send one message and wait for its answer; raises RequestFailed and ServerGone."""
-        self._mark(one)
-        reply = await self._client.ask(one.subject, one.payload, headers=Pairs(one.headers))
-        if word not in self._waiting:
+    async def _ask(self, token: str, outgoing: Outgoing) -> None:
+        """Send one message and wait for its ack; raises RequestFailed and ServerGone."""
+        self._mark(outgoing)
+        reply = await self._client.ask(
+            outgoing.subject, outgoing.payload, headers=Pairs(outgoing.headers)
+        )
+        if token not in self._waiting:
             return
         if reply.data:
-            self._settle(word, one, reply.data)
+            self._settle(token, outgoing, reply.data)
             return
-        found = json.loads(await self._client.request("STREAM.NAMES", {"subject": one.subject}))
-        if not found.get("streams"):
-            raise RequestFailed(f'no stream stores "{one.subject}"', code=503)
+        if await has_stream(self._client, outgoing.subject) is False:
+            raise no_stream(outgoing.subject)

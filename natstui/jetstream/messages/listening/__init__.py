@@ -1,1 +1,1 @@
-"""Listening to core subjects: counted by subject in bounded memory, however much comes."""
+"""Listening to core subjects: counts by subject in bounded memory, for any number of messages."""

@@ -1,7 +1,7 @@
-"""Listens to subjects on a connection of its own, and tells a few times a second what came.
+"""Subscribes to subjects on its own connection, and reports counts a few times a second.
 
-With its own connection, a flood that nobody can read ends that one, and never the one with which
-a server is watched. What is published while it is lost never comes: that is told, and why.
+With its own connection, a flood ends only that one, and never the one with which a server is
+watched. Messages during an outage are lost: that is reported, with the reason.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Moment:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Figures of each place: what came there, or there and below."""
+    """Counters of each place in the subject tree, alone or with everything below."""
 
     subjects: Int64s
     msgs: Int64s
@@ -73,16 +73,16 @@ class Counts:
     msgs_per_s: Float64s
     bytes_per_s: Float64s
 
-    def rows_by(self, by: str) -> Int64s | Float64s:
-        """Return the figure to sort by."""
-        named: dict[str, Int64s | Float64s] = {
+    def rows_by(self, order: str) -> Int64s | Float64s:
+        """Return the counters to sort by."""
+        by_name: dict[str, Int64s | Float64s] = {
             "bytes": self.sizes, "msgs_per_s": self.msgs_per_s, "bytes_per_s": self.bytes_per_s,
         }  # fmt: skip
-        return named.get(by, self.msgs)
+        return by_name.get(order, self.msgs)
 
 
 class Moments:
-    """What a tally was some seconds ago, for rates."""
+    """Two moments of a tally, for rates."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -93,14 +93,14 @@ class Moments:
         self._wanted: SubjectFilter | None = None
 
     def look(self, at_s: float) -> None:
-        """Remember the present moment."""
+        """Store the current moment."""
         msgs, sizes = (_copied(counts) for counts in (self._tally.msgs, self._tally.sizes))
         self._kept.append(_Moment(at_s, msgs, sizes))
         while len(self._kept) > 2 and at_s - self._kept[1].at_s >= RATE_OVER_S:
             self._kept.popleft()
 
     def own(self) -> tuple[Int64s, Int64s, Float64s, Float64s]:
-        """Return messages, bytes and both a second, of each place alone, at the last moment."""
+        """Return messages, bytes and their rates, of each place alone, at the last moment."""
         now, before = self._kept[-1], self._kept[0]
         over_s = now.at_s - before.at_s
 
@@ -116,38 +116,43 @@ class Moments:
         """Return whether there are two moments to compare."""
         return len(self._kept) > 1
 
-    def fitting(self, wanted: SubjectFilter) -> npt.NDArray[np.bool_]:
-        """Return for each place whether a subject that ends there is wanted."""
+    def fitting(self, subject_filter: SubjectFilter) -> npt.NDArray[np.bool_]:
+        """Return for each place whether a subject that ends there matches the filter."""
         paths = self._tally.tree.paths
-        if wanted is not self._wanted:
+        if subject_filter is not self._wanted:
             # Those that were not told apart may be of any subject.
-            self._wanted, self._fits = wanted, np.ones(1, np.bool_)
-        known = len(self._fits)
-        if known < len(paths):
-            newer = [wanted.fits_text(path) for path in paths[known:]]
+            self._wanted, self._fits = subject_filter, np.ones(1, np.bool_)
+        known_count = len(self._fits)
+        if known_count < len(paths):
+            newer = [subject_filter.fits_text(path) for path in paths[known_count:]]
             self._fits = np.concatenate([self._fits, np.array(newer, np.bool_)])
         return self._fits
 
-    def rolled_up(self, own: Counts) -> Counts:
-        """Return the figures with those of everything below."""
-        tree, count = self._tally.tree, len(own.msgs)
+    def rolled_up(self, own_counts: Counts) -> Counts:
+        """Return the counters with those of everything below."""
+        tree, count = self._tally.tree, len(own_counts.msgs)
         if count != self._levels_of_count:
             levels = _copied(tree.levels)
             deepest = int(levels.max())
-            self._levels = [np.flatnonzero(levels == at) for at in range(deepest, 0, -1)]
+            self._levels = [np.flatnonzero(levels == level) for level in range(deepest, 0, -1)]
             self._levels_of_count = count
         above = _copied(tree.above)
 
         def sums(figures: npt.NDArray[np.int64] | Float64s) -> Float64s:
-            found: Float64s = figures.astype(np.float64)
-            for places in self._levels:
-                found += np.bincount(above[places], weights=found[places], minlength=count)
-            return found
+            totals: Float64s = figures.astype(np.float64)
+            for level_places in self._levels:
+                totals += np.bincount(
+                    above[level_places], weights=totals[level_places], minlength=count
+                )
+            return totals
 
         subjects, msgs, sizes = (
-            sums(values).astype(np.int64) for values in (own.subjects, own.msgs, own.sizes)
+            sums(values).astype(np.int64)
+            for values in (own_counts.subjects, own_counts.msgs, own_counts.sizes)
         )
-        return Counts(subjects, msgs, sizes, sums(own.msgs_per_s), sums(own.bytes_per_s))
+        return Counts(
+            subjects, msgs, sizes, sums(own_counts.msgs_per_s), sums(own_counts.bytes_per_s)
+        )
 
 
 def _copied(figures: object) -> Int64s:
@@ -156,15 +161,15 @@ def _copied(figures: object) -> Int64s:
 
 
 class Picture:
-    """What is wanted of a tally at one moment."""
+    """The rows of a tally for a look at one moment."""
 
     def __init__(
-        self, tally: Tally, moments: Moments, look: SubjectsLook, wanted: SubjectFilter
+        self, tally: Tally, moments: Moments, look: SubjectsLook, subject_filter: SubjectFilter
     ) -> None:
         self._tree: SubjectTree = tally.tree
         self._look, self._knows_rates = look, moments.know_rates
         self._toggled = frozenset(look.toggled)
-        fits = moments.fitting(wanted)
+        fits = moments.fitting(subject_filter)
         msgs, sizes, msgs_per_s, bytes_per_s = moments.own()
         self.own = Counts(
             ((msgs > 0) & fits).astype(np.int64), msgs * fits, sizes * fits,
@@ -196,43 +201,43 @@ class Picture:
         places = _copied(below)
         places = places[(places < len(self._counts.msgs))]
         places = places[self._counts.subjects[places] > 0]
-        most = _MOST_ROWS if above == ROOT else _MOST_BELOW_ONE
-        self._list(places, self._tree.paths[above], int(self._tree.levels[above]), most)
+        row_limit = _MOST_ROWS if above == ROOT else _MOST_BELOW_ONE
+        self._list(places, self._tree.paths[above], int(self._tree.levels[above]), row_limit)
 
-    def _list(self, places: Int64s, above: str, level: int, most: int) -> None:
-        """Add the first of some places, and one row for those that are left out."""
-        chosen = self._first(places, min(most, max(1, _MOST_ROWS - len(self._rows))))
-        for place in map(int, chosen):
+    def _list(self, places: Int64s, above: str, level: int, limit: int) -> None:
+        """Add rows for the first places, and one row for the others."""
+        chosen_places = self._first(places, min(limit, max(1, _MOST_ROWS - len(self._rows))))
+        for place in map(int, chosen_places):
             is_open = self._is_open(place)
             has_more = self._look.as_tree and place in self._tree.below
             kind: RowKind = "branch" if has_more else "subject"
             self._rows.append(self._row(place, kind, level, self._counts, is_open=is_open))
             if is_open:
                 self._branch(place)
-        if len(chosen) < len(places):
-            rest = np.setdiff1d(places, chosen, assume_unique=True)
-            self._rows.append(self._rest(rest, above, level))
+        if len(chosen_places) < len(places):
+            other_places = np.setdiff1d(places, chosen_places, assume_unique=True)
+            self._rows.append(self._rest(other_places, above, level))
 
     def _is_open(self, place: int) -> bool:
         if not self._look.as_tree or place not in self._tree.below:
             return False
         if len(self._rows) >= _MOST_ROWS:
             return False
-        is_high = self._tree.levels[place] < self._look.open_level
-        return is_high is not (self._tree.paths[place] in self._toggled)
+        is_above_level = self._tree.levels[place] < self._look.open_level
+        return is_above_level is not (self._tree.paths[place] in self._toggled)
 
-    def _first(self, places: Int64s, most: int) -> Int64s:
-        """Return the first places in the order that is wanted, at most so many."""
+    def _first(self, places: Int64s, limit: int) -> Int64s:
+        """Return the first places in the requested order, at most `limit`."""
         look, paths = self._look, self._tree.paths
         if look.by == "subject":
             pick = heapq.nlargest if look.reverse else heapq.nsmallest
-            named = pick(most, map(int, places), key=paths.__getitem__)
-            return np.array(named, np.int64)
+            by_path = pick(limit, map(int, places), key=paths.__getitem__)
+            return np.array(by_path, np.int64)
         sign = -1 if look.reverse else 1
         figures = sign * self._counts.rows_by(look.by)[places]
-        if len(places) > most:
-            near = np.argpartition(figures, most)[:most]
-            places, figures = places[near], figures[near]
+        if len(places) > limit:
+            nearest = np.argpartition(figures, limit)[:limit]
+            places, figures = places[nearest], figures[nearest]
         order = np.lexsort((places, -self._counts.msgs[places], figures))
         return places[order]
 
@@ -271,7 +276,7 @@ class _Block(NamedTuple):
 
 
 class _Kept:
-    """Blocks with at least the newest so many messages, as far as there is room."""
+    """Blocks with at least the newest `count` messages, within a limit of memory."""
 
     def __init__(self) -> None:
         self.blocks: deque[_Block] = deque()
@@ -284,53 +289,53 @@ class _Kept:
         while len(self.blocks) > 1 and (
             self._count - len(self.blocks[0].run) >= HEARD_KEPT_MSGS or self._bytes > _MOST_BYTES
         ):
-            gone = self.blocks.popleft()
-            self._count -= len(gone.run)
-            self._bytes -= len(gone.data)
+            oldest_block = self.blocks.popleft()
+            self._count -= len(oldest_block.run)
+            self._bytes -= len(oldest_block.data)
 
     def newest(self) -> Iterator[tuple[int, int, bytes, Piece]]:
         """Yield number, time, data and piece of each message, the newest first."""
         for at_us, numbers, data, run in reversed(self.blocks):
-            for number, piece in zip(reversed(numbers), reversed(run), strict=True):
-                yield number, at_us, data, piece
+            for number, message_piece in zip(reversed(numbers), reversed(run), strict=True):
+                yield number, at_us, data, message_piece
 
 
 class Newest:
-    """The newest messages of all, and the newest of those that are wanted."""
+    """The newest messages of all, and the newest that match a filter."""
 
-    def __init__(self, wanted: SubjectFilter) -> None:
+    def __init__(self, subject_filter: SubjectFilter) -> None:
         self._all, self._chosen = _Kept(), _Kept()
-        self._wanted = wanted
+        self._wanted = subject_filter
         self._came_msgs = 0
 
     def add(self, data: bytes, run: list[Piece], at_us: int) -> None:
-        """Take the messages of a block."""
-        begin, self._came_msgs = self._came_msgs, self._came_msgs + len(run)
-        block = _Block(at_us, range(begin + 1, self._came_msgs + 1), data, run)
+        """Add the messages of a block."""
+        first_number, self._came_msgs = self._came_msgs, self._came_msgs + len(run)
+        block = _Block(at_us, range(first_number + 1, self._came_msgs + 1), data, run)
         self._all.add(block)
         self._choose(block)
 
-    def want(self, wanted: SubjectFilter) -> None:
-        """Keep others from now on; of those that came, the newest are looked through."""
-        self._wanted, self._chosen = wanted, _Kept()
+    def want(self, subject_filter: SubjectFilter) -> None:
+        """Change the filter; the newest received messages are filtered again."""
+        self._wanted, self._chosen = subject_filter, _Kept()
         for block in self._all.blocks:
             self._choose(block)
 
     def told(self, preview_bytes: int) -> tuple[Heard, ...]:
-        """Return the newest that are wanted, oldest first."""
-        found = list[Heard]()
-        for number, at_us, data, piece in self._chosen.newest():
-            found.append(_heard(number, at_us, data, piece, preview_bytes))
-            if len(found) == HEARD_KEPT_MSGS:
+        """Return the newest matching messages, oldest first."""
+        received = list[Heard]()
+        for number, at_us, data, message_piece in self._chosen.newest():
+            received.append(_heard(number, at_us, data, message_piece, preview_bytes))
+            if len(received) == HEARD_KEPT_MSGS:
                 break
-        return tuple(reversed(found))
+        return tuple(reversed(received))
 
     def find(self, number: int) -> Heard | None:
-        """Return a message with its whole payload; None when it is no longer kept."""
-        for kept in (self._chosen, self._all):
-            for one, at_us, data, piece in kept.newest():
-                if one == number:
-                    return _heard(number, at_us, data, piece, None)
+        """Return a message with its entire payload; None if it is not stored any more."""
+        for blocks in (self._chosen, self._all):
+            for stored_number, at_us, data, message_piece in blocks.newest():
+                if stored_number == number:
+                    return _heard(number, at_us, data, message_piece, None)
         return None
 
     def _choose(self, block: _Block) -> None:
@@ -346,33 +351,35 @@ class Newest:
 
 def _heard(number: int, at_us: int, data: bytes, piece: Piece, preview_bytes: int | None) -> Heard:
     subject, reply, start, header_bytes, size_bytes = piece
-    begin, end = start + header_bytes, start + size_bytes
-    shown = data[begin : end if preview_bytes is None else min(end, begin + preview_bytes)]
+    payload_start, end = start + header_bytes, start + size_bytes
+    preview = data[
+        payload_start : end if preview_bytes is None else min(end, payload_start + preview_bytes)
+    ]
     message = StoredMessage(
         None,
         text_of(subject),
         at_us,
-        headers_of(data[start:begin]) if header_bytes else (),
-        base64.b64encode(shown).decode(),
-        end - begin,
+        headers_of(data[start:payload_start]) if header_bytes else (),
+        base64.b64encode(preview).decode(),
+        end - payload_start,
     )
     return Heard(number, text_of(reply), message)
 
 
 _REPORT_S = 0.5
 _REST_PER_REPORT = 9
-"""A report that takes long is made so rarely that nine tenths of the time none is made."""
+"""Pause after a slow report, in durations of it: nine tenths of the time are for counting."""
 _PREVIEW_BYTES = 256
 _HANDED_OVER_S = 0.1
 
 
 class Listener:
-    """Counts what comes, keeps the newest, and makes pictures of both."""
+    """Counts messages, stores the newest, and reports both."""
 
-    def __init__(self, asked: StartListening, on_listened: Callable[[Listened], None]) -> None:
-        """Listen to the subjects of a command; raises UsageError for a filter that is none."""
-        self._asked, self._on_listened = asked, on_listened
-        self.number = asked.command_id
+    def __init__(self, command: StartListening, on_listened: Callable[[Listened], None]) -> None:
+        """Create for the subjects of a command; raises UsageError for an invalid filter."""
+        self._asked, self._on_listened = command, on_listened
+        self.number = command.command_id
         self._look_soon = asyncio.Event()
         self._client: Client | None = None
         self._begun_s = time.monotonic()
@@ -392,7 +399,7 @@ class Listener:
     async def begin(self, connection: Connection, on_denied: OnDenied) -> None:
         """Connect and subscribe; `on_denied` is called when a subject is refused later on.
 
-        Raises ConnectionFailed, PermissionDenied, and RequestFailed for what is no subject.
+        Raises ConnectionFailed, PermissionDenied, and RequestFailed for an invalid subject.
         """
         for subject in self._asked.subjects:
             if not is_subject(subject):
@@ -407,17 +414,19 @@ class Listener:
         self._begun_s = time.monotonic()
 
     async def _subscribe(self, client: Client, on_denied: OnDenied) -> None:
-        refused: asyncio.Future[PermissionDenied] = asyncio.get_running_loop().create_future()
+        denied_future: asyncio.Future[PermissionDenied] = (
+            asyncio.get_running_loop().create_future()
+        )
 
-        def deny(denied: PermissionDenied) -> None:
-            if refused.done():
-                on_denied(denied)
+        def deny(error: PermissionDenied) -> None:
+            if denied_future.done():
+                on_denied(error)
             else:
-                refused.set_result(denied)
+                denied_future.set_result(error)
 
         for subject in self._asked.subjects:
-            one = await client.subscribe(subject, self._late, deny)
-            client.nc.deliver_runs(one, self._take)
+            subscription = await client.subscribe(subject, self._late, deny)
+            client.nc.deliver_runs(subscription, self._take)
         limit_s = client.connection.request_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -426,10 +435,10 @@ class Listener:
             raise RequestTimedOut(self._asked.subjects[0], limit_s) from error
         # From here on nothing is missed. What is refused was said before, and is handed over a
         # moment after.
-        await asyncio.wait({refused}, timeout=_HANDED_OVER_S)
-        if refused.done():
-            raise refused.result()
-        refused.cancel()
+        await asyncio.wait({denied_future}, timeout=_HANDED_OVER_S)
+        if denied_future.done():
+            raise denied_future.result()
+        denied_future.cancel()
 
     async def run(self) -> None:
         """Report until cancelled."""
@@ -448,7 +457,7 @@ class Listener:
             await self._client.close()
 
     def look_at(self, look: SubjectsLook) -> None:
-        """Show it in another way; raises UsageError for a filter that is none."""
+        """Change order, filter or tree; raises UsageError for an invalid filter."""
         before = (self._look.pattern, self._look.internal)
         if (look.pattern, look.internal) != before:
             self._wanted = self._wanted_of(look)
@@ -457,13 +466,13 @@ class Listener:
         self._look_soon.set()
 
     def find(self, number: int) -> Heard:
-        """Return a message that came; raises RequestFailed when it is no longer kept."""
-        found = self._newest.find(number)
-        if found is None:
+        """Return a received message; raises RequestFailed if it is not stored any more."""
+        received = self._newest.find(number)
+        if received is None:
             raise RequestFailed(
                 f"message {number:,} is no longer kept: newer ones have replaced it"
             )
-        return found
+        return received
 
     def _wanted_of(self, look: SubjectsLook) -> SubjectFilter:
         matches = compiled(look.pattern) if look.pattern else None
@@ -474,7 +483,7 @@ class Listener:
         self._newest.add(data, run, time.time_ns() // 1000)
 
     async def _late(self, msg: Msg) -> None:
-        """Take what came before it was known that it is taken by the block."""
+        """Count a message that came before block-wise delivery was active."""
         headers: bytes = getattr(msg.headers, "block", b"")
         data = headers + msg.data
         subject, reply = msg.subject.encode(), msg.reply.encode()

@@ -1,4 +1,4 @@
-"""What polling may use of the server and of the link.
+"""The limits of polling on the server and the link.
 
-`shares` and `window` are the rules, and know no clock; `asking` applies them to real requests.
+`shares` has the rules, and knows no clock; `asking` applies them to real requests.
 """

@@ -1,4 +1,4 @@
-"""How much one poll may ask, and when the next one begins."""
+"""The budget of one poll, and the start of the next one."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _LATE_RATIO = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one poll may spend: the server's work, the link's time, and its own time."""
+    """The budget of one poll: work of the server, time of the link, and its own time."""
 
     api: PollingApi
     most_count: int
-    """Of requests, where the user has set a limit."""
+    """Limit of requests, if the user has set one."""
     end_mono_s: float
-    """When the next poll is due: after it no optional request is made."""
+    """When the next poll is due: after it no optional request is sent."""
     overdraft_s: float
-    """What a list that has begun may cost beyond what is left, so that it ends in one poll."""
+    """How much a started list may exceed the budget, so that it ends in one poll."""
 
     def halved(self) -> Allowance:
-        """Return the allowance for the first half of what a poll asks."""
+        """Return the allowance for the first half of a poll."""
         now_s = steady_s()
         return replace(self, end_mono_s=now_s + max(0.0, self.end_mono_s - now_s) / 2)
 
@@ -42,7 +42,7 @@ class Allowance:
 
     @property
     def left_count(self) -> int:
-        """How many requests may still be made."""
+        """Return how many requests may still be sent."""
         return max(0, self.most_count - self.api.requests_count)
 
     @property
@@ -57,7 +57,7 @@ class Allowance:
 
     @property
     def has_room_to_end(self) -> bool:
-        """Return whether a list that has begun may go on."""
+        """Return whether a started list may continue."""
         return self._has_room(self.overdraft_s)
 
     def _has_room(self, overdraft_s: float) -> bool:
@@ -70,7 +70,7 @@ class Allowance:
 
 
 class Budget:
-    """Gives each poll its allowance, and finds the pause after it."""
+    """Computes the allowance of each poll, and the pause after it."""
 
     def __init__(self, requests_per_s: float | None) -> None:
         self._requests_per_s = requests_per_s
@@ -88,27 +88,27 @@ class Budget:
 
     @staticmethod
     def seen_all(api: PollingApi) -> None:
-        """Note that everything was seen once: from now on others have their part of the link."""
+        """Note that everything was read once: from now on others have their part of the link."""
         if not api.spares_link:
             api.spares_link = True
             api.link.forgive(steady_s())
 
     def forget(self) -> None:
-        """Start again: the server is another one, or has recovered."""
+        """Reset: the server is another one, or has recovered."""
         self.interval_s = 0.0
 
     def after(
-        self, api: PollingApi, elapsed_s: float, wanted_s: float, *, at_once: bool
+        self, api: PollingApi, elapsed_s: float, wanted_s: float, *, is_immediate: bool
     ) -> str | None:
         """Set the pause after a poll; return why it is longer than wanted.
 
-        `at_once` asks for the next poll immediately: the first view is not complete.
+        `is_immediate` requests the next poll at once: the first view is not complete.
         """
         now_s = steady_s()
         work_s = min(_LONGEST_S, api.work.due_in_s(now_s))
         link_s = min(_LONGEST_LINK_S, api.link.due_in_s(now_s)) if api.spares_link else 0.0
         rest_s = max(work_s, link_s)
-        wanted_s = elapsed_s if at_once else wanted_s
+        wanted_s = elapsed_s if is_immediate else wanted_s
         self.interval_s = max(wanted_s, elapsed_s + rest_s if rest_s else 0.0)
         if work_s >= link_s and work_s and self.interval_s > _LONGER_RATIO * wanted_s:
             return f"one poll costs the server {api.work_us / 1000:.0f} ms"

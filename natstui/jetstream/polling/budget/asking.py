@@ -1,4 +1,4 @@
-"""Requests of one poller: what each costs the server and the link, and how quick both are."""
+"""Requests of one poller: their cost for the server and the link, and the speed of both."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from natstui.clock import steady_s, steady_us
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Answer, Client
 from natstui.jetstream.connection.transport import own_us
-from natstui.jetstream.polling.budget.link_speed import LinkSpeed
 from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
     LINK_SHARE,
     SERVER_SHARE,
     Share,
+    Window,
     WorkMeter,
 )
-from natstui.jetstream.polling.budget.window import Window
 
 T = TypeVar("T")
 _INFO = "INFO"
 _DIRECT = "DIRECT.GET"
 _RECENT_COUNT = 5
 _AHEAD_S = 5.0
-"""How long the answer to a request sent ahead may be used."""
+"""How long the reply to a request sent ahead may be used."""
 _CHARGES_KEPT_COUNT = 64
 _JITTERS_COUNT = 4
 _FAR_S = 0.02
@@ -38,11 +37,58 @@ _THIN_BYTES_PER_S = 1_000_000
 _FIRST_BYTES = 1_500
 _LONG_S = 0.25
 _UNEVEN_RATIO = 2
-"""A slow link is uneven: bytes may take so many times as long as on average."""
+"""Factor of variation of a slow link's speed."""
+_MEASURED_BYTES = 2_000
+_MEASURES_COUNT = 3
+
+
+class LinkThroughput:
+    """The measured throughput of the connection, in bytes per second."""
+
+    def __init__(self) -> None:
+        self._bytes_per_s: deque[float] = deque(maxlen=_MEASURES_COUNT)
+
+    @property
+    def usual_bytes_per_s(self) -> float | None:
+        """Return the usual speed of the link; None while no reply was long enough to
+        measure it.
+        """
+        return median_low(self._bytes_per_s) if self._bytes_per_s else None
+
+    @property
+    def most_bytes_per_s(self) -> float:
+        """Return the highest speed lately; infinite while unknown."""
+        return max(self._bytes_per_s, default=float("inf"))
+
+    def forget(self) -> None:
+        """Reset: the link is another one."""
+        self._bytes_per_s.clear()
+
+    def add_reply(self, reply: Answer) -> None:
+        """Measure the throughput from a reply that arrived in several reads."""
+        arrival = reply.arrival
+        count = arrival.all_bytes - arrival.first_bytes
+        elapsed_us = arrival.ended_mono_us - arrival.began_mono_us
+        # While we computed ourselves, bytes may have waited for us: that is not the link's speed.
+        is_ours = 2 * (arrival.ended_own_us - arrival.began_own_us) > elapsed_us
+        if count >= _MEASURED_BYTES and elapsed_us > 0 and not is_ours:
+            self._bytes_per_s.append(count * 1e6 / elapsed_us)
+
+    def carried(self, count_bytes: int, elapsed_s: float) -> None:
+        """Correct measurements that are too low: the link has carried these bytes in this time.
+
+        On a busy machine a process waits between two reads, and a fast link looks slow; the low
+        estimate would prevent requests that show that it is fast.
+        """
+        if elapsed_s > 0:
+            least = count_bytes / elapsed_s
+            self._bytes_per_s = deque(
+                (max(speed, least) for speed in self._bytes_per_s), _MEASURES_COUNT
+            )
 
 
 class RequestLimiter:
-    """Lets at most so many requests pass in any window of one second."""
+    """Limits the requests in any window of one second."""
 
     def __init__(self, requests_per_s: float) -> None:
         self._passed_at_s: deque[float] = deque(maxlen=max(1, int(requests_per_s)))
@@ -59,16 +105,18 @@ class RequestLimiter:
 
 
 class PollingApi:
-    """Asks the JetStream API for one poller, and measures requests, link and server."""
+    """Sends requests to the JetStream API for one poller, and measures requests, link and
+    server.
+    """
 
     def __init__(self, client: Client, requests_per_s: float | None) -> None:
         self._client = client
         self._limiter = RequestLimiter(requests_per_s) if requests_per_s else None
         self._trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
         self._whole_trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
-        self._speed = LinkSpeed()
+        self._speed = LinkThroughput()
         self.row_bytes: dict[str, float] = {}
-        """Bytes of a row of a list, by its kind: STREAM or CONSUMER."""
+        """Mean size of a list row, by kind: STREAM or CONSUMER."""
         self._ahead: dict[tuple[str, str], asyncio.Task[Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._newest_began_us = 0
@@ -85,10 +133,10 @@ class PollingApi:
         """Others have their part of the link: not before everything was seen once."""
         self._meter = WorkMeter()
         self._charges: OrderedDict[int, float] = OrderedDict()
-        """What the newest answers cost, by when they were asked for."""
+        """Cost of the newest replies, by time of the request."""
 
     def begin_poll(self) -> None:
-        """Start counting again, for another poll."""
+        """Reset the counters for another poll."""
         self.requests_count = 0
         self.received_bytes = 0
         self.work_us = 0.0
@@ -98,59 +146,59 @@ class PollingApi:
         self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
     ) -> tuple[bytes, int]:
         """Return the reply and the µs it took; raises what `Client.request` raises."""
-        answer = await self.answer(verb, body, timeout_s)
-        return answer.data, answer.arrival.ended_mono_us - answer.asked_mono_us
+        reply = await self.answer(verb, body, timeout_s)
+        return reply.data, reply.arrival.ended_mono_us - reply.asked_mono_us
 
     async def answer(
         self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
     ) -> Answer:
-        """Return the reply and when it came; raises what `Client.request` raises."""
-        ahead = self._ahead.pop((verb, json.dumps(body)), None)
-        if ahead is not None:
-            answer = await ahead
-            if steady_s() - answer.arrival.began_mono_us / 1e6 < _AHEAD_S:
-                return answer
+        """Return the reply with its times; raises what `Client.request` raises."""
+        sent_ahead = self._ahead.pop((verb, json.dumps(body)), None)
+        if sent_ahead is not None:
+            reply = await sent_ahead
+            if steady_s() - reply.arrival.began_mono_us / 1e6 < _AHEAD_S:
+                return reply
         return await self._answer(verb, body, timeout_s)
 
     def ask_ahead(self, verb: str, body: Mapping[str, Any] | None) -> None:
-        """Send a request that `answer` will be called for soon."""
+        """Send a request for which `answer` will be called soon."""
         key = (verb, json.dumps(body))
         if key not in self._ahead:
             self._ahead[key] = self.spawn(self._answer(verb, body, None))
 
     def spawn(self, request: Coroutine[None, None, T]) -> asyncio.Task[T]:
-        """Run a request beside the polls, until `forget_link`."""
+        """Run a request in parallel to the polls, until `forget_link`."""
         task = asyncio.create_task(request)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """Retrieve the error of a task that nobody may await, or Python would complain."""
+        """Retrieve the error of a task that is not awaited, or Python would log it."""
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()
 
     async def forget_link(self) -> None:
-        """Cancel open requests and forget the measurements: the link is another one."""
-        dropped = list(self._tasks)
+        """Cancel open requests and discard the measurements: the link is another one."""
+        cancelled_tasks = list(self._tasks)
         self._ahead.clear()
         self._speed.forget()
         self.row_bytes.clear()
         self.window.forget()
         self._forget_costs()
-        for task in dropped:
+        for task in cancelled_tasks:
             task.cancel()
-        if dropped:
-            await asyncio.wait(dropped)
+        if cancelled_tasks:
+            await asyncio.wait(cancelled_tasks)
 
     @property
     def arrived_bytes(self) -> int:
-        """Everything that has come over the link so far."""
+        """Return all bytes received over the link so far."""
         return self._client.nc.arrived_bytes
 
     def carried_s(self, count: int) -> float:
-        """Return how long the link may have been busy with so many bytes."""
+        """Return how long the link may have been busy with these bytes."""
         return _UNEVEN_RATIO * count / (self.bytes_per_s or float("inf"))
 
     async def _answer(
@@ -161,21 +209,21 @@ class PollingApi:
         self.requests_count += 1
         asked_own_us, asked_bytes = own_us(), self.arrived_bytes
         try:
-            answer = await self._client.answer(verb, body, timeout_s)
+            reply = await self._client.answer(verb, body, timeout_s)
         except RequestFailed as error:
             # The server counts it among the errors of the account.
             self._errors_count += error.err_code is not None
             raise
-        self._note(verb, answer, asked_own_us, asked_bytes)
-        return answer
+        self._note(verb, reply, asked_own_us, asked_bytes)
+        return reply
 
     def take_errors_count(self) -> int:
-        """Return how many replies were errors since this was called last."""
+        """Return the number of error replies since the last call."""
         count, self._errors_count = self._errors_count, 0
         return count
 
     async def direct(self, stream: str, body: Mapping[str, Any], timeout_s: float) -> Msg:
-        """Return the answer to a direct get, which any replica gives; it may hold a status.
+        """Return the reply to a direct get, from any replica; it may have a status.
 
         Raises what `Client.ask` raises.
         """
@@ -186,73 +234,73 @@ class PollingApi:
         asked_bytes = self.arrived_bytes
         subject = f"{self._client.prefix}.{_DIRECT}.{stream}"
         msg = await self._client.ask(subject, json.dumps(body).encode(), timeout_s=timeout_s)
-        answer = Answer(msg.data, asked_us, self._client.nc.arrival_of(msg))
-        self._note(_DIRECT, answer, asked_own_us, asked_bytes)
+        reply = Answer(msg.data, asked_us, self._client.nc.arrival_of(msg))
+        self._note(_DIRECT, reply, asked_own_us, asked_bytes)
         return msg
 
-    def _note(self, verb: str, answer: Answer, asked_own_us: int, asked_bytes: int) -> None:
-        """Learn from an answer what it cost, and how quick it was."""
-        self.received_bytes += len(answer.data)
-        self._speed.came(answer)
-        elapsed_s = steady_s() - answer.asked_mono_us / 1e6
+    def _note(self, verb: str, reply: Answer, asked_own_us: int, asked_bytes: int) -> None:
+        """Learn the cost and the speed of a reply."""
+        self.received_bytes += len(reply.data)
+        self._speed.add_reply(reply)
+        elapsed_s = steady_s() - reply.asked_mono_us / 1e6
         self._speed.carried(self.arrived_bytes - asked_bytes, elapsed_s)
-        wait_us, is_ours = self._wait_us(answer, asked_own_us)
-        is_next = answer.arrival.began_mono_us == self._newest_began_us
-        self._newest_began_us = answer.arrival.began_mono_us
+        wait_us, is_ours = self._wait_us(reply, asked_own_us)
+        is_next = reply.arrival.began_mono_us == self._newest_began_us
+        self._newest_began_us = reply.arrival.began_mono_us
         if verb == _INFO or not self._trips_us:
-            came = answer.arrival
+            arrival = reply.arrival
             self._trips_us.append(wait_us)
-            self._whole_trips_us.append(came.ended_mono_us - answer.asked_mono_us)
+            self._whole_trips_us.append(arrival.ended_mono_us - reply.asked_mono_us)
         # What comes in one piece with another answer took its time together with that.
         measured_us = None if is_ours or is_next else self._over_us(wait_us)
-        self._charge(kind_of(verb), answer, measured_us)
-        self._note_speed(answer, asked_own_us)
+        self._charge(kind_of(verb), reply, measured_us)
+        self._note_speed(reply, asked_own_us)
 
-    def _wait_us(self, answer: Answer, asked_own_us: int) -> tuple[int, bool]:
-        """Return how long the link was idle before an answer began: its trip, and server work.
+    def _wait_us(self, reply: Answer, asked_own_us: int) -> tuple[int, bool]:
+        """Return how long the link was idle before a reply began: round trip and server work.
 
-        A server completes an answer before it sends the first byte; the time of the bytes after
-        it, and of those still on the way before it, is the link's. While we computed ourselves,
-        the answer may have been there already: True when that was most of the time.
+        A server completes a reply before it sends the first byte; the time of the bytes after it,
+        and of those still in flight before it, is the link's. While we computed ourselves, the
+        reply may have been there already: True when that was most of the time.
         """
-        came = answer.arrival
-        begun_us = max(answer.asked_mono_us, came.silent_since_mono_us)
-        begun_own_us = max(asked_own_us, came.silent_since_own_us)
-        link_us = self.carried_s(came.read_bytes) * 1e6
-        passed_us = max(0, came.began_mono_us - begun_us)
-        busy_us = max(0, came.began_own_us - begun_own_us)
+        arrival = reply.arrival
+        begun_us = max(reply.asked_mono_us, arrival.silent_since_mono_us)
+        begun_own_us = max(asked_own_us, arrival.silent_since_own_us)
+        link_us = self.carried_s(arrival.read_bytes) * 1e6
+        passed_us = max(0, arrival.began_mono_us - begun_us)
+        busy_us = max(0, arrival.began_own_us - begun_own_us)
         return max(0, round(passed_us - busy_us - link_us)), 2 * busy_us >= passed_us
 
-    def _charge(self, kind: str, answer: Answer, measured_us: int | None) -> None:
-        """Note what an answer cost the server and the link."""
-        size_bytes, now_s = len(answer.data), steady_s()
+    def _charge(self, kind: str, reply: Answer, measured_us: int | None) -> None:
+        """Add the cost of a reply for the server and the link."""
+        size_bytes, now_s = len(reply.data), steady_s()
         work_us = self._meter.work_us(kind, size_bytes, measured_us)
         self.work_us += work_us
         self.work.spend(work_us / 1e6, now_s)
-        self._charges[answer.asked_mono_us] = work_us
+        self._charges[reply.asked_mono_us] = work_us
         while len(self._charges) > _CHARGES_KEPT_COUNT:
             self._charges.popitem(last=False)
         self.link.spend(size_bytes / self._speed.most_bytes_per_s, now_s)
 
-    def _note_speed(self, answer: Answer, asked_own_us: int) -> None:
-        """Have the window learn how long an answer took."""
-        came, now_s = answer.arrival, steady_s()
-        link_s = len(answer.data) / (self.bytes_per_s or float("inf"))
-        own_s = max(0, came.began_own_us - asked_own_us) / 1e6
-        waited_s = (came.began_mono_us - answer.asked_mono_us) / 1e6 - own_s
+    def _note_speed(self, reply: Answer, asked_own_us: int) -> None:
+        """Adapt the window to the duration of a reply."""
+        arrival, now_s = reply.arrival, steady_s()
+        link_s = len(reply.data) / (self.bytes_per_s or float("inf"))
+        own_s = max(0, arrival.began_own_us - asked_own_us) / 1e6
+        waited_s = (arrival.began_mono_us - reply.asked_mono_us) / 1e6 - own_s
         usual_s = min(self._whole_trips_us) / 1e6 + link_s
-        self.window.answered(waited_s, usual_s, answer.asked_mono_us / 1e6, now_s)
+        self.window.answered(waited_s, usual_s, reply.asked_mono_us / 1e6, now_s)
 
-    def discount(self, answer: Answer) -> None:
-        """Do not count an answer as work: the server only waited for another one."""
-        work_us = self._charges.pop(answer.asked_mono_us, 0.0)
+    def discount(self, reply: Answer) -> None:
+        """Do not count a reply as work: the server only waited for another one."""
+        work_us = self._charges.pop(reply.asked_mono_us, 0.0)
         self._meter.forget_newest()
         self.work_us -= work_us
         self.work.spend(-work_us / 1e6, steady_s())
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The speed of the link; None while no answer was long enough to measure it."""
+        """Return the speed of the link; None while no reply was long enough to measure it."""
         return self._speed.usual_bytes_per_s
 
     @property
@@ -262,36 +310,36 @@ class PollingApi:
 
     @property
     def at_once_count(self) -> int:
-        """How many requests may be open at once."""
+        """Return how many requests may be open at once."""
         return self.window.count
 
     @property
     def trip_s(self) -> float:
-        """How long a request and a short answer take on the link."""
+        """Return the round trip of a request and a short reply."""
         return median_low(self._whole_trips_us) / 1e6 if self._whole_trips_us else 0.0
 
     @property
     def trip_us(self) -> int:
-        """How long a request and the first bytes of a long answer may take on the link."""
+        """Return the maximum time of a request and the first bytes of a long reply on the link."""
         return round((self.trip_s + self.carried_s(_FIRST_BYTES)) * 1e6)
 
     @property
     def is_far(self) -> bool:
-        """Return whether the network's variation can be as long as a server's work."""
+        """Return whether variations of the network can be as long as a server's work."""
         return self.trip_s > _FAR_S or (self.bytes_per_s or _THIN_BYTES_PER_S) < _THIN_BYTES_PER_S
 
     def takes_long(self, size_bytes: float) -> bool:
-        """Return whether so many bytes would hold up the link for a while."""
+        """Return whether these bytes would block the link for a while."""
         return size_bytes > _LONG_S * (self.bytes_per_s or float("inf"))
 
     @property
     def slowness(self) -> float:
-        """How many times as long as usual the server needs."""
+        """Return the factor by which the server is slower than usual."""
         return self._meter.slowness
 
     @property
     def prefix(self) -> str:
-        """How the subjects of the API begin."""
+        """Return the prefix of API subjects."""
         return self._client.prefix
 
     @property
@@ -300,14 +348,14 @@ class PollingApi:
         return bool(self._client.nc.server_info.get("cluster"))
 
     def usual_work_s(self, kind: str) -> float:
-        """Return what an answer of a kind costs the server as a rule."""
+        """Return the usual cost of a reply of a kind for the server."""
         return self._meter.usual_us(kind) / 1e6
 
     def _over_us(self, wait_us: int) -> int:
-        """Return what an answer took beyond a round trip of INFO.
+        """Return the time of a reply beyond a round trip of INFO.
 
-        INFO costs nearly nothing, so its recent round trips hold what network and busy machines
-        add to every answer, and how unequal that is.
+        INFO costs nearly nothing, so its recent round trips contain the delays that network and
+        busy machines add to every reply, and how much these vary.
         """
         trip_us = median_low(self._trips_us)
         jitter_us = sum(abs(us - trip_us) for us in self._trips_us) // len(self._trips_us)

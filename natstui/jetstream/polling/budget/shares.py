@@ -1,7 +1,7 @@
-"""How much of a thing polling may use: seconds of its use in each second of time.
+"""The share of a resource that polling may use, and how many requests may be open at once.
 
-The server is used for as long as it works for us, a link for as long as it carries our bytes.
-Moments are given by the caller, in seconds on any clock that never goes back.
+A share is in seconds of use per second: the server is used while it works for us, a link while it
+carries our bytes. Times are passed by the caller, in seconds on any clock that never goes back.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections import deque
 
 SERVER_SHARE = 0.05
-"""Of one core of the server."""
+"""Share of one core of the server."""
 LINK_SHARE = 0.5
-"""Of the link, once there is a first complete view."""
+"""Share of the link, after the first complete view."""
 FIRST_VIEW_WORK_S = 2.5
-"""What a first view may cost the server at once; it is saved over the minute that follows."""
+"""Work for the first view that is allowed at once; it is saved over the following minute."""
 _CREDIT_TIME_S = 60.0
 _SAVED_TIME_S = 2.0
-"""What was not used for so long may be used later."""
+"""Unused time that may be used later."""
 
 
 class Share:
-    """What may be used of one thing; a credit at the beginning is paid back within a minute."""
+    """The share of one resource; a credit at the beginning is paid back within a minute."""
 
     def __init__(self, share: float, credit_s: float, now_s: float) -> None:
         self.share = share
@@ -30,22 +30,22 @@ class Share:
         self._balance_s = 0.0
 
     def spend(self, used_s: float, now_s: float) -> None:
-        """Note that it was used for so long."""
+        """Subtract a use."""
         self._earn(now_s)
         self._balance_s -= used_s
 
     def left_s(self, now_s: float) -> float:
-        """Return for how long it may be used now; negative when it was used too much."""
+        """Return how long it may be used now; negative after too much use."""
         self._earn(now_s)
         unpaid = max(0.0, 1 - (now_s - self._began_s) / _CREDIT_TIME_S)
         return self._balance_s + unpaid * self._credit_s
 
     def due_in_s(self, now_s: float) -> float:
-        """Return how long it must rest."""
+        """Return how long it must not be used."""
         return max(0.0, -self.left_s(now_s) / self.share)
 
     def forgive(self, now_s: float) -> None:
-        """Forget what was used so far."""
+        """Reset the use so far."""
         self._earn(now_s)
         self._balance_s = max(0.0, self._balance_s)
 
@@ -58,17 +58,19 @@ class Share:
 
 _REQUEST_US = 30.0
 _BYTE_US = 0.04
-"""What nats-server 2.15 needs on a common machine: measured as its processor time."""
+"""Work per byte of nats-server 2.15 on a common machine: measured as its processor time."""
 _LONGEST_US = 300_000
-"""An answer that took longer waited for a frozen server or an election: that is no work."""
+"""Longest reply time that counts as work: a longer one waited for a frozen server or an
+election.
+"""
 _RECENT_COUNT = 32
 
 
 class WorkMeter:
-    """What answers cost the server: by their size, and by how much slower than usual it works.
+    """The work of replies for the server: by their size, and by how much slower than usual it is.
 
-    A server counts as slow when three quarters of its last answers were slow: the others waited
-    for a processor or the network, which is nobody's work. Until then it counts as usual.
+    A server counts as slow when three quarters of its last replies were slow: the others waited
+    for a processor or the network, which is no work. Until then it counts as usual.
     """
 
     def __init__(self) -> None:
@@ -78,9 +80,9 @@ class WorkMeter:
         self._usual_us: dict[str, float] = {}
 
     def work_us(self, kind: str, size_bytes: int, measured_us: int | None) -> float:
-        """Return what an answer cost, which seems to have taken the server `measured_us`.
+        """Return the work of a reply, for which the server seemed to need `measured_us`.
 
-        None is for one that came together with the answer before: they took the time together.
+        None is for one that came together with the previous reply: they took the time together.
         """
         usual_us = _REQUEST_US + _BYTE_US * size_bytes
         if measured_us is None:
@@ -96,13 +98,53 @@ class WorkMeter:
 
     @property
     def slowness(self) -> float:
-        """How many times as long as usual the server needs."""
+        """Return the factor by which the server is slower than usual."""
         return max(1.0, sorted(self._ratios)[_RECENT_COUNT // 4])
 
     def forget_newest(self) -> None:
-        """Do not learn from the newest measured answer: it was not work."""
+        """Discard the newest measurement: it was not work."""
         self._group_us = 0.0
 
     def usual_us(self, kind: str) -> float:
-        """Return what an answer of a kind costs as a rule."""
+        """Return the usual work of a reply of a kind."""
         return self._usual_us.get(kind, _REQUEST_US)
+
+
+MOST_OPEN_COUNT = 128
+_QUEUE_S = 0.02
+"""Limit of the delay that our own requests may cause for others at the server."""
+_SLOWER_RATIO = 1.5
+
+
+class Window:
+    """How many requests may be open: more with every fast reply, half as many after a slow one."""
+
+    def __init__(self) -> None:
+        self._size = 1.0
+        self._doubles = True
+        """Until the first slow answer."""
+        self._halved_at_s = float("-inf")
+
+    @property
+    def count(self) -> int:
+        """Return how many requests may be open at once."""
+        return int(self._size)
+
+    def answered(self, waited_s: float, usual_s: float, asked_s: float, now_s: float) -> None:
+        """Adapt to the time of a reply, and to the usual time of one without queueing."""
+        if waited_s <= _SLOWER_RATIO * usual_s + _QUEUE_S:
+            more = 1 if self._doubles else 1 / self._size
+            self._size = min(MOST_OPEN_COUNT, self._size + more)
+        elif asked_s >= self._halved_at_s:
+            # Answers to what was asked before tell nothing new.
+            self.halve(now_s)
+
+    def halve(self, now_s: float) -> None:
+        """Halve the window at once: replies are slow, or others wait."""
+        self._size = max(1.0, self._size / 2)
+        self._doubles = False
+        self._halved_at_s = now_s
+
+    def forget(self) -> None:
+        """Reset: the link is another one."""
+        self._size, self._doubles = 1.0, True

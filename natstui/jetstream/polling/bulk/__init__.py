@@ -1,1 +1,1 @@
-"""All rows at once, where a server's monitoring tells them (JSZ): one answer in place of lists."""
+"""All rows at once from the servers' monitoring (JSZ): one reply instead of lists."""

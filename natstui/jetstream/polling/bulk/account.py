@@ -1,7 +1,7 @@
-"""Polls an account that is not our own: its rows come in bulk answers, and from nowhere else.
+"""Polls an account that is not our own, by bulk replies only.
 
-The system account and the monitoring ports tell of every account. Nothing is asked of the
-account's own API, which belongs to its users: no messages, no announcements, no next message.
+The system account and the monitoring ports report every account. Nothing is requested from the
+account's own API, which belongs to its users: no messages, no advisories, no next message.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ _ANSWERS = "answers"
 _AGAIN_S = 1.0
 _LONGEST_PAUSE_S = 30.0
 _SURELY_GONE_S = 10.0
-"""A server of a cluster that begins again tells of its streams one after the other."""
+"""Time after which an unreported stream counts as deleted: a restarted server reports its streams
+one after the other.
+"""
 
 
 class AccountSource(BulkSource, Protocol):
-    """A source that knows which servers it waits for in vain."""
+    """A source that knows which servers are silent."""
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Servers that did not answer the last question, and did before."""
+        """Return the servers that replied before, but not to the last request."""
 
 
 async def poll_account(
@@ -62,9 +64,9 @@ class _AccountPolling:
         self._clocks = ServerClocks()
         self._rollbacks = Rollbacks(sink)
         self._rows: dict[str, StreamRow] = {}
-        """Every stream as it was last seen."""
+        """Stream → its row with the newest values."""
         self._gone_since_s: dict[str, float] = {}
-        """Streams that no server tells of now."""
+        """Streams that no server reports now → since when."""
         self._pause_s = _AGAIN_S
         self._polled = False
 
@@ -91,7 +93,7 @@ class _AccountPolling:
         return due_s
 
     async def _tell(self, view: BulkView, started_us: int, due_s: float) -> None:
-        """Hand on what an answer tells, step by step: many rows take a moment in each."""
+        """Add the records of a reply, in steps: many rows take a while in each."""
         streams = self._streams(view)
         consumers = self._consumers(view, streams)
         elapsed_us = steady_us() - started_us
@@ -107,34 +109,36 @@ class _AccountPolling:
         server_name = self._client.nc.server_info.get("server_name")
         snapshot = snapshot_of(view.account, streams, consumers, cost, server_name)
         await asyncio.sleep(0)
-        configured = self._configurations.changed_in(
+        new_configurations = self._configurations.changed_in(
             snapshot.taken_at_us, streams, consumers, set(self._rows)
         )
-        if configured is not None:
-            self._sink.add(configured)
+        if new_configurations is not None:
+            self._sink.add(new_configurations)
             await asyncio.sleep(0)
         self._sink.add(snapshot)
 
     def _streams(self, view: BulkView) -> StreamsSeen:
-        """Return the streams; those that nobody leads, or of silent servers, are unreachable."""
+        """Return the streams; those without a leader, or of silent servers, are unreachable."""
         led: dict[str, StreamRow] = {}
         for name in sorted(view.streams):
-            row, known = view.streams[name], self._rows.get(name)
+            row, known_row = view.streams[name], self._rows.get(name)
             self._clocks.date(row, settle=True)
             # A leader that was frozen tells what it knew: the newer row stays.
-            led[name] = row if known is None or self._rollbacks.accept(known, row) else known
+            led[name] = (
+                row if known_row is None or self._rollbacks.accept(known_row, row) else known_row
+            )
         missing = {
             name for name in view.named.keys() - led.keys() if (name, None) not in view.unknown
         }
         missing |= {name for name in self._rows.keys() - view.named.keys() if self._is_away(name)}
         for back in [name for name in self._gone_since_s if name in view.named]:
             del self._gone_since_s[back]
-        kept = {name: self._rows[name] for name in missing & self._rows.keys()}
-        self._rows = {**kept, **led}
+        kept_rows = {name: self._rows[name] for name in missing & self._rows.keys()}
+        self._rows = {**kept_rows, **led}
         return StreamsSeen(list(led.values()), complete=True, missing=missing)
 
     def _is_away(self, stream: str) -> bool:
-        """Return whether a stream that no server tells of may still exist."""
+        """Return whether a stream that no server reports may still exist."""
         if self._source.silent:
             return True
         since_s = self._gone_since_s.setdefault(stream, steady_s())
@@ -145,21 +149,23 @@ class _AccountPolling:
         return False
 
     def _consumers(self, view: BulkView, streams: StreamsSeen) -> ConsumersSeen:
-        """Return the consumers; those that nobody leads are unreachable, as is all of a stream."""
-        seen = ConsumersSeen(complete=True)
+        """Return the consumers; those without a leader are unreachable, as are all of such a
+        stream.
+        """
+        consumers_seen = ConsumersSeen(complete=True)
         for stream in streams.missing:
-            known = self._configurations.consumers_of(stream)
-            seen.missing.update((stream, name) for name in known)
+            known_names = self._configurations.consumers_of(stream)
+            consumers_seen.missing.update((stream, name) for name in known_names)
         for row in streams.rows:
-            stream, found = row.name, view.consumers.get(row.name, {})
-            for name, one in found.items():
-                self._clocks.date(one, settle=True)
-                seen.rows[stream, name] = one
+            stream, rows_by_name = row.name, view.consumers.get(row.name, {})
+            for name, consumer_row in rows_by_name.items():
+                self._clocks.date(consumer_row, settle=True)
+                consumers_seen.rows[stream, name] = consumer_row
             names = set(view.named.get(stream, ()))
             if self._source.silent:
                 # One with a single replica may be on a server that is silent.
                 names |= self._configurations.consumers_of(stream)
-            lost = ((stream, name) for name in names - found.keys())
-            seen.missing.update(key for key in lost if key not in view.unknown)
-            seen.swept.add(stream)
-        return seen
+            unreported = ((stream, name) for name in names - rows_by_name.keys())
+            consumers_seen.missing.update(key for key in unreported if key not in view.unknown)
+            consumers_seen.swept.add(stream)
+        return consumers_seen

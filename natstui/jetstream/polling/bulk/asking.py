@@ -1,6 +1,7 @@
-"""How a source of bulk answers is asked: how often, with configurations or without, packed or not.
+"""Requests to a source of bulk replies: interval, with or without configurations, compressed or
+not.
 
-An answer costs a server work, the link time, and the engine what it makes of the rows.
+A reply costs work of a server, time of the link, and processing in the engine.
 """
 
 from __future__ import annotations
@@ -19,41 +20,44 @@ from natstui.jetstream.polling.bulk.view import (
 )
 
 BULK_SHARE = 0.9 * SERVER_SHARE
-"""Of a core of the server; the rest is for what is in view."""
+"""Share of a core of the server for bulk replies; the rest is for rows in view."""
 _RAW_BYTE_US = 0.034
 _PACKING_BYTE_US = 0.023
-"""What nats-server 2.15 needs for an answer, and for packing it: measured as processor time. Two
-thirds of the first are for collecting the garbage that answers leave, among everything that a big
-server holds; few answers do not show it."""
+"""Work per byte of nats-server 2.15 for a reply, and for compressing it: measured as processor
+time. Two thirds of the first are for collecting the garbage that replies leave, among everything
+that a big server has in memory; few replies do not show it.
+"""
 _WHOLE_S = 5.0
 _FEW_PER_S, _MOST_PER_S = 2_000, 12_000
 """So many rows come in each poll; more come every `_WHOLE_S`, unless they are too many for that:
 engine, recording and viewer have work with each."""
 _CONFIGURATIONS_S = 60.0
 _CONFIGURATIONS_SHARE = 0.01
-"""What they may cost a server beyond the share of other answers."""
+"""Share of a core for configurations, beyond the share of other replies."""
 _UNKNOWN_S = 15.0
-"""How often configurations are asked for where that costs much, and where new ones came."""
+"""Interval of requests for configurations while they are expensive and new ones are missing."""
 _PLAIN_RATIO = 1.5
-"""An answer that is not packed leaves room in what the connection may hold."""
+"""Factor by which an uncompressed reply must be smaller than the limit of the connection."""
 _LINK_S = 0.5
-"""So long may an answer that is not packed occupy the link."""
+"""Limit of the time that an uncompressed reply may occupy the link."""
 _LINK_SHARE = 0.25
 _SHORT_BYTES = 64 * 1024
-"""What is shorter tells nothing of the link's speed."""
+"""Minimum size of a reply that shows the speed of the link."""
 
 
 class BulkAsking:
-    """Asks one source, and plans by each answer when the next is due."""
+    """Sends requests to one source, and computes from each reply when the next is due."""
 
     def __init__(self, source: BulkSource, slowness: Callable[[], float]) -> None:
-        """`slowness` returns how many times as long as usual the server needs."""
+        """Create for a source; `slowness` returns the factor by which the server is slower than
+        usual.
+        """
         self._source = source
         self._slowness = slowness
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing of the answers so far: the server is another one."""
+        """Reset: the server is another one."""
         self._known = KnownConfigurations()
         self._raw_bytes = {True: 0, False: 0}
         """Of the last answer, with configurations and without."""
@@ -65,21 +69,22 @@ class BulkAsking:
         """From one answer to the next."""
 
     def wants_config(self, interval_s: float) -> bool:
-        """Return whether to ask for configurations as well."""
+        """Return whether to request configurations as well."""
         since_s = steady_s() - self._config_at_s
         if self._work_s(self._raw_bytes[True]) <= BULK_SHARE * max(1.0, interval_s):
             return True
         return since_s >= (_UNKNOWN_S if self._unknown else _CONFIGURATIONS_S)
 
     def _work_s(self, raw_bytes: int) -> float:
-        """Return what so long an answer costs its server."""
+        """Return the work of a server for a reply of this size."""
         packing_us = _PACKING_BYTE_US if self._packs(raw_bytes) else 0.0
         return raw_bytes * (_RAW_BYTE_US + packing_us) / 1e6 * self._slowness()
 
     def _packs(self, raw_bytes: int) -> bool:
-        """Return whether to have an answer packed: that costs the server, and spares the link.
+        """Return whether to compress a reply: that costs work of the server, and saves time of the
+        link.
 
-        What is longer than a connection may hold would cost us the connection.
+        A reply above the limit of the connection would close it.
         """
         may_hold_bytes = self._source.may_hold_bytes
         if may_hold_bytes is None or not raw_bytes:
@@ -88,36 +93,35 @@ class BulkAsking:
         return _PLAIN_RATIO * all_bytes > may_hold_bytes or all_bytes > _LINK_S * self._bytes_per_s
 
     async def ask(self, domain: str | None, *, config: bool) -> BulkView | None:
-        """Return what the servers of one domain tell; None where there is nobody to ask.
+        """Return the view of one domain's servers; None without a source.
 
-        Raises NatstuiError when there is, and no answer comes.
+        Raises NatstuiError for a source without a reply.
         """
         guess_bytes = self._raw_bytes[config] or 3 * self._raw_bytes[not config]
-        answers = await self._source.ask(config=config, packed=self._packs(guess_bytes))
-        if answers is None:
+        replies = await self._source.ask(config=config, packed=self._packs(guess_bytes))
+        if replies is None:
             return None
-        self._servers_count = max(1, len(answers))
-        self._note_speed(answers)
+        self._servers_count = max(1, len(replies))
+        self._note_speed(replies)
         # The polls have their turn before what may take a moment.
         await asyncio.sleep(0)
-        view = read_view(answers, domain, self._known)
+        view = read_view(replies, domain, self._known)
         self._raw_bytes[config] = view.raw_bytes
         if config:
             self._config_at_s = steady_s()
         return view
 
-    def _note_speed(self, answers: Sequence[BulkAnswer]) -> None:
+    def _note_speed(self, replies: Sequence[BulkAnswer]) -> None:
         came_s = (
-            max((answer.ended_mono_us - answer.began_mono_us for answer in answers), default=0)
-            / 1e6
+            max((reply.ended_mono_us - reply.began_mono_us for reply in replies), default=0) / 1e6
         )
-        came_bytes = sum(answer.packed_bytes for answer in answers)
+        came_bytes = sum(reply.packed_bytes for reply in replies)
         if came_bytes > _SHORT_BYTES:
             # While we were busy ourselves, bytes only seemed to come slowly.
             self._bytes_per_s = max(0.9 * self._bytes_per_s, came_bytes / max(came_s, 0.001))
 
     def due_s(self, view: BulkView, interval_s: float, *, first: bool) -> float:
-        """Return when the next answer is due: as often as server, link and engine can bear.
+        """Return when the next reply is due: as often as server, link and engine allow.
 
         The `first` view may cost more.
         """

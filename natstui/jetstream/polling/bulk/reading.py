@@ -1,7 +1,7 @@
-"""When bulk answers are asked for, and what of them one poll takes.
+"""When bulk replies are requested, and which of their rows a poll takes.
 
-They are asked for beside the polls, so often that they cost a server no more than its share. A
-poll takes so many rows that what it makes of them does not hold up others.
+They are requested in parallel to the polls, so often that they cost a server no more than its
+share. A poll takes so many rows that processing them does not block others.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ from natstui.model.live.snapshot import Account
 
 _KNOWN_ROWS_COUNT = 8_000
 _NEW_RATIO = 1.3
-"""Consumers that one poll takes, and for how many one counts that comes for the first time."""
+"""Weight of a consumer that comes for the first time, in the limit of consumers per poll."""
 _MANY_COUNT = 2_000
-"""Where there are more rows, lists wait a while for the first answer: it makes them needless."""
+"""Number of rows from which lists wait a while for the first reply, which makes them
+unnecessary.
+"""
 _FIRST_S = 6.0
 _AGAIN_S = 10.0
 _LONGEST_PAUSE_S = 300.0
 _EARLY_RATIO = 0.1
-"""Of the interval: a poll that comes so much before an answer is due asks for it. The next poll
-would be nearly a whole interval late."""
+"""Share of the interval by which a poll may request a reply early: the next poll would be nearly
+an entire interval late.
+"""
 _TRUSTED_RATIO = 3
 _TRUSTED_S = 2.0
-"""An answer holds for three times and a little longer than the next should take."""
+"""How long a reply counts as current: three times the interval plus this."""
 
 
 class _All(Container[str]):
@@ -45,28 +48,28 @@ class _All(Container[str]):
 
 @dataclass(frozen=True, slots=True)
 class BulkTurn:
-    """What of the bulk answers a poll takes, and what it need not ask for."""
+    """The bulk rows that a poll takes, and what it need not request."""
 
     asked_mono_us: int = 0
     streams: tuple[StreamRow, ...] = ()
     complete: bool = False
-    """These are all streams there are."""
+    """Whether these are all existing streams."""
     consumers: Mapping[str, list[ConsumerRow]] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
-    """Of the streams of these consumers, those that have no others."""
+    """Streams of these consumers that have no others."""
     misses_consumers: bool = False
-    """The account counts more consumers: servers that do not answer hold some."""
+    """Whether the account counts more consumers: silent servers have some."""
     lists_streams: bool = False
-    """The next answer comes soon, and tells of all streams."""
+    """Whether the next reply comes soon, and has all streams."""
     covered: Container[str] = frozenset()
-    """Streams of whose consumers the next answer tells."""
+    """Streams whose consumers are in the next reply."""
 
 
 NO_TURN = BulkTurn()
 
 
 class BulkReading:
-    """Asks for bulk answers while there is a source, and hands out their rows poll by poll."""
+    """Requests bulk replies while there is a source, and passes their rows on poll by poll."""
 
     def __init__(
         self, source: BulkSource | None, api: PollingApi, availability: Availability
@@ -85,7 +88,7 @@ class BulkReading:
         if self._asks is not None:
             self._asks.forget()
         self._left: dict[str, dict[str, ConsumerRow]] = {}
-        """What polls have not taken yet."""
+        """Rows that no poll has taken yet."""
         self._whole: frozenset[str] = frozenset()
         self._misses_consumers = False
         self._covered: frozenset[str] = frozenset()
@@ -94,29 +97,29 @@ class BulkReading:
 
     @property
     def period_s(self) -> float:
-        """From one answer to the next."""
+        """Return the interval of replies."""
         return 0.0 if self._asks is None else self._asks.period_s
 
     @property
     def has_more(self) -> bool:
-        """Return whether the next poll has rows to take already."""
+        """Return whether there are rows left for the next poll."""
         return bool(self._left)
 
     @property
     def covers_all(self) -> bool:
-        """Return whether every row comes with the bulk answers."""
+        """Return whether every row comes with the bulk replies."""
         return steady_s() < min(self._covered_until_s, self._listed_until_s)
 
     async def turn(
         self, account: Account | None, control: PollControl, quiet_s: float
     ) -> BulkTurn:
-        """Return what this poll takes; ask for the next answer when it is time.
+        """Return the rows for this poll; send the next request when it is due.
 
-        An answer of few rows belongs to the poll that asked for it, if it comes within `quiet_s`.
+        A reply with few rows belongs to the poll that requested it, if it comes within `quiet_s`.
         """
         if self._asks is None or account is None or not self._is_ours(account):
             return NO_TURN
-        fresh = self._taken(account, control.interval_s)
+        view = self._taken(account, control.interval_s)
         now_s = steady_s()
         due_s = self._due_s - _EARLY_RATIO * control.interval_s
         if self._asking is None and now_s >= due_s and not self._left:
@@ -127,18 +130,18 @@ class BulkReading:
             elif self._handed:
                 # A poll of its own would measure no rates, so soon after this one.
                 await asyncio.wait({self._asking}, timeout=quiet_s)
-                fresh = self._taken(account, control.interval_s)
+                view = self._taken(account, control.interval_s)
         # What is in view has the rest of the server's share while bulk answers have theirs.
         self._api.work.share = SERVER_SHARE - BULK_SHARE if self.covers_all else SERVER_SHARE
         if self._waits_for_first(account, now_s):
             return BulkTurn(lists_streams=True, covered=_All())
-        taken = self._next_rows()
+        rows_by_stream = self._next_rows()
         return BulkTurn(
-            asked_mono_us=fresh.asked_mono_us if fresh else 0,
-            streams=tuple(sorted(fresh.streams.values(), key=_name)) if fresh else (),
-            complete=fresh is not None and len(fresh.streams) == account.streams_count,
-            consumers=taken,
-            whole=self._whole & taken.keys(),
+            asked_mono_us=view.asked_mono_us if view else 0,
+            streams=tuple(sorted(view.streams.values(), key=_name)) if view else (),
+            complete=view is not None and len(view.streams) == account.streams_count,
+            consumers=rows_by_stream,
+            whole=self._whole & rows_by_stream.keys(),
             misses_consumers=self._misses_consumers,
             lists_streams=now_s < self._listed_until_s,
             covered=self._covered if now_s < self._covered_until_s else frozenset(),
@@ -153,7 +156,7 @@ class BulkReading:
         return self._api.prefix in {"$JS.API", f"$JS.{account.domain}.API"}
 
     def _taken(self, account: Account, interval_s: float) -> BulkView | None:
-        """Take an answer that has come, and find when the next is due."""
+        """Return a received reply, and compute when the next is due."""
         if self._asking is None or not self._asking.done():
             return None
         asking, self._asking = self._asking, None
@@ -177,7 +180,7 @@ class BulkReading:
         return view
 
     def _trust(self, view: BulkView, account: Account) -> None:
-        """Conclude what need not be asked for otherwise, and hand out the rows."""
+        """Derive what need not be requested otherwise, and queue the rows."""
         until_s = steady_s() + _TRUSTED_RATIO * self.period_s + _TRUSTED_S
         missed_count = account.consumers_count - view.consumers_count
         self._misses_consumers = self._api.in_cluster and missed_count > 0
@@ -192,18 +195,18 @@ class BulkReading:
         self._left = {name: view.consumers[name] for name in sorted(view.consumers)}
 
     def _next_rows(self) -> dict[str, list[ConsumerRow]]:
-        """Return the consumers of the next streams, so many as a poll takes."""
-        taken: dict[str, list[ConsumerRow]] = {}
+        """Return the consumers of the next streams, as many as a poll takes."""
+        rows_by_stream: dict[str, list[ConsumerRow]] = {}
         left_count = float(_KNOWN_ROWS_COUNT)
         while self._left and left_count > 0:
             stream = next(iter(self._left))
-            rows = taken[stream] = list(self._left.pop(stream).values())
+            rows = rows_by_stream[stream] = list(self._left.pop(stream).values())
             left_count -= len(rows) * (1 if stream in self._handed else _NEW_RATIO)
             self._handed.add(stream)
-        return taken
+        return rows_by_stream
 
     async def forget_link(self) -> None:
-        """Drop the open request, and what was concluded: the server is another one."""
+        """Cancel the open request, and discard the conclusions: the server is another one."""
         asking, self._asking = self._asking, None
         if asking is not None:
             asking.cancel()
@@ -212,7 +215,7 @@ class BulkReading:
         self._forget()
 
     async def close(self) -> None:
-        """End it, and what its source has opened."""
+        """Close the connections of the source."""
         await self.forget_link()
         if self._source is not None:
             await self._source.close()

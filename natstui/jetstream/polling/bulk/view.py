@@ -1,7 +1,7 @@
-"""Bulk answers of all servers → the rows of the account, each from its own leader.
+"""Converts bulk replies of all servers to the rows of the account, each from its own leader.
 
-Every server tells of its replicas. Only a stream's leader knows how far the others are, and only
-a consumer's leader, which may be another server, how much is pending.
+Every server reports its replicas. Only a stream's leader knows the lag of the others, and only a
+consumer's leader, which may be another server, how much is pending.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class _Config(msgspec.Struct):
 
 
 class _Jsz(msgspec.Struct):
-    """With `account_details` when it was asked of all accounts, else the account itself."""
+    """The reply of JSZ: with `account_details` when all accounts were requested, else the account
+    itself.
+    """
 
     account_details: list[_Held] | None = None
     stream_detail: list[_Stream] | None = None
@@ -69,94 +71,94 @@ _ANSWER = decoder_of(_Jsz)
 
 
 class KnownConfigurations:
-    """The configurations that came last: answers without them are half as long."""
+    """The last configurations: replies without them are half as long."""
 
     def __init__(self) -> None:
         self._streams: dict[str, tuple[str, msgspec.Raw]] = {}
         self._consumers: dict[str, dict[str, tuple[str, msgspec.Raw]]] = {}
 
     def fill_in(self, row: StreamRow | ConsumerRow) -> bool:
-        """Complete a row, or learn from it; False when its configuration never came."""
+        """Complete a row, or learn from it; returns False without a known configuration."""
         if isinstance(row, ConsumerRow):
-            known = self._consumers.setdefault(row.stream_name, {})
+            configurations = self._consumers.setdefault(row.stream_name, {})
         else:
-            known = self._streams
-        created, config = known.get(row.name, ("", _NONE))
+            configurations = self._streams
+        created_text, config = configurations.get(row.name, ("", _NONE))
         if row.config is not _NONE:
             if config != row.config:
                 # A copy: what was read is a part of the whole answer, and would keep it.
                 config = msgspec.Raw(bytes(row.config))
-            known[row.name] = row.created, config
-        elif created != row.created:
+            configurations[row.name] = row.created, config
+        elif created_text != row.created:
             return False
         row.config = config
         return True
 
-    def keep(self, named: Mapping[str, Container[str]]) -> None:
-        """Forget all other streams, and all other consumers of each."""
-        for gone in self._streams.keys() - named.keys():
-            del self._streams[gone]
-        for gone in self._consumers.keys() - named.keys():
-            del self._consumers[gone]
-        for stream, known in self._consumers.items():
-            for name in [name for name in known if name not in named[stream]]:
-                del known[name]
+    def keep(self, names_by_stream: Mapping[str, Container[str]]) -> None:
+        """Discard all other streams, and all other consumers of each."""
+        for removed in self._streams.keys() - names_by_stream.keys():
+            del self._streams[removed]
+        for removed in self._consumers.keys() - names_by_stream.keys():
+            del self._consumers[removed]
+        for stream, configurations in self._consumers.items():
+            for name in [name for name in configurations if name not in names_by_stream[stream]]:
+                del configurations[name]
 
 
 @dataclass(slots=True)
 class BulkView:
-    """What the answers tell together."""
+    """The combined content of the replies."""
 
     asked_mono_us: int = 0
     raw_bytes: int = 0
-    """Of the longest answer: what it cost its server."""
+    """Size of the longest reply: it determines the work of its server."""
     streams: dict[str, StreamRow] = field(default_factory=dict)
     stored: dict[str, list[StoredReplica]] = field(default_factory=dict)
-    """Stream → what its replicas have stored, but for the leader's."""
+    """Stream → the stored messages of its replicas, except the leader's."""
     consumers: dict[str, dict[str, ConsumerRow]] = field(default_factory=dict)
-    """Stream → its consumers; those of streams without a row too."""
+    """Stream → its consumers; also of streams without a row."""
     packed_bytes: int = 0
-    """Of all answers, over the link."""
+    """Size of all replies over the link."""
     unsure: set[str] = field(default_factory=set)
-    """Streams of which something has no leader, two, or no known configuration."""
+    """Streams in which something has no leader, two, or no known configuration."""
     twice: set[tuple[str, str | None]] = field(default_factory=set)
-    """What two servers say they lead: one may have been frozen, and not know yet."""
+    """Assets that two servers report to lead: one may have been frozen, and not know yet."""
     unknown: set[tuple[str, str | None]] = field(default_factory=set)
-    """Rows whose configuration never came."""
+    """Rows whose configuration is unknown."""
     named: dict[str, set[str]] = field(default_factory=dict)
-    """Every stream and its consumers that any server holds a replica of."""
+    """Every stream and its consumers of which any server has a replica."""
     account: Account | None = None
-    """Its use of JetStream; None where no server tells of the account as one of several."""
+    """Its use of JetStream; None if no server reports the account as one of several."""
 
     @property
     def consumers_count(self) -> int:
-        """How many consumers there are."""
+        """Return the number of consumers."""
         return sum(map(len, self.consumers.values()))
 
 
 def read_view(
-    answers: Sequence[BulkAnswer], domain: str | None, known: KnownConfigurations
+    replies: Sequence[BulkAnswer], domain: str | None, known_configurations: KnownConfigurations
 ) -> BulkView:
-    """Return what servers of one domain tell; raises RequestFailed when it cannot be read."""
-    view = BulkView(min((answer.asked_mono_us for answer in answers), default=0))
-    view.packed_bytes = sum(answer.packed_bytes for answer in answers)
+    """Return the view of one domain's servers; raises RequestFailed for an unreadable reply."""
+    view = BulkView(min((reply.asked_mono_us for reply in replies), default=0))
+    view.packed_bytes = sum(reply.packed_bytes for reply in replies)
     uses: list[_Held] = []
-    for answer in answers:
+    for reply in replies:
         with reading(_JSZ):
-            told = _ANSWER.decode(answer.data)
-        if (answer.domain or (told.config.domain if told.config else None) or None) != domain:
+            jsz = _ANSWER.decode(reply.data)
+        if (reply.domain or (jsz.config.domain if jsz.config else None) or None) != domain:
             continue
-        view.raw_bytes = max(view.raw_bytes, len(answer.data))
+        view.raw_bytes = max(view.raw_bytes, len(reply.data))
         with reading(_JSZ):
-            _take(view, answer, list(_dated(answer, told)))
-        uses += told.account_details or ()
-    _complete(view, known)
+            _take(view, reply, list(_dated(reply, jsz)))
+        uses += jsz.account_details or ()
+    _complete(view, known_configurations)
     view.account = _account(view, uses, domain)
     return view
 
 
 def _account(view: BulkView, uses: Sequence[_Held], domain: str | None) -> Account | None:
-    """Return the use of the account and those limits that servers tell."""
+    """Return the use of the account and the limits that servers report."""
     if not uses:
         return None
     return Account(
@@ -182,132 +184,136 @@ def _limit(values: Iterable[int]) -> int | None:
     return max((value for value in values if 0 < value < _UNLIMITED), default=None)
 
 
-def _dated(one: BulkAnswer, told: _Jsz) -> Iterator[_Stream]:
-    """Yield the streams of an answer with the times of their rows.
+def _dated(reply: BulkAnswer, jsz: _Jsz) -> Iterator[_Stream]:
+    """Yield the streams of a reply with the times of their rows.
 
     A stream's row has none, but its consumers follow it at once, and theirs have.
     """
-    streams = list(told.stream_detail or ())
-    for account in told.account_details or ():
+    streams = list(jsz.stream_detail or ())
+    for account in jsz.account_details or ():
         streams += account.stream_detail or ()
     times = (consumer.ts for stream in streams for consumer in stream.consumer_detail or ())
-    ts = next((time for time in times if time), told.now or one.written_at)
+    ts = next((time for time in times if time), jsz.now or reply.written_at)
     for stream in streams:
-        ts = next((it.ts for it in stream.consumer_detail or () if it.ts), ts)
+        ts = next((detail.ts for detail in stream.consumer_detail or () if detail.ts), ts)
         stream.ts = ts
         for row in (stream, *(stream.consumer_detail or ())):
             row.made_at_us = time_or_never_us(row.ts)
-            row.asked_mono_us = one.asked_mono_us
-            row.sampled_mono_us = one.began_mono_us
+            row.asked_mono_us = reply.asked_mono_us
+            row.sampled_mono_us = reply.began_mono_us
         yield stream
 
 
-def _take(view: BulkView, one: BulkAnswer, streams: list[_Stream]) -> None:
-    """Take what the server leads, and note the names of all it holds."""
+def _take(view: BulkView, reply: BulkAnswer, streams: list[_Stream]) -> None:
+    """Add the assets that the server leads, and the names of all its replicas."""
     for stream in streams:
         names = view.named.setdefault(stream.name, set())
-        if _leads(one, stream.cluster):
+        if _leads(reply, stream.cluster):
             if stream.name in view.streams:
                 view.twice.add((stream.name, None))
             view.streams[stream.name] = stream
         else:
-            view.stored.setdefault(stream.name, []).append(_stored(one.name, stream))
-        found = view.consumers.setdefault(stream.name, {})
+            view.stored.setdefault(stream.name, []).append(_stored(reply.name, stream))
+        rows_by_name = view.consumers.setdefault(stream.name, {})
         for row in stream.consumer_detail or ():
             names.add(row.name)
-            if _leads(one, row.cluster):
-                if row.name in found:
+            if _leads(reply, row.cluster):
+                if row.name in rows_by_name:
                     view.twice.add((stream.name, row.name))
-                found[row.name] = row
+                rows_by_name[row.name] = row
         stream.consumer_detail = None
 
 
 def _stored(server: str, row: StreamRow) -> StoredReplica:
-    """Return what a server has of a stream that another one leads."""
+    """Return the stored messages of a server's replica that another one leads."""
     state = row.state
     return StoredReplica(
         server, bounded(state.first_seq), bounded(state.last_seq), bounded(state.messages)
     )
 
 
-def _leads(one: BulkAnswer, cluster: ClusterRow | None) -> bool:
-    return cluster is None or cluster.leader == one.name
+def _leads(reply: BulkAnswer, cluster: ClusterRow | None) -> bool:
+    return cluster is None or cluster.leader == reply.name
 
 
-def _complete(view: BulkView, known: KnownConfigurations) -> None:
-    """Fill in what was not told, and find out of which streams something is missing."""
+def _complete(view: BulkView, known_configurations: KnownConfigurations) -> None:
+    """Add known configurations, and find the streams in which something is missing."""
     for stream, consumer in view.twice:
         if consumer is not None:
             del view.consumers[stream][consumer]
         elif stream in view.streams:
             del view.streams[stream]
     for stream, names in view.named.items():
-        found = view.consumers[stream]
+        rows_by_name = view.consumers[stream]
         row = view.streams.get(stream)
-        for name in [name for name, it in found.items() if not known.fill_in(it)]:
-            del found[name]
+        for name in [
+            name for name, row in rows_by_name.items() if not known_configurations.fill_in(row)
+        ]:
+            del rows_by_name[name]
             view.unknown.add((stream, name))
-        if row is not None and not known.fill_in(row):
+        if row is not None and not known_configurations.fill_in(row):
             del view.streams[stream]
             view.unknown.add((stream, None))
             row = None
         if row is not None:
-            row.stored = tuple(sorted(view.stored.get(stream, ()), key=lambda one: one.name))
+            row.stored = tuple(sorted(view.stored.get(stream, ()), key=lambda row: row.name))
             # A leader knows only of the consumers on its own server.
             row.state.consumer_count = max(row.state.consumer_count, len(names))
-        if row is None or len(found) < row.state.consumer_count:
+        if row is None or len(rows_by_name) < row.state.consumer_count:
             view.unsure.add(stream)
-    known.keep(view.named)
+    known_configurations.keep(view.named)
 
 
 class BulkAnswer(Protocol):
-    """What one server holds of the account, as raw JSON, and when that came."""
+    """The reply of one server about the account, as raw JSON, with its times."""
 
     @property
     def name(self) -> str:
-        """The server's name, as in `cluster.leader`."""
+        """Return the server's name, as in `cluster.leader`."""
 
     @property
     def domain(self) -> str | None:
-        """JetStream's domain, where the answer's envelope says it."""
+        """Return JetStream's domain, if the reply has it."""
 
     @property
     def written_at(self) -> str | None:
-        """When it was sent, by the server's clock."""
+        """Return when it was sent, by the server's clock."""
 
     @property
     def data(self) -> bytes:
-        """The answer to JSZ."""
+        """Return the reply to JSZ."""
 
     @property
     def packed_bytes(self) -> int:
-        """What came over the link."""
+        """Return the size over the link."""
 
     @property
     def asked_mono_us(self) -> int:
-        """When it was asked for."""
+        """Return the time of the request."""
 
     @property
     def began_mono_us(self) -> int:
-        """When its first bytes came."""
+        """Return the time of its first bytes."""
 
     @property
     def ended_mono_us(self) -> int:
-        """When its last bytes came."""
+        """Return the time of its last bytes."""
 
 
 class BulkSource(Protocol):
-    """Asks all servers at once."""
+    """Sends requests to all servers at once."""
 
     @property
     def may_hold_bytes(self) -> int | None:
-        """What a server keeps for a slow connection before it closes it; None is not known."""
+        """Return how much a server queues for a slow connection before it closes it; None if
+        unknown.
+        """
 
     async def ask(self, *, config: bool, packed: bool) -> Sequence[BulkAnswer] | None:
-        """Return what each server holds; None where there is nobody to ask.
+        """Return the reply of each server; None without a source.
 
-        Raises NatstuiError when there is, and no answer comes.
+        Raises NatstuiError for a source without a reply.
         """
 
     async def close(self) -> None:
-        """End what was opened for it."""
+        """Close the connections that were opened for it."""

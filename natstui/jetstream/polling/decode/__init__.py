@@ -1,4 +1,4 @@
-"""Raw JSON of the JetStream API → rows, columns and configurations of the model.
+"""Converts raw JSON of the JetStream API to rows, columns and configurations of the model.
 
-A renamed field of the server is mended here.
+A renamed field of the server is changed here.
 """

@@ -1,4 +1,4 @@
-"""`INFO` → the use of the account and its limits."""
+"""Converts `INFO` to the use of the account and its limits."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _INFO = decoder_of(_Account)
 
 def _sum(limits: Iterable[int]) -> int | None:
     """Add the limits of all tiers; unlimited in one is unlimited."""
-    known = list(limits)
-    return None if any(number < 0 for number in known) else sum(known)
+    all_limits = list(limits)
+    return None if any(number < 0 for number in all_limits) else sum(all_limits)
 
 
 def read_account(data: bytes) -> Account:
-    """Read `INFO`; raise RequestFailed when it cannot be read."""
+    """Read `INFO`; raises RequestFailed for an unreadable reply."""
     with reading("INFO"):
         info = _INFO.decode(data)
     # A tiered account (R1, R3) has its limits in the tiers, and zeros in their place.

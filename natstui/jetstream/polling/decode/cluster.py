@@ -25,7 +25,7 @@ class PeerRow(msgspec.Struct):
     active: int = 0
     lag: int = 0
     pending: bool = False
-    """It is to become one, and counts for nothing yet."""
+    """Whether it is a future replica, which does not count yet."""
 
 
 class _Named(msgspec.Struct):
@@ -55,17 +55,17 @@ class ClusterRow(msgspec.Struct):
 
 
 def leader_of(cluster: ClusterRow | None, server_name: str | None) -> str | None:
-    """Return who leads; a server without a cluster leads everything itself."""
+    """Return the leader; a server without a cluster leads everything itself."""
     return server_name if cluster is None else cluster.leader or None
 
 
 def clock_of(cluster: ClusterRow | None) -> str | None:
-    """Return whose clock a row's `ts` is; None while nobody leads. A lone server is ""."""
+    """Return whose clock a row's `ts` is; None without a leader. A lone server is ""."""
     return "" if cluster is None else cluster.leader or None
 
 
 def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
-    """Return the replicas as the leader sees them."""
+    """Return the replicas as the leader reports them."""
     if cluster is None or not cluster.replicas:
         return ()
     return tuple(
@@ -79,25 +79,28 @@ def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
 
 
 def desired_of(cluster: ClusterRow | None) -> DesiredPlacement | None:
-    """Return the move or scale that is going on; None where there is none."""
+    """Return the running move or scaling; None without one."""
     if cluster is None or cluster.desired is None:
         return None
     row, status = cluster.desired, cluster.desired.status or _Status()
     return DesiredPlacement(
         time_us(row.created),
         tuple(replica.name for replica in row.replicas or ()),
-        next((known for known in get_args(DesiredStatus) if known == status.type), ""),
+        next(
+            (status_name for status_name in get_args(DesiredStatus) if status_name == status.type),
+            "",
+        ),
         status.err or status.description,
     )
 
 
 def bounded(number: int) -> int:
-    """Return a number that a recording, and everything that reads one, can hold."""
+    """Return the number, limited to what a recording and its readers can store."""
     return min(max(0, number), MOST)
 
 
 _REFUSED_CODES = (10194, 10195)
-"""`stream is offline: …` and `consumer is offline: …`: its server cannot run it."""
+"""Error codes of `stream is offline: …` and `consumer is offline: …`: its server cannot run it."""
 
 
 def refused_reason(error: RequestFailed) -> str | None:
@@ -115,12 +118,12 @@ def limit(number: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """One page of a list: rows of reachable assets, and the names of those that are not."""
+    """One page of a list: rows of reachable assets, and the names of the others."""
 
     rows: tuple[Row, ...]
     total_count: int
     limit_count: int
-    """How far the next page is, however many rows this one has."""
+    """Offset of the next page, independent of the number of rows in this one."""
     missing: tuple[str, ...]
     offline: Mapping[str, str] = field(default_factory=dict)
-    """Those of them that their servers refuse to run, and why (`offline`)."""
+    """Assets that their servers refuse to run, and why (`offline`)."""

@@ -1,4 +1,4 @@
-"""`CONSUMER.LIST` and `CONSUMER.INFO` → rows, columns and configurations."""
+"""Converts `CONSUMER.LIST` and `CONSUMER.INFO` to rows, columns and configurations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Group(msgspec.Struct):
 
 
 class ConsumerRow(msgspec.Struct):
-    """One consumer; its configuration stays raw until it is known to have changed."""
+    """One consumer; its configuration stays raw unless it has changed."""
 
     stream_name: str
     name: str
@@ -43,15 +43,15 @@ class ConsumerRow(msgspec.Struct):
     priority_groups: list[_Group] | None = None
     cluster: ClusterRow | None = None
     ts: str | None = None
-    """When its leader wrote the row, by that server's clock; absent before server 2.10."""
+    """Time of the row by its leader's clock; absent before server 2.10."""
     made_at_us: int | None = None
-    """Filled in from `ts`."""
+    """`ts` in microseconds; set after decoding."""
     asked_mono_us: int = 0
-    """Filled in: when it was asked for."""
+    """Time of the request; set after decoding."""
     sampled_mono_us: int = 0
-    """Filled in: when the reply arrived, and then when its leader wrote it, by our clock."""
+    """Time of the reply, later the leader's time by our clock; set after decoding."""
     next_at_us: int | None = None
-    """Filled in, when it was asked for."""
+    """When the next message was stored; set if it was requested."""
 
 
 class _Reply(msgspec.Struct):
@@ -67,10 +67,10 @@ _ROW = decoder_of(ConsumerRow)
 
 
 def read_consumers(data: bytes, mono_us: int, asked_us: int = 0) -> Page[ConsumerRow]:
-    """Read one page of `CONSUMER.LIST` that took `asked_us`; raise RequestFailed if it cannot be.
+    """Read one page of `CONSUMER.LIST` that took `asked_us`; raises RequestFailed if unreadable.
 
-    Rows of unreachable consumers are left out: the server fills them with zeros, and leaves
-    their names empty.
+    Rows of unreachable consumers are left out: the server fills them with zeros, and leaves their
+    names empty.
     """
     with reading("CONSUMER.LIST"):
         reply = _REPLY.decode(data)
@@ -84,7 +84,7 @@ def read_consumers(data: bytes, mono_us: int, asked_us: int = 0) -> Page[Consume
 
 
 def read_consumer(data: bytes, mono_us: int, asked_us: int = 0) -> ConsumerRow:
-    """Read `CONSUMER.INFO` that took `asked_us`; raise RequestFailed when it cannot be read."""
+    """Read `CONSUMER.INFO` that took `asked_us`; raises RequestFailed if unreadable."""
     with reading("CONSUMER.INFO"):
         return _timed(_ROW.decode(data), mono_us, asked_us)
 
@@ -97,7 +97,7 @@ def _timed(row: ConsumerRow, mono_us: int, asked_us: int) -> ConsumerRow:
 
 
 def _pinned(row: ConsumerRow) -> _Group | None:
-    """Return the group whose client is pinned, if any is."""
+    """Return the group with a pinned client, if any."""
     groups = row.priority_groups or ()
     return next((group for group in groups if group.pinned_client_id), None)
 
@@ -113,9 +113,9 @@ def _pinned_at_us(row: ConsumerRow) -> int | None:
 
 
 def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> ConsumerColumns:
-    """Return rows as columns; `server_name` leads what has no cluster section.
+    """Return rows as columns; `server_name` is the leader of rows without a cluster section.
 
-    Raises ValueError for a time that is none.
+    Raises ValueError for an invalid time.
     """
     return ConsumerColumns(
         stream=tuple(row.stream_name for row in rows),
@@ -165,9 +165,9 @@ _CONFIG = decoder_of(_Config)
 
 
 def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> ConsumerConfiguration:
-    """Return the configuration of a row; raise RequestFailed when it cannot be read.
+    """Return the configuration of a row; raises RequestFailed if unreadable.
 
-    `stream_replicas_count` is what a consumer has that does not say its own.
+    `stream_replicas_count` is the default of a consumer without its own.
     """
     raw = bytes(row.config)
     with reading("CONSUMER.LIST"):

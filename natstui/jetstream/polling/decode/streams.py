@@ -1,4 +1,4 @@
-"""`STREAM.LIST` and `STREAM.INFO` → rows, columns and configurations."""
+"""Converts `STREAM.LIST` and `STREAM.INFO` to rows, columns and configurations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class UpstreamRow(msgspec.Struct):
 
 
 class StreamRow(msgspec.Struct):
-    """One stream of a list; its configuration stays raw until it is known to have changed."""
+    """One stream of a list; its configuration stays raw unless it has changed."""
 
     config: msgspec.Raw
     created: str
@@ -62,17 +62,17 @@ class StreamRow(msgspec.Struct):
     mirror: UpstreamRow | None = None
     sources: tuple[UpstreamRow, ...] | None = None
     ts: str | None = None
-    """When its leader wrote the row, by that server's clock; absent before server 2.10."""
+    """Time of the row by its leader's clock; absent before server 2.10."""
     name: str = ""
-    """Filled in from the configuration."""
+    """Name in the configuration; set after decoding."""
     made_at_us: int | None = None
-    """Filled in from `ts`."""
+    """`ts` in microseconds; set after decoding."""
     asked_mono_us: int = 0
-    """Filled in: when it was asked for."""
+    """Time of the request; set after decoding."""
     sampled_mono_us: int = 0
-    """Filled in: when the reply arrived, and then when its leader wrote it, by our clock."""
+    """Time of the reply, later the leader's time by our clock; set after decoding."""
     stored: tuple[StoredReplica, ...] = ()
-    """Filled in from the replies of the other servers that have a replica."""
+    """Stored messages of replicas, from the replies of the other servers; set after decoding."""
 
 
 class _Reply(msgspec.Struct):
@@ -93,7 +93,7 @@ _NAMED = decoder_of(_NamedRow)
 
 
 def read_streams(data: bytes, mono_us: int, asked_us: int = 0) -> Page[StreamRow]:
-    """Read one page of `STREAM.LIST` that took `asked_us`; raise RequestFailed if it cannot be.
+    """Read one page of `STREAM.LIST` that took `asked_us`; raises RequestFailed if unreadable.
 
     Rows of unreachable streams are left out: the server fills them with zeros.
     """
@@ -107,7 +107,7 @@ def read_streams(data: bytes, mono_us: int, asked_us: int = 0) -> Page[StreamRow
 
 
 def read_stream(data: bytes, mono_us: int, asked_us: int = 0) -> StreamRow:
-    """Read `STREAM.INFO` that took `asked_us`; raise RequestFailed when it cannot be read."""
+    """Read `STREAM.INFO` that took `asked_us`; raises RequestFailed if unreadable."""
     with reading("STREAM.INFO"):
         return _named(_ROW.decode(data), mono_us, asked_us)
 
@@ -133,9 +133,9 @@ def _upstreams(row: StreamRow) -> tuple[Upstream, ...]:
 
 
 def stream_columns(rows: Sequence[StreamRow], server_name: str | None) -> StreamColumns:
-    """Return rows as columns; `server_name` leads what has no cluster section.
+    """Return rows as columns; `server_name` is the leader of rows without a cluster section.
 
-    Raises ValueError for a time that is none.
+    Raises ValueError for an invalid time.
     """
     states = [row.state for row in rows]
     return StreamColumns(
@@ -191,14 +191,14 @@ _CONFIG = decoder_of(_Config)
 
 
 def stream_kind(name: str) -> StreamKind:
-    """Tell a KV bucket and an object store by the convention of their stream's name."""
+    """Return whether a stream is a KV bucket or object store, by its name."""
     if name.startswith("KV_"):
         return "kv"
     return "object" if name.startswith("OBJ_") else "stream"
 
 
 def stream_configuration(row: StreamRow) -> StreamConfiguration:
-    """Return the configuration of a row; raise RequestFailed when it cannot be read."""
+    """Return the configuration of a row; raises RequestFailed if unreadable."""
     raw = bytes(row.config)
     with reading("STREAM.LIST"):
         config = _CONFIG.decode(raw)

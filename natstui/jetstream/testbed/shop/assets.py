@@ -14,7 +14,9 @@ ORDERS_KEPT_MSGS = 3_000
 RETURNS_AT_FIRST_MSGS = 150
 INVOICES_MAX_BYTES = 2 * _MIB
 _SAFE: Config = {"num_replicas": 3}
-"""What must outlive one of the three servers; the other streams are on one of them."""
+"""Configuration of streams that must survive the loss of one of three servers; others have one
+replica.
+"""
 
 
 def _on(server: str) -> Config:
@@ -131,7 +133,7 @@ STREAMS: tuple[Config, ...] = (
 _DAY_NS = 86_400 * _SECOND_NS
 
 LIVE_SUBJECT = "deliver.storefront"
-"""Where the push consumer with a subscriber delivers."""
+"""The deliver subject of the push consumer with a subscriber."""
 
 _ORDERS: tuple[Config, ...] = (
     {
@@ -260,4 +262,4 @@ DASHBOARD: Config = {
     "filter_subject": "sensors.shelf.>",
     "inactive_threshold": 5 * _SECOND_NS,
 }
-"""The ephemeral consumer on TELEMETRY that comes and goes."""
+"""The ephemeral consumer on TELEMETRY, which is repeatedly created and expires."""

@@ -1,8 +1,8 @@
-"""The process behind `natstui demo`: a cluster and its shop, alive as long as stdin is open.
+"""The process behind `natstui demo`: a cluster and its shop, running until stdin ends.
 
 Usage: `python -m natstui.jetstream.testbed.shop.process SCRATCH [STORE]`. It prints one line of
 JSON, `{"url": …}` with the system account's user when the shop is open or `{"error": …}`, and
-removes SCRATCH at its end, also when the process that started it was killed.
+removes SCRATCH at its end, also when its parent process was killed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ if sys.platform != "win32":
 
 _LOOK_AGAIN_S = 1.0
 _DOWN_S = 20.0
-"""For so long a node that somebody ended stays down: what natstui says of it is to be seen."""
+"""How long a killed node stays down, so that natstui's findings can be seen."""
 
 _SYSTEM = "admin"
-"""User and password of the system account: it is on this machine alone, and gone with the demo."""
+"""User and password of the system account: it is on this machine only, and deleted with
+the demo.
+"""
 _ACCOUNTS = f"""
 accounts {{
   SHOP {{
@@ -65,9 +67,9 @@ def main() -> None:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process alone: two servers would ruin each other's store.
+    """Lock a folder for this process: two servers would destroy each other's store.
 
-    Raises BrokerFailed when another one has it, or it cannot be written.
+    Raises BrokerFailed when another process has it, or it cannot be written.
     """
     name = folder / "natstui-demo.lock"
     try:
@@ -86,28 +88,28 @@ def lock(folder: Path) -> Iterator[None]:
 
 async def _serve(store: Path | None) -> None:
     """Start the cluster, open the shop, and keep both until the end of stdin or a signal."""
-    ended = asyncio.ensure_future(_end_of_stdin())
+    stdin_end = asyncio.ensure_future(_end_of_stdin())
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, stdin_end.cancel)
     async with Cluster(accounts=_ACCOUNTS, joining={}, name="demo", store=store) as cluster:
         client = await connect(Connection(servers=cluster.urls, client_name="demo shop"))
         try:
             await open_shop(client)
             _say({"url": cluster.urls[0], "system_user": _SYSTEM, "system_password": _SYSTEM})
             keeping = map(_keep_alive, cluster.nodes)
-            work = {ended, *map(asyncio.ensure_future, (run_shop(client), *keeping))}
-            done, rest = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-            for one in rest:
-                one.cancel()
-            await asyncio.wait(rest)
-            for one in done - {ended}:
-                one.result()
+            work = {stdin_end, *map(asyncio.ensure_future, (run_shop(client), *keeping))}
+            finished, pending = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            for task in pending:
+                task.cancel()
+            await asyncio.wait(pending)
+            for task in finished - {stdin_end}:
+                task.result()
         finally:
             await client.close()
 
 
 async def _end_of_stdin() -> None:
-    """Return when nobody holds the other end of stdin any more."""
+    """Return when stdin is closed."""
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin.buffer)
@@ -116,7 +118,7 @@ async def _end_of_stdin() -> None:
 
 
 async def _keep_alive(node: Broker) -> None:
-    """Start a node again, a while after somebody ended it."""
+    """Restart a node after it was killed, with a delay."""
     while True:
         await asyncio.sleep(_LOOK_AGAIN_S)
         if not node.is_running:

@@ -1,13 +1,14 @@
-"""The demo's shop: what it holds at first, and the publishers and readers that keep it busy."""
+"""The demo's shop: its start content, and the publishers and readers that keep it busy."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
@@ -17,6 +18,7 @@ from nats.aio.msg import Msg
 
 from natstui.errors import Conflict, NatstuiError, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import unsubscribe
 from natstui.jetstream.testbed.shop.assets import (
     CONSUMERS,
     DASHBOARD,
@@ -27,9 +29,69 @@ from natstui.jetstream.testbed.shop.assets import (
     STREAMS,
     Config,
 )
-from natstui.jetstream.testbed.shop.waves import DueMessages, Pickers, Wave
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.subjects import is_flow_control
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """A rate that oscillates around its mean, with occasional bursts."""
+
+    middle_per_s: float
+    swing_ratio: float = 0.6
+    """Share of the mean, up and down."""
+    period_s: float = 40.0
+    burst_per_s: float = 0.0
+    """Added to the wave during a burst."""
+    burst_every_s: float = 60.0
+    burst_s: float = 5.0
+
+    def per_s(self, at_s: float) -> float:
+        """Return the rate at a moment, in messages per second."""
+        wave = self.middle_per_s * (
+            1 + self.swing_ratio * math.sin(2 * math.pi * at_s / self.period_s)
+        )
+        in_burst = at_s % self.burst_every_s < self.burst_s
+        return wave + (self.burst_per_s if in_burst else 0.0)
+
+
+@dataclass(slots=True)
+class DueMessages:
+    """Turns a wave into whole messages, losing none to rounding."""
+
+    wave: Wave
+    at_s: float = 0.0
+    owed: float = 0.0
+    """A fraction of the next message."""
+
+    def due(self, until_s: float) -> int:
+        """Return how many messages are due since the last call."""
+        # After the machine slept, the messages of that time are not sent.
+        since_s = max(self.at_s, until_s - 2.0)
+        self.owed += self.wave.per_s((since_s + until_s) / 2) * (until_s - since_s)
+        self.at_s = until_s
+        whole_count = int(self.owed)
+        self.owed -= whole_count
+        return whole_count
+
+
+@dataclass(frozen=True, slots=True)
+class Pickers:
+    """Slow workers who get help while the backlog is too long."""
+
+    slow_per_s: float = 3.0
+    fast_per_s: float = 40.0
+    too_long_msgs: int = 1_500
+    nearly_gone_msgs: int = 50
+
+    def hurries(self, backlog_msgs: int, was_hurrying: bool) -> bool:
+        """Return whether help is present, given whether it was."""
+        return backlog_msgs > (self.nearly_gone_msgs if was_hurrying else self.too_long_msgs)
+
+    def per_s(self, hurries: bool) -> float:
+        """Return the processed messages per second."""
+        return self.fast_per_s if hurries else self.slow_per_s
+
 
 _DUPLICATE_RATIO = 0.05
 _POISON_RATIO = 0.012
@@ -40,16 +102,16 @@ _ARTICLES = ("anorak", "boots", "candle", "kettle", "lamp", "sledge", "tent", "w
 _CHANCE = random.Random()
 
 Say = Callable[[Nats, int], Awaitable[None]]
-"""Publishes the message with this number."""
+"""Publishes the message with a number."""
 
 
 def payload(**fields: object) -> bytes:
-    """Return a document as the services of a shop exchange them."""
+    """Return a JSON document with fields of a shop's services."""
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
 async def say_order(nc: Nats, number: int) -> None:
-    """Publish an order or its payment; one in twenty is sent twice by a nervous client."""
+    """Publish an order or its payment; one in twenty is a duplicate."""
     country = _CHANCE.choice(COUNTRIES)
     stage = "paid" if number % 3 == 0 else "new"
     body = payload(
@@ -69,7 +131,7 @@ async def say_order(nc: Nats, number: int) -> None:
 async def say_pick(nc: Nats, number: int) -> None:
     """Publish a job for the warehouse: two small ones for each large one, rarely a pallet.
 
-    Nobody picks pallets: they stay in the queue.
+    No consumer picks pallets: they stay in the queue.
     """
     size = "large" if number % 3 == 0 else "small"
     size = "pallet" if number % _PALLET_EVERY == 0 else size
@@ -80,33 +142,35 @@ async def say_pick(nc: Nats, number: int) -> None:
 async def say_signup(nc: Nats, number: int) -> None:
     """Publish a new customer."""
     country = _CHANCE.choice(COUNTRIES)
-    word = "confirmed" if number % 2 else "requested"
-    await nc.publish(f"customers.signup.{country}.{word}", payload(customer=number))
+    verb = "confirmed" if number % 2 else "requested"
+    await nc.publish(f"customers.signup.{country}.{verb}", payload(customer=number))
 
 
 async def say_payment(nc: Nats, number: int) -> None:
     """Publish a payment; the first and one in eighty after it can never be settled."""
     poison = number == 1 or _CHANCE.random() < _POISON_RATIO
     amount: object = "NaN" if poison else _CHANCE.randint(499, 24_900)
-    way = "voucher" if number % 5 == 0 else "card"
-    await nc.publish(f"payments.{way}.{number % 8}", payload(amount_cents=amount, payment=number))
+    method = "voucher" if number % 5 == 0 else "card"
+    await nc.publish(
+        f"payments.{method}.{number % 8}", payload(amount_cents=amount, payment=number)
+    )
 
 
 async def say_invoice(nc: Nats, number: int) -> None:
-    """Publish an invoice: a page of lines that nobody can compress."""
+    """Publish an invoice: incompressible lines of text."""
     lines = _CHANCE.randbytes(_CHANCE.randint(300, 900)).hex()
     await nc.publish(f"invoices.{number % 12 + 1:02d}", payload(invoice=number, scan=lines))
 
 
 async def say_return(nc: Nats, number: int) -> None:
-    """Publish that a parcel came back."""
+    """Publish a returned parcel."""
     reason = _CHANCE.choice(("too small", "too large", "too late", "broken"))
     country = _CHANCE.choice(COUNTRIES)
     await nc.publish(f"returns.{country}", payload(order=number, reason=reason))
 
 
 async def say_reading(nc: Nats, number: int) -> None:
-    """Publish what a sensor measured."""
+    """Publish a sensor reading."""
     kind = "scanner" if number % 4 == 0 else "shelf"
     body = payload(reading=number, celsius=round(_CHANCE.gauss(18, 2), 1), battery_percent=83)
     await nc.publish(f"sensors.{kind}.{number % 24}", body)
@@ -114,7 +178,7 @@ async def say_reading(nc: Nats, number: int) -> None:
 
 TICK_S = 0.5
 NUMBERS_PER_S = 100
-"""More than anybody publishes in a second of a burst."""
+"""More messages than a publisher sends in a second of a burst."""
 SPEAKERS: tuple[tuple[Say, Wave], ...] = (
     (say_order, Wave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
     (say_pick, Wave(12, swing_ratio=0.4, period_s=90)),
@@ -126,25 +190,25 @@ SPEAKERS: tuple[tuple[Say, Wave], ...] = (
 )
 
 
-async def speak(nc: Nats, say: Say, wave: Wave) -> None:
-    """Publish along a wave for ever."""
+async def speak(nc: Nats, publish: Say, wave: Wave) -> None:
+    """Publish along a wave forever."""
     started_s = time.monotonic()
     due_messages = DueMessages(wave)
     # Numbers go on over restarts on the same store, so that ids are not taken for duplicates:
     # the clock has to run ahead of what was published.
-    number = 0 if say is say_payment else int(time.time() * NUMBERS_PER_S)
+    number = 0 if publish is say_payment else int(time.time() * NUMBERS_PER_S)
     while True:
         await asyncio.sleep(TICK_S)
         for _ in range(due_messages.due(time.monotonic() - started_s)):
             number += 1
-            await say(nc, number)
+            await publish(nc, number)
 
 
 _GRACE_S = 3.0
 
 
 class Pull:
-    """Asks one consumer for messages, a batch at a time, with one open request while it waits."""
+    """Pulls messages of one consumer, a batch at a time, with one open request while it waits."""
 
     def __init__(self, nc: Nats, stream: str, consumer: str) -> None:
         self._nc = nc
@@ -156,17 +220,17 @@ class Pull:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # Without a connection there is nothing to unsubscribe from.
-        with suppress(nats.errors.Error):
-            await self._subscription.unsubscribe()
+        await unsubscribe(self._subscription)
 
     async def batch(self, most_msgs: int, wait_s: float = 20.0) -> list[Msg]:
-        """Return what is there; when nothing is, what comes first within `wait_s`."""
+        """Return the available messages; without any, the first within `wait_s`."""
         first = await self._request(1, {"batch": 1, "expires": int(wait_s * 1e9)}, wait_s)
         if not first or most_msgs == 1:
             return first
-        rest = most_msgs - 1
-        return first + await self._request(rest, {"batch": rest, "no_wait": True}, 0.0)
+        remaining_msgs = most_msgs - 1
+        return first + await self._request(
+            remaining_msgs, {"batch": remaining_msgs, "no_wait": True}, 0.0
+        )
 
     async def _request(
         self, most_msgs: int, request: Mapping[str, object], wait_s: float
@@ -189,7 +253,7 @@ _TERM = b"+TERM duplicate capture"
 
 
 async def read_well(nc: Nats, stream: str, consumer: str, pause_s: float = 0.2) -> None:
-    """Acknowledge everything, a moment after it came; rest between two batches."""
+    """Acknowledge every message shortly after it came; pause between two batches."""
     async with Pull(nc, stream, consumer) as pull:
         while True:
             for message in await pull.batch(40):
@@ -199,7 +263,7 @@ async def read_well(nc: Nats, stream: str, consumer: str, pause_s: float = 0.2) 
 
 
 async def read_lazily(nc: Nats, stream: str, consumer: str) -> None:
-    """Look for messages every few seconds only, so that some always wait."""
+    """Pull messages every few seconds only, so that some are always pending."""
     await read_well(nc, stream, consumer, pause_s=7.0)
 
 
@@ -214,14 +278,14 @@ async def read_in_batches(nc: Nats, stream: str, consumer: str) -> None:
 
 
 async def never_acknowledge(nc: Nats, stream: str, consumer: str) -> None:
-    """Take messages and forget them: the consumer stalls at its limit."""
+    """Pull messages without acks: the consumer stalls at max ack pending."""
     async with Pull(nc, stream, consumer) as pull:
         while True:
             await pull.batch(100)
 
 
 async def read_slowly(nc: Nats, stream: str, consumer: str) -> None:
-    """Fall behind, until a second shift helps and the backlog is gone."""
+    """Read slowly until a backlog grows, then fast until it is processed."""
     pickers, hurries = Pickers(), False
     async with Pull(nc, stream, consumer) as pull:
         while True:
@@ -232,7 +296,7 @@ async def read_slowly(nc: Nats, stream: str, consumer: str) -> None:
 
 
 def settles(amount: object, deliveries_count: int) -> bytes:
-    """Return what becomes of a payment: settled, tried again, or refused for good."""
+    """Return the ack of a payment: ack, nak, or term."""
     if not isinstance(amount, int):
         return _NAK_LATER if deliveries_count > 1 else b"-NAK"
     if amount % 50 == 0:
@@ -241,7 +305,7 @@ def settles(amount: object, deliveries_count: int) -> bytes:
 
 
 async def settle(nc: Nats, stream: str, consumer: str) -> None:
-    """Settle payments; broken ones come back until they are given up."""
+    """Settle payments; broken ones are redelivered until max deliver."""
     async with Pull(nc, stream, consumer) as pull:
         while True:
             for message in await pull.batch(20):
@@ -251,7 +315,7 @@ async def settle(nc: Nats, stream: str, consumer: str) -> None:
 
 
 async def score(nc: Nats, stream: str, consumer: str) -> None:
-    """Take payments; a broken one fails and is refused, for ever."""
+    """Read payments; a broken one is nak'd forever."""
     async with Pull(nc, stream, consumer) as pull:
         while True:
             for message in await pull.batch(20):
@@ -261,7 +325,7 @@ async def score(nc: Nats, stream: str, consumer: str) -> None:
 
 
 async def look(nc: Nats, stream: str, consumer: str, looks_count: int) -> None:
-    """Read a few batches from a consumer that asks for no acknowledgement."""
+    """Read a few batches from a consumer without acks."""
     async with Pull(nc, stream, consumer) as pull:
         for _ in range(looks_count):
             await pull.batch(50, wait_s=2.0)
@@ -269,7 +333,7 @@ async def look(nc: Nats, stream: str, consumer: str, looks_count: int) -> None:
 
 
 async def listen(nc: Nats) -> None:
-    """Be the subscriber of the push consumer, and answer its flow control."""
+    """Subscribe to the push consumer, and reply to its flow control."""
 
     async def heard(message: Msg) -> None:
         is_control = bool(message.headers) and message.headers.get("Status") == "100"
@@ -286,7 +350,7 @@ async def listen(nc: Nats) -> None:
 _RETRY_S = 1.0
 _REPLY_S = 3.0
 _ELECTION_S = 30.0
-"""So long a stream or consumer may wait for its leader: a split vote costs nine seconds."""
+"""How long to wait for a leader: a split vote costs nine seconds."""
 
 Actor = Callable[[], Coroutine[None, None, None]]
 
@@ -305,11 +369,13 @@ _READERS = (
 
 
 async def open_shop(client: Client) -> None:
-    """Make the streams and consumers; what a kept store already holds is brought up to date."""
+    """Create the streams and consumers; those of an existing store are updated."""
     # In a cluster each of them waits for the election of its leader: all wait at the same time.
     copies = [stream for stream in STREAMS if stream.keys() & {"mirror", "sources"}]
     origins = [stream for stream in STREAMS if stream not in copies]
-    durables = [(stream, each) for stream, consumers in CONSUMERS.items() for each in consumers]
+    durables = [
+        (stream, consumer) for stream, consumers in CONSUMERS.items() for consumer in consumers
+    ]
     await asyncio.gather(*(_ensure_stream(client, stream) for stream in origins))
     await asyncio.gather(
         *(_ensure_stream(client, stream) for stream in copies),
@@ -318,18 +384,20 @@ async def open_shop(client: Client) -> None:
 
 
 async def run_shop(client: Client) -> None:
-    """Keep the shop busy until cancelled; an actor that an outage ends starts again."""
+    """Keep the shop busy until cancelled; an actor that an outage ends is restarted."""
     tasks = {asyncio.create_task(_again_and_again(actor)) for actor in _actors(client)}
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
+        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in finished:
             task.result()
     finally:
         await _end(tasks)
 
 
 async def _end(tasks: set[asyncio.Task[None]]) -> None:
-    """Cancel until it works: before Python 3.12 `wait_for` can swallow a cancellation."""
+    """Cancel repeatedly until it works: before Python 3.12 `wait_for` can swallow a
+    cancellation.
+    """
     while tasks:
         for task in tasks:
             task.cancel()
@@ -339,10 +407,10 @@ async def _end(tasks: set[asyncio.Task[None]]) -> None:
 def _actors(client: Client) -> Iterator[Actor]:
     nc = client.nc
     yield partial(_fill, client)
-    for say, wave in SPEAKERS:
-        yield partial(speak, nc, say, wave)
-    for read, stream, consumer in _READERS:
-        yield partial(read, nc, stream, consumer)
+    for publish, wave in SPEAKERS:
+        yield partial(speak, nc, publish, wave)
+    for read_task, stream, consumer in _READERS:
+        yield partial(read_task, nc, stream, consumer)
     yield partial(listen, nc)
     yield partial(fill_carts, nc)
     yield partial(print_receipts, nc)
@@ -351,7 +419,7 @@ def _actors(client: Client) -> Iterator[Actor]:
 
 
 async def _again_and_again(actor: Actor) -> None:
-    """Run an actor for ever; an outage of the server ends it, and it starts again."""
+    """Run an actor forever; after an outage of the server it is restarted."""
     while True:
         try:
             await actor()
@@ -379,7 +447,9 @@ async def _ensure_consumer(client: Client, stream: str, config: Config) -> None:
 
 
 async def _request(client: Client, verb: str, body: Config | None = None) -> None:
-    """Request until there is a reply: what has no leader yet gives none, not even later."""
+    """Repeat a request until there is a reply: an asset without leader gives none, not
+    even later.
+    """
     give_up_at = time.monotonic() + _ELECTION_S
     while True:
         try:
@@ -392,7 +462,7 @@ async def _request(client: Client, verb: str, body: Config | None = None) -> Non
 
 
 async def _fill(client: Client) -> None:
-    """Fill what is empty to where the demo begins, then wait for ever."""
+    """Fill empty streams to their start content, then wait forever."""
     if await _stored_msgs(client, "ORDERS") < ORDERS_KEPT_MSGS:
         await fill_orders(client.nc)
     if await _stored_msgs(client, "RETURNS") < RETURNS_AT_FIRST_MSGS:
@@ -406,7 +476,7 @@ async def _stored_msgs(client: Client, stream: str) -> int:
 
 
 async def fill_orders(nc: Nats) -> None:
-    """Bring ORDERS to its limit at once, so that it discards at its head from the beginning."""
+    """Fill ORDERS to its limit at once, so that it discards old messages from the beginning."""
     for number in range(ORDERS_KEPT_MSGS + 50):
         country = COUNTRIES[number % len(COUNTRIES)]
         body = payload(order=number, stage="new", country=country, imported=True)
@@ -416,13 +486,13 @@ async def fill_orders(nc: Nats) -> None:
 
 
 async def fill_returns(nc: Nats) -> None:
-    """Send back a number of parcels at once."""
+    """Publish a number of returned parcels at once."""
     for number in range(RETURNS_AT_FIRST_MSGS):
         await say_return(nc, number)
 
 
 async def fill_invoices(nc: Nats, missing_bytes: int) -> None:
-    """Bring INVOICES near its limit."""
+    """Fill INVOICES nearly to its limit."""
     while missing_bytes > 0:
         page = payload(invoice=0, scan=_CHANCE.randbytes(8_000).hex())
         missing_bytes -= len(page)
@@ -448,7 +518,7 @@ async def fill_carts(nc: Nats) -> None:
 
 
 async def print_receipts(nc: Nats) -> None:
-    """Store a receipt now and then under one of a dozen names, replacing the older one."""
+    """Store receipts under one of a dozen names, replacing the older ones."""
     receipts = await nc.jetstream().object_store("receipts")
     number = 0
     while True:
@@ -465,7 +535,7 @@ async def _stored(client: Client, stream: str) -> tuple[int, int]:
 
 
 async def tidy_invoices(client: Client) -> None:
-    """Keep INVOICES nearly full: fill it at first, and remove the oldest before it refuses."""
+    """Keep INVOICES nearly full: fill it at first, and delete the oldest before it refuses."""
     _, stored_bytes = await _stored(client, "INVOICES")
     await fill_invoices(client.nc, int(_TIDY_RATIO * INVOICES_MAX_BYTES) - stored_bytes)
     while True:
@@ -477,7 +547,7 @@ async def tidy_invoices(client: Client) -> None:
 
 
 async def look_at_sensors(client: Client) -> None:
-    """Make an ephemeral consumer, read from it for a while, and leave it to expire."""
+    """Create an ephemeral consumer, read from it for a while, and let it expire."""
     while True:
         name = f"dashboard-{_CHANCE.randrange(16**6):06x}"
         config = {**DASHBOARD, "name": name}

@@ -1,4 +1,4 @@
-"""The catalogue: every kind of finding with its words, and the words while nothing is wrong.
+"""The catalogue: every kind of finding with its texts, and the statuses without a finding.
 
-Imports nothing of ours but itself, so that the smallest part of the analysis can have it.
+It imports nothing else of natstui, so that the smallest part of the analysis can import it.
 """

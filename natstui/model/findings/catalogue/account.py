@@ -127,7 +127,7 @@ M_NOT_DELIVERED = Kind(
     "the reason shown here, and the webhook, command or subject of the rule",
     "fix the rule or its receiver; `natstui alert` continues by itself",
 )  # fmt: skip
-"""Only `natstui alert` finds it, and the other rules send it."""
+"""Found only by `natstui alert`, and sent by its other rules."""
 M_CLOCK = Kind(
     "NT-M51", "monitoring", "info", "clock set",
     "the clock of this machine was changed: durations around that moment are not exact",
@@ -136,5 +136,5 @@ M_CLOCK = Kind(
     "", 0.0, 0.0, ("given up",),
 )  # fmt: skip
 
-ACCOUNT_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))
+ACCOUNT_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
 """The catalogue of the account and of monitoring itself."""

@@ -1,4 +1,4 @@
-"""The catalogue of findings about consumers. Imports nothing of ours but `kind` and `status`."""
+"""The catalogue of findings about consumers. Of natstui it imports only `kind` and `status`."""
 
 from __future__ import annotations
 
@@ -356,14 +356,14 @@ RATE_LIMITED = Kind(
     "raise the rate limit (`e`), or remove it",
 )  # fmt: skip
 
-CONSUMER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))
+CONSUMER_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
 """The catalogue of consumers, the worst of a severity first."""
 
 STANDSTILL = (
     ACK_LIMIT, OTHER_GROUP, WITHOUT_GROUP, NO_SUBSCRIBER, NO_PULLS, NO_PULLS_SEEN, PULLS_REFUSED,
     NO_ELIGIBLE_PULL, PINNED_IDLE, FLOW_STALL, STALLED, PUSH_STALLED,
 )  # fmt: skip
-"""Nothing more is delivered, though messages are pending: what people call stuck."""
+"""Kinds of a stuck consumer: delivery has stopped, though messages are pending."""
 Cause = Kind | Status
 STUCK_CAUSES: tuple[Cause, ...] = (
     NO_LEADER,
@@ -376,7 +376,7 @@ STUCK_CAUSES: tuple[Cause, ...] = (
     NOT_ACKNOWLEDGED,
     UNEXPLAINED,
 )
-"""What explains a stuck stretch of a recording; the first that fits is its cause."""
+"""Causes of a stuck period in a recording, in order of precedence."""
 
 HOLDS_BACK = (
     UNREACHABLE,
@@ -405,6 +405,6 @@ HOLDS_BACK = (
     NOT_ACKNOWLEDGED,
     ORIGINAL_PACE,
 )
-"""Why messages wait, where one of these was found at the time; the first is the reason."""
+"""Kinds that explain why messages waited, in order of precedence."""
 COMES_AGAIN = (ALL_NAKED, POISON, NEVER_ACKED, ACK_WAIT_SHORT, REDELIVERING)
-"""Why messages are delivered again, in the same way."""
+"""Kinds that explain redeliveries, in order of precedence."""

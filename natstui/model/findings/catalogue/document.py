@@ -1,4 +1,4 @@
-"""The catalogue as text, made from its table, so it is never out of date."""
+"""The catalogue as text, generated from its tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ tool.
 
 
 def catalogue_text() -> str:
-    """Return the whole catalogue and its thresholds, in Markdown."""
+    """Return the entire catalogue and its thresholds as Markdown."""
     return "\n".join([_INTRODUCTION, *_kinds(), "\n## Thresholds\n", *_thresholds()]) + "\n"
 
 
@@ -40,5 +40,5 @@ def _kinds() -> Iterator[str]:
 def _thresholds() -> Iterator[str]:
     yield "| threshold | default | decides |"
     yield "|---|---|---|"
-    for one in THRESHOLDS.values():
-        yield f"| {one.name} | {one.text} | {one.meaning} |"
+    for threshold in THRESHOLDS.values():
+        yield f"| {threshold.name} | {threshold.text} | {threshold.meaning} |"

@@ -1,4 +1,4 @@
-"""ONE catalogue: every kind of finding, by its code."""
+"""The complete catalogue: every kind of finding by its code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS: dict[str, Kind] = {
         *SERVER_KINDS,
     )
 }
-"""Every kind by its code."""
+"""Code → kind of finding."""
 
 RETIRED: dict[str, str] = {
     "NT-C24": "NT-C26",
@@ -29,10 +29,9 @@ RETIRED: dict[str, str] = {
     "NT-C34": "NT-C41",
     "NT-K29": "NT-S36",
 }
-"""Codes that are reported no more, with their successors: alert rules, silences and old recordings
-that name one mean its successor."""
+"""Retired code → its successor, which rules, silences and old recordings with it mean."""
 
 
 def successor_of(code: str) -> str:
-    """Return the code that is reported in the place of a retired one; any other as it is."""
+    """Return the successor of a retired code; any other code unchanged."""
     return RETIRED.get(code, code)

@@ -1,4 +1,4 @@
-"""What one row of the catalogue says of a kind of finding. Imports nothing of ours."""
+"""The type of a row of the catalogue: a kind of finding. Imports nothing else of natstui."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _RANKS: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
 
 
 LIST_ACTIONS_KEY = "`.`"
-"""How advice names the key of its actions: by default that of the list of findings."""
+"""Default key of the list of actions in advice texts, which is replaced by the user's key."""
 
 
 class StreamLimit(NamedTuple):
-    """A limit of a stream, as advice names it."""
+    """The names of a limit of a stream in advice."""
 
     option: str
-    """Of `nats stream edit`, with its value."""
+    """Its option of `nats stream edit`, with a value."""
     label: str
-    """For people, as other findings call it."""
+    """Its label for people, the same in all findings."""
     path: str
-    """Of its field in the form of a stream."""
+    """The path of its field in the form of a stream."""
 
 
 STREAM_LIMITS: dict[str, StreamLimit] = {
@@ -34,59 +34,59 @@ STREAM_LIMITS: dict[str, StreamLimit] = {
     "max_age_s": StreamLimit("--max-age DURATION", "max age", "max_age"),
     "max_consumers": StreamLimit("--max-consumers NUMBER", "max consumers", "max_consumers"),
 }
-"""The limits that remove or refuse something, by the number that says which one is reached."""
+"""Name of the number that shows which limit is reached → the limit."""
 ANY_LIMIT_OPTION = "--max-bytes SIZE` (or --max-msgs, --max-age)"
-"""Stands in advice for the option of the limit that is reached."""
+"""Placeholder in advice for the option of the reached limit."""
 ANY_LIMIT_LABEL = "the limit"
-"""Stands in advice for the label of the limit that is reached."""
+"""Placeholder in advice for the label of the reached limit."""
 ANY_LIMIT_PATH = "max_bytes"
-"""Stands in an advised form for the field of the limit that is reached."""
+"""Placeholder in an advised form for the field of the reached limit."""
 
 
 def with_limit(advice: str, limit: StreamLimit) -> str:
-    """Return advice that names the limit that is reached where it means any."""
+    """Return advice with its placeholders replaced by the reached limit."""
     named = advice.replace(ANY_LIMIT_OPTION, f"{limit.option}`")
     return named.replace(ANY_LIMIT_LABEL, limit.label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One kind of finding: what it is called, when it holds, and what to do about it."""
+    """A kind of finding: its code and texts, its times, and the advice."""
 
     code: str
-    """`NT-`, a letter for what it is about, a number: of a severity the lowest is the worst."""
+    """`NT-`, a letter for the kind of entity, and a number, lowest for the worst of a severity."""
     entity: EntityKind
     severity: Severity
     word: str
-    """For the STATUS column."""
+    """Its label in the STATUS column."""
     sentence: str
-    """What the word means."""
+    """The meaning of the label."""
     check: str
-    """What to look at first."""
+    """What to check first."""
     act: str
     """What to do, with the key or the command that does it."""
     peer: str = ""
-    """The check of another tool that it corresponds to."""
+    """The equivalent check of another tool."""
     enter_s: float = 0.0
-    """How long the condition holds before it is told."""
+    """How long the condition holds before it is reported."""
     leave_s: float = 0.0
-    """How long the condition is absent before it is over."""
+    """How long the condition is absent before the finding ends."""
     thresholds: tuple[str, ...] = ()
-    """Names of the thresholds that decide."""
+    """Names of its thresholds."""
     window_s: float = 0.0
-    """How long one must watch before it can be told, where that is longer than `enter_s`."""
+    """Time of watching before it can be reported, if longer than `enter_s`."""
 
     @property
     def needs_s(self) -> float:
-        """How long one must watch at least before it can be told."""
+        """Return the minimum time of watching before it can be reported."""
         return max(self.enter_s, self.window_s)
 
     @property
     def level(self) -> Level:
-        """How it looks."""
+        """Return its level, for the look on screens."""
         return LEVELS[self.severity]
 
     @property
     def severity_level(self) -> int:
-        """Return where it sorts: the worst has the highest."""
+        """Return its severity for sorting; the worst has the highest."""
         return _RANKS[self.severity] - int(self.code[-2:])

@@ -1,4 +1,4 @@
-"""The catalogue of what the server names and does not show. Imports nothing of ours but `kind`."""
+"""The catalogue of findings about names without a row. Of natstui it imports only `kind`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The catalogue of findings about servers, their meta group, and clients of the account.
 
-Imports nothing of ours but `kind`.
+Of natstui it imports only `kind`.
 """
 
 from __future__ import annotations
@@ -174,5 +174,5 @@ V_RESTART = Kind(
     "no action is needed if the restart was intended", "", 0.0, 0.0, ("restarts within",),
 )  # fmt: skip
 
-SERVER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))
+SERVER_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
 """The catalogue of servers and clients."""

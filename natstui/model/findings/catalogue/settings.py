@@ -1,4 +1,4 @@
-"""The catalogue of findings about settings that exist. Imports nothing of ours but `kind`."""
+"""The catalogue of findings about settings. Of natstui it imports only `kind`."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ K_LED_TOGETHER = Kind(
     ("leaders together", "leaders together, fewest"),
 )  # fmt: skip
 
-SETTING_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))
+SETTING_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
 """The catalogue of settings."""

@@ -1,6 +1,6 @@
-"""What a consumer or a stream does while nothing is wrong with it, and what nothing explains.
+"""Statuses of consumers and streams without a finding, and of unexplained states.
 
-What is wrong has its words in the modules beside this one.
+The other modules of this folder have the findings.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from natstui.model.findings.catalogue.kind import Level
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Status:
-    """What a consumer or a stream does while no finding is open."""
+    """The status of a consumer or a stream without an open finding."""
 
     severity_level: int
-    """Where it sorts: the worst has the highest."""
+    """Its severity for sorting; the worst has the highest."""
     level: Level
     word: str
     sentence: str
-    """What the word means."""
+    """The meaning of the label."""
 
 
 CATCHING_UP = Status(

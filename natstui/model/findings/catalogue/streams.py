@@ -1,4 +1,4 @@
-"""The catalogue of findings about streams. Imports nothing of ours but `kind` and thresholds."""
+"""The catalogue of findings about streams. Of natstui it imports only `kind` and thresholds."""
 
 from __future__ import annotations
 
@@ -264,5 +264,5 @@ S_RECREATED = Kind(
     "", 0.0, 0.0, ("gone",),
 )  # fmt: skip
 
-STREAM_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))
+STREAM_KINDS = tuple(kind for kind in tuple(globals().values()) if isinstance(kind, Kind))
 """The catalogue of streams, the worst of a severity first."""

@@ -1,1 +1,1 @@
-"""Step two of a diagnosis: causes, each a few lines over facts, in order of precedence."""
+"""Step two of a diagnosis: causes, which are conditions over facts, in order of precedence."""

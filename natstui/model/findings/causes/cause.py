@@ -1,4 +1,4 @@
-"""What a cause is, and how the causes of one entity are found in order of precedence."""
+"""The type of a cause, and the diagnosis of an entity by causes in order of precedence."""
 
 from __future__ import annotations
 
@@ -8,31 +8,30 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.facts.fact import fact_values
-from natstui.model.findings.finding import Seen
+from natstui.model.findings.finding import Symptom
 
 Topic = Literal[
     "contact", "delivery", "redelivery", "storing", "limit", "origin", "consumers", "clients"
 ]
-"""What a cause explains. Of several causes of one topic the first in order is reported."""
-Found = Seen | None
+"""The topic that a cause explains. Of several causes of a topic, the first is reported."""
 FactsT = TypeVar("FactsT")
 
 
 class Cause(NamedTuple, Generic[FactsT]):
-    """One cause: when it holds, and on which facts it rests."""
+    """A cause: its condition, and the facts of the condition."""
 
     kind: Kind
-    find: Callable[[FactsT, bool], Found]
-    """Returns what shows it; its second argument is whether it is open already."""
+    find: Callable[[FactsT, bool], Symptom | None]
+    """Returns the evidence, or None if it does not hold; second argument: whether it is open."""
     facts: tuple[str, ...] = ()
-    """The facts that decide: they are reported and recorded with the finding."""
+    """Names of the deciding facts, which are reported and recorded with the finding."""
     topics: tuple[Topic, ...] = ()
     needs: int = 0
-    """What an entity must have at least one of, as flags; 0 for nothing."""
+    """Flags of which an entity must have at least one; 0: none is needed."""
 
 
 class Rank(NamedTuple):
-    """Where a cause stands among the others of its entity."""
+    """The position and topics of a cause in the order of precedence."""
 
     order: int
     topics: frozenset[Topic]
@@ -43,20 +42,20 @@ Order = Mapping[Kind, Rank]
 
 
 def order_of(causes: Sequence[Cause[FactsT]]) -> Order:
-    """Return the order of precedence of causes: that in which they are listed."""
+    """Return the order of precedence of causes, which is their order in the list."""
     return {cause.kind: Rank(place, frozenset(cause.topics)) for place, cause in enumerate(causes)}
 
 
 def diagnose(
-    causes: Sequence[Cause[FactsT]], facts: FactsT, has: int, known: frozenset[Kind]
-) -> list[tuple[Kind, Seen]]:
-    """Return every cause that holds, with the facts that it rests on; in order of precedence."""
-    found = []
+    causes: Sequence[Cause[FactsT]], facts: FactsT, has: int, open_kinds: frozenset[Kind]
+) -> list[tuple[Kind, Symptom]]:
+    """Return all causes that hold, each with its facts, in order of precedence."""
+    symptoms = []
     for kind, find, names, _, needs in causes:
         if needs and not needs & has:
             continue
-        seen = find(facts, kind in known)
-        if seen is not None:
-            numbers = {**fact_values(facts, names), **seen.numbers}
-            found.append((kind, replace(seen, numbers=numbers) if numbers else seen))
-    return found
+        symptom = find(facts, kind in open_kinds)
+        if symptom is not None:
+            numbers = {**fact_values(facts, names), **symptom.numbers}
+            symptoms.append((kind, replace(symptom, numbers=numbers) if numbers else symptom))
+    return symptoms

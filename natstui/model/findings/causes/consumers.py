@@ -1,4 +1,4 @@
-"""The causes of what is wrong with a consumer, in order of precedence."""
+"""The causes of findings about a consumer, in order of precedence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from natstui.model.bench.latency import PERCENTILES
 from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.streams import S_PILE_UP
-from natstui.model.findings.causes.cause import Cause, Found, diagnose, order_of
+from natstui.model.findings.causes.cause import Cause, diagnose, order_of
 from natstui.model.findings.causes.lagging import lagging
 from natstui.model.findings.causes.metadata import consumer_threshold
 from natstui.model.findings.causes.settings import (
@@ -19,9 +19,9 @@ from natstui.model.findings.causes.settings import (
     rate_limited,
 )
 from natstui.model.findings.facts.consumer import ConsumerFacts
-from natstui.model.findings.facts.row import away, replicas_count
+from natstui.model.findings.facts.row import replicas_count, unreachable_replicas
 from natstui.model.findings.facts.stream import StreamFacts
-from natstui.model.findings.finding import Seen, of_key
+from natstui.model.findings.finding import Symptom, of_key
 from natstui.model.findings.thresholds import (
     ACKS_AGAIN_SHARE,
     ACKS_FEWEST,
@@ -64,50 +64,50 @@ from natstui.units import counted, duration_text
 
 Facts = ConsumerFacts
 PENDING, UNACKED, REDELIVERED, ANNOUNCED = 1, 2, 4, 8
-"""What a consumer has that a cause needs at least one of."""
+"""Flags of a consumer, of which a cause needs at least one."""
 _NAMED = 5
-"""So many messages are named in a sentence."""
+"""Limit of messages that are named in a sentence."""
 
 
 # Contact: who leads it, and with whom.
 
 
-def unreachable(f: Facts, known: bool) -> Found:
+def unreachable(f: Facts, is_open: bool) -> Symptom | None:
     """Its leader, or that of its stream, does not reply."""
     state = f.state
     if f.name in state.offline or (f.name[0], "") in state.offline:
         # Its server says why; that is a finding of its own.
         return None
     absent = f.name in state.unreachable_consumers or f.name[0] in state.unreachable_streams
-    return Seen(kinds.UNREACHABLE.sentence) if absent else None
+    return Symptom(kinds.UNREACHABLE.sentence) if absent else None
 
 
-def no_leader(f: Facts, known: bool) -> Found:
+def no_leader(f: Facts, is_open: bool) -> Symptom | None:
     """No server leads it."""
     if f.columns.leader[f.row] is not None or f.name in f.state.offline:
         return None
-    return Seen(kinds.NO_LEADER.sentence)
+    return Symptom(kinds.NO_LEADER.sentence)
 
 
-def no_quorum(f: Facts | StreamFacts, known: bool) -> Found:
+def no_quorum(f: Facts | StreamFacts, is_open: bool) -> Symptom | None:
     """So many replicas are away that nothing can be agreed on."""
     peers, leader = f.columns.peers[f.row], f.columns.leader[f.row]
-    absent, total = away(peers), replicas_count(leader, peers)
+    absent, total = unreachable_replicas(peers), replicas_count(leader, peers)
     if not peers or total - len(absent) > total // 2:
         return None
     names = ", ".join(peer.name for peer in absent)
-    return Seen(f"{len(absent)} of {counted(total, 'replica')} away: {names}")
+    return Symptom(f"{len(absent)} of {counted(total, 'replica')} away: {names}")
 
 
-def replica_away(f: Facts | StreamFacts, known: bool) -> Found:
+def replica_away(f: Facts | StreamFacts, is_open: bool) -> Symptom | None:
     """A replica is away, and the others can go on."""
-    absent = away(f.columns.peers[f.row])
+    absent = unreachable_replicas(f.columns.peers[f.row])
     if not absent:
         return None
-    return Seen(f"no contact with {', '.join(peer.name for peer in absent)}")
+    return Symptom(f"no contact with {', '.join(peer.name for peer in absent)}")
 
 
-def leader_changes(f: Facts | StreamFacts, known: bool) -> Found:
+def leader_changes(f: Facts | StreamFacts, is_open: bool) -> Symptom | None:
     """Leaders were elected again and again."""
     if f.trouble is None:
         return None
@@ -119,33 +119,35 @@ def leader_changes(f: Facts | StreamFacts, known: bool) -> Found:
     ]
     if len(recent) < LEADERS_FEWEST:
         return None
-    return Seen(f"{len(recent)} elections in {LEADERS_WINDOW_S / 60:.0f} min", recent[0])
+    return Symptom(f"{len(recent)} elections in {LEADERS_WINDOW_S / 60:.0f} min", recent[0])
 
 
 # What comes again: naks, repeats, acks that do not come.
 
 
-def paused(f: Facts, known: bool) -> Found:
+def paused(f: Facts, is_open: bool) -> Symptom | None:
     """It was paused."""
-    return Seen(kinds.PAUSED.sentence) if f.columns.paused[f.row] else None
+    return Symptom(kinds.PAUSED.sentence) if f.columns.paused[f.row] else None
 
 
-def all_naked(f: Facts, known: bool) -> Found:
+def all_naked(f: Facts, is_open: bool) -> Symptom | None:
     """Nearly every delivery of the last seconds was nak'd, of several messages."""
     naks, count = f.naks, f.recent_naks_count
     # What was nak'd is ack pending until it is settled: with nothing ack pending it is over.
     if not f.unacked or count < NAKS_FEWEST or len(naks.messages) < 2:
         return None
     share = f.nak_share
-    if share < (NAKED_LEAVE_SHARE if known else NAKED_SHARE):
+    if share < (NAKED_LEAVE_SHARE if is_open else NAKED_SHARE):
         return None
     text = f"{counted(count, 'nak')} in {RECENT_S:.0f} s, {100 * share:.0f} % of deliveries"
     since_us = naks.recent[0][0] * 1_000_000 if len(naks.recent) < 2 else _began_us(naks)
     numbers = {"naks_count": count, "share": share, "total_count": naks.total_count}
-    return Seen(f"{text}; of messages {_named(naks.sequences)}", since_us, naks.sequences, numbers)
+    return Symptom(
+        f"{text}; of messages {_named(naks.sequences)}", since_us, naks.sequences, numbers
+    )
 
 
-def poison(f: Facts, known: bool) -> Found:
+def poison(f: Facts, is_open: bool) -> Symptom | None:
     """One message is delivered again and again and never acked."""
     loops = [
         message
@@ -157,16 +159,16 @@ def poison(f: Facts, known: bool) -> Found:
         text = f"message {worst.stream_seq} was delivered {worst.deliveries_count} times"
         others = f", {counted(len(loops) - 1, 'other')} as well" if len(loops) > 1 else ""
         others_seq = (each.stream_seq for each in loops if each is not worst)
-        return Seen(
+        return Symptom(
             text + others,
-            None if known else _began_us(f.naks),
+            None if is_open else _began_us(f.naks),
             (worst.stream_seq, *others_seq),
             {"deliveries_count": worst.deliveries_count},
         )
-    return _repeated(f, known)
+    return _repeated(f, is_open)
 
 
-def _repeated(f: Facts, known: bool) -> Found:
+def _repeated(f: Facts, is_open: bool) -> Symptom | None:
     """Find the one message that is redelivered in every poll while the ack floor stays."""
     if f.redelivered != 1 or not f.unacked:
         return None
@@ -176,7 +178,7 @@ def _repeated(f: Facts, known: bool) -> Found:
     # The counters may be of other messages that were acked since: this one must come again and
     # again while it is watched, as soon as that was possible.
     wait_s = f.longest_ack_wait_s or 0.0
-    if f.watched_s > 2 * wait_s + 3 and not known:
+    if f.watched_s > 2 * wait_s + 3 and not is_open:
         if f.one_message_s < 3 * wait_s or f.watched_repeats < ONE_MESSAGE_POLLS:
             return None
         if f.naks_count >= f.watched_repeats:
@@ -186,10 +188,10 @@ def _repeated(f: Facts, known: bool) -> Found:
     if announced and announced[0].deliveries_count < POISON_DELIVERIES:
         return None
     text = f"a message, probably {first}, was redelivered at least {repeats} times"
-    return Seen(text, None, (first,), {"deliveries_count": repeats})
+    return Symptom(text, None, (first,), {"deliveries_count": repeats})
 
 
-def never_acked(f: Facts, known: bool) -> Found:
+def never_acked(f: Facts, is_open: bool) -> Symptom | None:
     """Messages come again and again, and no ack ever comes."""
     wait_s, acked_s = f.longest_ack_wait_s, f.acked_ago_s
     if wait_s is None or f.is_held or not f.unacked or not f.redelivered:
@@ -206,10 +208,10 @@ def never_acked(f: Facts, known: bool) -> Found:
         else f"last ack {duration_text(acked_s)} ago"
     )
     text = f"{f.redelivered} redelivered, {f.unacked} ack pending, {last}"
-    return Seen(text, f.unacked_since_us, f.unsettled)
+    return Symptom(text, f.unacked_since_us, f.unsettled)
 
 
-def ack_limit(f: Facts, known: bool) -> Found:
+def ack_limit(f: Facts, is_open: bool) -> Symptom | None:
     """Nothing is delivered until an ack comes, for longer than it usually takes."""
     limit = f.limit
     if not limit or f.unacked < limit or f.is_held:
@@ -219,17 +221,17 @@ def ack_limit(f: Facts, known: bool) -> Found:
     if f.held_s < usual_s:
         return None
     text = f"{f.unacked} of {limit} ack pending: delivery has stopped until an ack comes"
-    return Seen(text, f.idle_since_us, f.unsettled)
+    return Symptom(text, f.idle_since_us, f.unsettled)
 
 
-def floor_blocked(f: Facts, known: bool) -> Found:
+def floor_blocked(f: Facts, is_open: bool) -> Symptom | None:
     """One message keeps the ack floor where it is, while those after it are acked."""
     if not f.unacked or f.is_held or f.limit is None:
         return None
     behind, delivered = f.acked_behind_floor_msgs, f.deliveries or 0
     if behind is None or behind < FLOOR_BEHIND_MSGS or f.unacked > max(3, behind // 5):
         return None
-    if delivered <= 0 and not known:
+    if delivered <= 0 and not is_open:
         return None
     # What a client lost comes back soon after a usual ack wait.
     back_s = (f.longest_ack_wait_s or 0.0) + 5
@@ -237,33 +239,33 @@ def floor_blocked(f: Facts, known: bool) -> Found:
     # Acks that a restart of a server lost come again after ack wait, at the next pull.
     if f.state.servers.explains_election(f.at_us - round(f.floor_blocked_s * 1e6)):
         least_s = max(least_s, (f.longest_ack_wait_s or 0.0) + f.allowed_gap_s)
-    if f.floor_blocked_s < least_s and not known:
+    if f.floor_blocked_s < least_s and not is_open:
         return None
     text = f"message {f.floor + 1} is not acked, {behind} after it are"
-    return Seen(text, None, (f.floor + 1,))
+    return Symptom(text, None, (f.floor + 1,))
 
 
-def acked_late(f: Facts, known: bool) -> Found:
+def acked_late(f: Facts, is_open: bool) -> Symptom | None:
     """Clients ack later than ack wait: what they still process is delivered again."""
-    seen = _sampled_late(f)
-    if seen is not None:
-        return seen
+    symptom = _sampled_late(f)
+    if symptom is not None:
+        return symptom
     share, repeats = f.repeat_share, f.repeats or 0
     if share is None or f.naks_count or f.longest_ack_wait_s is None or f.is_held:
         return None
     moves = f.floor_moved_msgs or 0
-    if not known and (repeats < REPEATS_FEWEST or f.repeat_polls < REPEATS_FEWEST):
+    if not is_open and (repeats < REPEATS_FEWEST or f.repeat_polls < REPEATS_FEWEST):
         return None
-    if share < (REPEATS_SHARE / 2 if known else REPEATS_SHARE) or not moves:
+    if share < (REPEATS_SHARE / 2 if is_open else REPEATS_SHARE) or not moves:
         return None
     wait = duration_text(f.longest_ack_wait_s)
     text = (
         f"{repeats} of {f.deliveries} deliveries are repeats, none was nak'd; ack wait is {wait}"
     )
-    return Seen(text, None, ())
+    return Symptom(text, None, ())
 
 
-def _sampled_late(f: Facts) -> Found:
+def _sampled_late(f: Facts) -> Symptom | None:
     """Sampled acks take about as long as ack wait, or come after a redelivery.
 
     A sample counts from the last delivery, so what is acked after ack wait looks quick: that it
@@ -285,32 +287,34 @@ def _sampled_late(f: Facts) -> Found:
     text = f"acked after {window_text(window)}; ack wait is {duration_text(wait_ns / 1e9)}"
     if again:
         text += f", and {counted(window.repeated_count, 'message')} came again"
-    return Seen(text, None, (), {"p99_s": p99_ns / 1e9, "repeated_count": window.repeated_count})
+    return Symptom(
+        text, None, (), {"p99_s": p99_ns / 1e9, "repeated_count": window.repeated_count}
+    )
 
 
-def redelivered(f: Facts, known: bool) -> Found:
+def redelivered(f: Facts, is_open: bool) -> Symptom | None:
     """Most deliveries are repeats, and nothing above says why."""
     share, repeats = f.repeat_share, f.repeats or 0
     if share is None or not f.redelivered or f.is_held:
         return None
-    if share < (REPEATS_MOST_SHARE / 2 if known else REPEATS_MOST_SHARE):
+    if share < (REPEATS_MOST_SHARE / 2 if is_open else REPEATS_MOST_SHARE):
         return None
-    if not known and (repeats < REPEATS_FEWEST or f.repeat_polls < REPEATS_FEWEST):
+    if not is_open and (repeats < REPEATS_FEWEST or f.repeat_polls < REPEATS_FEWEST):
         return None
     text = f"{repeats} of {f.deliveries} deliveries are repeats"
-    return Seen(f"{text}; {f.redelivered} not acked, {f.pending} pending", None, f.unsettled)
+    return Symptom(f"{text}; {f.redelivered} not acked, {f.pending} pending", None, f.unsettled)
 
 
-def naks(f: Facts, known: bool) -> Found:
+def naks(f: Facts, is_open: bool) -> Symptom | None:
     """Some messages are nak'd, and acked later."""
     count = f.recent_naks_count
-    if count < (1 if known else NAKS_FEWEST):
+    if count < (1 if is_open else NAKS_FEWEST):
         return None
     text = f"{counted(count, 'nak')} in {RECENT_S:.0f} s; of messages {_named(f.naks.sequences)}"
-    return Seen(text, _began_us(f.naks), f.naks.sequences)
+    return Symptom(text, _began_us(f.naks), f.naks.sequences)
 
 
-def waits_for_backoff(f: Facts, known: bool) -> Found:
+def waits_for_backoff(f: Facts, is_open: bool) -> Symptom | None:
     """Messages wait for the next step of the backoff."""
     backoff = f.settings.get("backoff")
     wait_s = f.longest_ack_wait_s
@@ -318,7 +322,7 @@ def waits_for_backoff(f: Facts, known: bool) -> Found:
         return None
     if not BACKOFF_WAITS_S <= f.held_s < wait_s:
         return None
-    return Seen(
+    return Symptom(
         f"{counted(f.unacked, 'message')} ack pending for {duration_text(f.held_s)}; the "
         f"next delivery comes within {duration_text(wait_s)}", f.idle_since_us, f.unsettled,
     )  # fmt: skip
@@ -330,16 +334,16 @@ def _is_used_up(f: Facts) -> bool:
     return bool(f.unacked) and wait_s is not None and not f.is_held and f.held_s > wait_s
 
 
-def unacked_without_pull(f: Facts, known: bool) -> Found:
+def unacked_without_pull(f: Facts, is_open: bool) -> Symptom | None:
     """Messages that were not acked come back only when somebody pulls, and nobody does."""
     if not _is_used_up(f) or not _no_pull_for_long(f) or f.config is None or not f.config.durable:
         return None
     text = f"{counted(f.unacked, 'message')} not acked for {duration_text(f.held_s)}"
     text += "; no pull is open, and messages are redelivered only to a pull"
-    return Seen(text, f.idle_since_us, f.unsettled)
+    return Symptom(text, f.idle_since_us, f.unsettled)
 
 
-def died_unacked(f: Facts, known: bool) -> Found:
+def died_unacked(f: Facts, is_open: bool) -> Symptom | None:
     """A client's connection ended while messages were ack pending, and ack wait is not over.
 
     A client that works on a batch neither pulls nor acks for a while either, so at a pull consumer
@@ -352,7 +356,7 @@ def died_unacked(f: Facts, known: bool) -> Found:
     if f.is_held or f.held_s > wait_s:
         return None
     client = _ended_since(f, delivered_at_us)
-    if known:
+    if is_open:
         # Whoever comes next receives them only after ack wait.
         is_dead = f.held_s > FETCH_LOOP_S
     elif config.pull:
@@ -366,8 +370,8 @@ def died_unacked(f: Facts, known: bool) -> Found:
     who = f"client {client}" if client else "their client"
     text = f"{f.unacked} ack pending, unchanged for {duration_text(f.held_s)}; the connection of"
     text += f" {who} ended; ack wait is over in {duration_text(max(0.0, wait_s - f.held_s))}"
-    hold_s = None if known or config.pull else NO_SUBSCRIBER_S
-    return Seen(text, f.idle_since_us, f.unsettled, hold_s=hold_s)
+    hold_s = None if is_open or config.pull else NO_SUBSCRIBER_S
+    return Symptom(text, f.idle_since_us, f.unsettled, hold_s=hold_s)
 
 
 def _ended_since(f: Facts, delivered_at_us: int) -> str | None:
@@ -394,7 +398,7 @@ def _no_pull_for_long(f: Facts) -> bool:
     return gap_s is None or gap_s > FETCH_LOOP_S
 
 
-def not_acknowledged(f: Facts, known: bool) -> Found:
+def not_acknowledged(f: Facts, is_open: bool) -> Symptom | None:
     """Messages are ack pending for longer than every ack wait, though clients receive."""
     if not _is_used_up(f) or _no_pull_for_long(f):
         return None
@@ -402,8 +406,8 @@ def not_acknowledged(f: Facts, known: bool) -> Found:
     where = f" from {first[0]} to {last}" if first else ""
     wait = duration_text(f.longest_ack_wait_s or 0.0)
     text = f"{counted(f.unacked, 'message')}{where} ack pending for {duration_text(f.held_s)}"
-    return Seen(f"{text}, longer than ack wait ({wait})", f.idle_since_us, first,
-                {"held_s": f.held_s, "msgs": f.unacked})  # fmt: skip
+    return Symptom(f"{text}, longer than ack wait ({wait})", f.idle_since_us, first,
+                   {"held_s": f.held_s, "msgs": f.unacked})  # fmt: skip
 
 
 # Why nothing is delivered, though messages are pending.
@@ -427,7 +431,7 @@ def _groups_count(f: Facts) -> Mapping[str, int]:
     return clients.groups_count.get(subject, {})
 
 
-def _in_wrong_group(f: Facts, groups: Mapping[str, int]) -> Found:
+def _in_wrong_group(f: Facts, groups: Mapping[str, int]) -> Symptom | None:
     """Find clients that subscribe in some groups, where none subscribes in the deliver group."""
     config = f.config
     if not groups or config is None or not config.deliver_group or not _is_unbound(f):
@@ -438,25 +442,27 @@ def _in_wrong_group(f: Facts, groups: Mapping[str, int]) -> Found:
     names = ", ".join(sorted(name for name in groups if name))
     where = f"in queue group {names}" if names else "without a queue group"
     text = f"{f.pending} pending; subscribed to {config.deliver_subject} {where}: {clients}"
-    return Seen(f"{text}; the deliver group is {config.deliver_group}", f.waiting_since_us)
+    return Symptom(f"{text}; the deliver group is {config.deliver_group}", f.waiting_since_us)
 
 
-def other_group(f: Facts, known: bool) -> Found:
+def other_group(f: Facts, is_open: bool) -> Symptom | None:
     """Clients subscribe in a queue group that is not the deliver group."""
     return _in_wrong_group(f, {name: count for name, count in _groups_count(f).items() if name})
 
 
-def without_group(f: Facts, known: bool) -> Found:
+def without_group(f: Facts, is_open: bool) -> Symptom | None:
     """Clients subscribe without the queue group that the consumer delivers to."""
     return _in_wrong_group(f, {name: c for name, c in _groups_count(f).items() if not name})
 
 
-def no_subscriber(f: Facts, known: bool) -> Found:
+def no_subscriber(f: Facts, is_open: bool) -> Symptom | None:
     """No client subscribes to the deliver subject."""
     if f.config is None or not _is_unbound(f):
         return None
     group = f" in queue group {f.config.deliver_group}" if f.config.deliver_group else ""
-    return Seen(f"{f.pending} pending, no client subscribes to {f.config.deliver_subject}{group}")
+    return Symptom(
+        f"{f.pending} pending, no client subscribes to {f.config.deliver_subject}{group}"
+    )
 
 
 def _unpulled(f: Facts) -> bool:
@@ -475,13 +481,13 @@ def _quiet_text(f: Facts) -> str:
     return f"{f.pending} pending, no pull request is open, {when}{keeps}"
 
 
-def not_pulled_yet(f: Facts, known: bool) -> Found:
+def not_pulled_yet(f: Facts, is_open: bool) -> Symptom | None:
     """Nobody pulls from a consumer that is new."""
     if not _unpulled(f) or f.waiting_s <= NO_PULLS_AFTER_S:
         return None
     if f.quiet_s is not None or f.age_s > NEW_CONSUMER_S:
         return None
-    return Seen(f"{_quiet_text(f)}; it is {duration_text(f.age_s)} old", f.waiting_since_us)
+    return Symptom(f"{_quiet_text(f)}; it is {duration_text(f.age_s)} old", f.waiting_since_us)
 
 
 def _may_still_process(f: Facts) -> bool:
@@ -504,34 +510,34 @@ def _is_overdue(f: Facts) -> bool:
     return min(f.waiting_s, gap_s) > allowed_s
 
 
-def pulls_overdue(f: Facts, known: bool) -> Found:
+def pulls_overdue(f: Facts, is_open: bool) -> Symptom | None:
     """Clients whose pace is known have stopped pulling, and process nothing any more."""
     if not _unpulled(f) or f.longest_pull_gap_s is None or not _is_overdue(f):
         return None
     if _may_still_process(f):
         return None
-    return Seen(_quiet_text(f), f.waiting_since_us)
+    return Symptom(_quiet_text(f), f.waiting_since_us)
 
 
-def no_pulls(f: Facts, known: bool) -> Found:
+def no_pulls(f: Facts, is_open: bool) -> Symptom | None:
     """Nobody pulls, and the clients may do so for a reason that is not known."""
     if not _unpulled(f) or not _is_overdue(f):
         return None
     text = _quiet_text(f)
     if _may_still_process(f):
         text += f"; a client may still process {counted(f.unacked, 'message')}"
-    return _seen_for_three_polls(f, known, text)
+    return _after_three_polls(f, is_open, text)
 
 
-def _seen_for_three_polls(f: Facts, known: bool, text: str) -> Seen:
-    """Return what must be seen for three polls: a message may have come a moment ago."""
-    return Seen(text, f.waiting_since_us, hold_s=None if known else 2.0)
+def _after_three_polls(f: Facts, is_open: bool, text: str) -> Symptom:
+    """Return a symptom that must hold for three polls, as a message may have just arrived."""
+    return Symptom(text, f.waiting_since_us, hold_s=None if is_open else 2.0)
 
 
 _PULL_LIMITS = {"max_batch": "messages", "max_bytes": "bytes", "max_expires": "ns of waiting"}
 
 
-def pulls_refused(f: Facts, known: bool) -> Found:
+def pulls_refused(f: Facts, is_open: bool) -> Symptom | None:
     """Nothing was ever delivered, and the consumer refuses pulls that do not fit it."""
     if not _unpulled(f) or f.quiet_s is not None or f.waiting_s <= NO_PULLS_AFTER_S:
         return None
@@ -551,7 +557,7 @@ def pulls_refused(f: Facts, known: bool) -> Found:
     if not what:
         return None
     text = f"{f.pending} pending, no pull request is open; pulls {' and '.join(what)}"
-    return Seen(f"{text} are refused", f.waiting_since_us)
+    return Symptom(f"{text} are refused", f.waiting_since_us)
 
 
 def _is_pulled(f: Facts) -> bool:
@@ -571,7 +577,7 @@ def _ineligible(f: Facts, after_s: float) -> bool:
     return f.settings.get("replay_policy") != "original" and not f.settings.get("rate_limit_bps")
 
 
-def pinned_idle(f: Facts, known: bool) -> Found:
+def pinned_idle(f: Facts, is_open: bool) -> Symptom | None:
     """The pinned client does not pull, while others wait."""
     if (
         f.config is None
@@ -588,10 +594,10 @@ def pinned_idle(f: Facts, known: bool) -> Found:
     )
     who = f"client {pinned} is pinned and does not pull" if pinned else "no client is pinned"
     text = f"{f.pending} pending, {counted(f.open_pulls or 0, 'other pull')} open, {who}"
-    return _seen_for_three_polls(f, known, f"{text} for {f.waiting_s:.0f} s{limit}")
+    return _after_three_polls(f, is_open, f"{text} for {f.waiting_s:.0f} s{limit}")
 
 
-def no_eligible_pull(f: Facts, known: bool) -> Found:
+def no_eligible_pull(f: Facts, is_open: bool) -> Symptom | None:
     """The open pull requests ask for more pending messages than there are."""
     policy = f.config.priority_policy if f.config else None
     if policy not in ("overflow", "prioritized") or not _ineligible(f, INELIGIBLE_S):
@@ -600,10 +606,10 @@ def no_eligible_pull(f: Facts, known: bool) -> Found:
     why = "the min pending or min ack pending of the pulls is not reached"
     if policy != "overflow":
         why = "their priority excludes them"
-    return _seen_for_three_polls(f, known, f"{text} {why}")
+    return _after_three_polls(f, is_open, f"{text} {why}")
 
 
-def processed_twice(f: Facts, known: bool) -> Found:
+def processed_twice(f: Facts, is_open: bool) -> Symptom | None:
     """Several clients subscribe without a queue group: each of them receives every message."""
     config = f.config
     if config is None or config.deliver_group or not config.durable:
@@ -611,20 +617,20 @@ def processed_twice(f: Facts, known: bool) -> Found:
     count = _groups_count(f).get("", 0)
     if count < 2:
         return None
-    return Seen(f"{count} clients subscribe to {config.deliver_subject} without a queue group")
+    return Symptom(f"{count} clients subscribe to {config.deliver_subject} without a queue group")
 
 
-def flow_stall(f: Facts, known: bool) -> Found:
+def flow_stall(f: Facts, is_open: bool) -> Symptom | None:
     """The subscriber does not reply to flow control."""
     if f.config is None or f.config.pull or not f.settings.get("flow_control"):
         return None
     if not _ineligible(f, FLOW_STALL_S):
         return None
     text = f"{f.pending} pending, a client is subscribed, nothing delivered for"
-    return Seen(f"{text} {f.waiting_s:.0f} s", f.waiting_since_us, f.unsettled)
+    return Symptom(f"{text} {f.waiting_s:.0f} s", f.waiting_since_us, f.unsettled)
 
 
-def stalled(f: Facts, known: bool) -> Found:
+def stalled(f: Facts, is_open: bool) -> Symptom | None:
     """Clients pulled since messages are pending, and none was delivered."""
     if f.config is None or not f.config.pull or not _waits(f) or f.waiting_s <= STALLED_S:
         return None
@@ -634,40 +640,40 @@ def stalled(f: Facts, known: bool) -> Found:
     if not _is_pulled(f):
         return None
     text = f"{f.pending} pending, clients pull, nothing delivered for {f.waiting_s:.0f} s"
-    return _seen_for_three_polls(f, known, text)
+    return _after_three_polls(f, is_open, text)
 
 
-def push_stalled(f: Facts, known: bool) -> Found:
+def push_stalled(f: Facts, is_open: bool) -> Symptom | None:
     """A subscriber is bound, messages are pending, and none is delivered."""
     if f.config is None or f.config.pull or f.settings.get("flow_control"):
         return None
     if not _ineligible(f, STALLED_S):
         return None
     text = f"{f.pending} pending, a client is subscribed, nothing delivered for"
-    return _seen_for_three_polls(f, known, f"{text} {f.waiting_s:.0f} s")
+    return _after_three_polls(f, is_open, f"{text} {f.waiting_s:.0f} s")
 
 
-def late(f: Facts, known: bool) -> Found:
+def late(f: Facts, is_open: bool) -> Symptom | None:
     """The next message has waited for long."""
     waits_s = next_waits_s(f.state, f.row)
     if not f.pending or waits_s is None or waits_s <= LAG_S or f.is_held:
         return None
     since_us = f.at_us - round((waits_s - LAG_S) * 1e6)
-    return Seen(f"the next message has been waiting for {duration_text(waits_s)}", since_us)
+    return Symptom(f"the next message has been waiting for {duration_text(waits_s)}", since_us)
 
 
 # What stands beside all this.
 
 
-def near_ack_limit(f: Facts, known: bool) -> Found:
+def near_ack_limit(f: Facts, is_open: bool) -> Symptom | None:
     """There is little room left for messages that are not acked."""
     limit = f.limit
     if not limit or limit < 10 or not NEAR_SHARE * limit <= f.unacked < limit:
         return None
-    return Seen(f"{f.unacked} of {limit} ack pending")
+    return Symptom(f"{f.unacked} of {limit} ack pending")
 
 
-def max_deliver_reached(f: Facts, known: bool) -> Found:
+def max_deliver_reached(f: Facts, is_open: bool) -> Symptom | None:
     """Messages were dropped after max deliver."""
     dropped = f.dropped_msgs
     given_up = f.trouble.give_ups if f.trouble else NOTHING_COUNTED
@@ -683,29 +689,29 @@ def max_deliver_reached(f: Facts, known: bool) -> Found:
     count = max(dropped, given_up.total_count if given_up.total_count and f.redelivered else 0)
     text = f"{counted(count, 'message')} dropped after {f.config.max_deliver_count} deliveries"
     since_us = given_up.first_at_us if given_up.total_count else None
-    return Seen(text + kept + where, since_us, given_up.sequences, {"given_up_msgs": count})
+    return Symptom(text + kept + where, since_us, given_up.sequences, {"given_up_msgs": count})
 
 
-def terminated(f: Facts, known: bool) -> Found:
+def terminated(f: Facts, is_open: bool) -> Symptom | None:
     """The client terminates messages."""
     terms = f.trouble.terms if f.trouble else NOTHING_COUNTED
     count = terms.recent_count(f.at_us, RECENT_S)
-    if count < (1 if known else TERMS_FEWEST):
+    if count < (1 if is_open else TERMS_FEWEST):
         return None
     text = f"{counted(terms.total_count, 'message')} terminated, {count} in {RECENT_S:.0f} s"
     sequences = terms.sequences
-    return Seen(f"{text}: {_named(sequences)}", _began_us(terms), sequences, {"count": count})
+    return Symptom(f"{text}: {_named(sequences)}", _began_us(terms), sequences, {"count": count})
 
 
-def lost(f: Facts, known: bool) -> Found:
+def lost(f: Facts, is_open: bool) -> Symptom | None:
     """Its stream removed messages before it received them."""
-    one = f.lost
-    if one is None or one.purged:
-        return _lost_before_watching(f) if one is None else None
-    return _lost_text(f, one.lost_msgs, (one.first_seq, one.last_seq), one.since_at_us)
+    loss = f.lost
+    if loss is None or loss.purged:
+        return _lost_before_watching(f) if loss is None else None
+    return _lost_text(f, loss.lost_msgs, (loss.first_seq, loss.last_seq), loss.since_at_us)
 
 
-def _lost_before_watching(f: Facts) -> Found:
+def _lost_before_watching(f: Facts) -> Symptom | None:
     """Find messages that are gone and that it has not passed yet."""
     stream, delivered = f.stream, f.columns.delivered_stream_seq[f.row]
     # With filters, what it passed were perhaps messages of others.
@@ -724,7 +730,7 @@ def _lost_before_watching(f: Facts) -> Found:
     return _lost_text(f, first_seq - 1 - delivered, (delivered + 1, first_seq - 1), None)
 
 
-def _lost_text(f: Facts, count: int, sequences: tuple[int, int], since_us: int | None) -> Seen:
+def _lost_text(f: Facts, count: int, sequences: tuple[int, int], since_us: int | None) -> Symptom:
     config = f.stream.config if f.stream else None
     is_exact = not f.is_filtered and config is not None and config.retention == "limits"
     text = f"{'' if is_exact else 'at least '}{counted(count, 'message')} removed before delivery,"
@@ -734,21 +740,21 @@ def _lost_text(f: Facts, count: int, sequences: tuple[int, int], since_us: int |
     limit = f.stream.removing_limit_text if f.stream else None
     text += f"; {limit}" if limit else ""
     reached = f.stream.removing_limit if f.stream else {}
-    return Seen(text, since_us, sequences, {"lost_msgs": count, **reached})
+    return Symptom(text, since_us, sequences, {"lost_msgs": count, **reached})
 
 
-def lost_before_ack(f: Facts, known: bool) -> Found:
+def lost_before_ack(f: Facts, is_open: bool) -> Symptom | None:
     """Its stream removed messages that were delivered and not acked."""
     removed = f.trouble.removed if f.trouble else NOTHING_COUNTED
     if not removed.total_count or f.at_us - removed.last_at_us > LOST_KEPT_S * 1e6:
         return None
     if f.stream is None or not f.stream.loses_by_limits:
         return None
-    if not known and not _are_removed_by_limit(f.stream, removed):
+    if not is_open and not _are_removed_by_limit(f.stream, removed):
         return None
     text = f"{counted(removed.total_count, 'message')} removed before their ack"
-    return Seen(f"{text}: {_named(removed.sequences)}", removed.first_at_us, removed.sequences,
-                {"lost_msgs": removed.total_count, **f.stream.removing_limit})  # fmt: skip
+    return Symptom(f"{text}: {_named(removed.sequences)}", removed.first_at_us, removed.sequences,
+                   {"lost_msgs": removed.total_count, **f.stream.removing_limit})  # fmt: skip
 
 
 def _are_removed_by_limit(stream: StreamFacts, removed: MessageCounts) -> bool:
@@ -757,22 +763,22 @@ def _are_removed_by_limit(stream: StreamFacts, removed: MessageCounts) -> bool:
     return bool(stream.removing_limit) and (not sequences or min(sequences) < first_seq)
 
 
-def rolled_back(f: Facts, known: bool) -> Found:
+def rolled_back(f: Facts, is_open: bool) -> Symptom | None:
     """Its stream has lost its newest messages: it received later ones than the stream has."""
     ahead = f.ahead_of_stream_msgs
     if not ahead:
         return None
     delivered = f.columns.delivered_stream_seq[f.row]
-    return Seen(f"delivered up to sequence {delivered}, the stream ends at {delivered - ahead}")
+    return Symptom(f"delivered up to sequence {delivered}, the stream ends at {delivered - ahead}")
 
 
-def max_waiting(f: Facts, known: bool) -> Found:
+def max_waiting(f: Facts, is_open: bool) -> Symptom | None:
     """No further pull request is accepted."""
     limit = f.config.max_waiting_pulls_count if f.config else None
     count = f.columns.waiting_pulls_count[f.row]
     if not limit or count < limit:
         return None
-    return Seen(f"{count} of {limit} pull requests are open: further ones are refused")
+    return Symptom(f"{count} of {limit} pull requests are open: further ones are refused")
 
 
 def _named(sequences: tuple[int, ...]) -> str:
@@ -855,11 +861,10 @@ CONSUMER_CAUSES: tuple[Cause[ConsumerFacts], ...] = (
     Cause(kinds.OWN_THRESHOLD, consumer_threshold, ()),
     Cause(kinds.NEAR_ACK_LIMIT, near_ack_limit, ("ack_pending_msgs",), (), UNACKED),
 )  # fmt: skip
-"""Every cause of a consumer, the first of a topic before the others; `GONE` is found by comparing
-two moments."""
+"""All causes of a consumer in order of precedence, except `GONE`, which compares two moments."""
 CONSUMER_ORDER = order_of(CONSUMER_CAUSES)
-_UNUSED = tuple(one for one in CONSUMER_CAUSES if "contact" in one.topics)
-"""What can be wrong with a consumer that no client uses."""
+_UNUSED = tuple(cause for cause in CONSUMER_CAUSES if "contact" in cause.topics)
+"""Causes that are checked for a consumer that no client uses."""
 
 
 def _is_one_of_a_leak(f: Facts) -> bool:
@@ -874,7 +879,7 @@ def _is_one_of_a_leak(f: Facts) -> bool:
     return f.columns.created_at_us[f.row] >= leak.since_us - round(PILE_UP_S * 1e6)
 
 
-def consumer_causes(f: ConsumerFacts, known: frozenset[Kind]) -> list[tuple[Kind, Seen]]:
+def consumer_causes(f: ConsumerFacts, open_kinds: frozenset[Kind]) -> list[tuple[Kind, Symptom]]:
     """Return every cause that holds for a consumer now, with its facts."""
     has = PENDING if f.pending else 0
     has |= UNACKED if f.unacked else 0
@@ -882,4 +887,4 @@ def consumer_causes(f: ConsumerFacts, known: frozenset[Kind]) -> list[tuple[Kind
     has |= ANNOUNCED if f.trouble is not None else 0
     is_unused = f.is_sourcing or f.is_left or _is_one_of_a_leak(f)
     causes = _UNUSED if is_unused else CONSUMER_CAUSES
-    return diagnose(causes, f, has, known)
+    return diagnose(causes, f, has, open_kinds)

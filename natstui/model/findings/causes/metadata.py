@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from natstui.model.findings.facts.consumer import ConsumerFacts as Consumer
 from natstui.model.findings.facts.stream import StreamFacts as Stream
-from natstui.model.findings.finding import Seen
+from natstui.model.findings.finding import Symptom
 from natstui.model.findings.monitor_metadata import (
     Check,
     ConsumerFacts,
@@ -17,8 +17,6 @@ from natstui.model.findings.monitor_metadata import (
     stream_checks,
 )
 
-Found = Seen | None
-
 
 def metadata_of(settings: Mapping[str, object]) -> Mapping[str, str]:
     """Return the metadata in a configuration."""
@@ -26,28 +24,28 @@ def metadata_of(settings: Mapping[str, object]) -> Mapping[str, str]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def consumer_threshold(f: Consumer, known: bool) -> Found:
+def consumer_threshold(f: Consumer, is_open: bool) -> Symptom | None:
     """A threshold in the metadata of a consumer is reached."""
-    return _seen(checks_of_consumer(f), "critical")
+    return _symptom(checks_of_consumer(f), "critical")
 
 
-def stream_threshold(f: Stream, known: bool) -> Found:
+def stream_threshold(f: Stream, is_open: bool) -> Symptom | None:
     """A critical threshold in the metadata of a stream is reached."""
-    return _seen(checks_of_stream(f), "critical")
+    return _symptom(checks_of_stream(f), "critical")
 
 
-def stream_warning(f: Stream, known: bool) -> Found:
+def stream_warning(f: Stream, is_open: bool) -> Symptom | None:
     """A warning threshold in the metadata of a stream is reached."""
-    return _seen(checks_of_stream(f), "warning")
+    return _symptom(checks_of_stream(f), "warning")
 
 
-def _seen(checks: list[Check], severity: Severity) -> Found:
+def _symptom(checks: list[Check], severity: Severity) -> Symptom | None:
     texts = [f"{check.name}: {check.text}" for check in checks if check.severity == severity]
-    return Seen("; ".join(texts)) if texts else None
+    return Symptom("; ".join(texts)) if texts else None
 
 
 def checks_of_stream(f: Stream) -> list[Check]:
-    """Return what every threshold of a stream says now."""
+    """Return the current checks of all thresholds of a stream."""
     metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
         return []
@@ -65,7 +63,7 @@ def checks_of_stream(f: Stream) -> list[Check]:
 
 
 def checks_of_consumer(f: Consumer) -> list[Check]:
-    """Return what every threshold of a consumer says now."""
+    """Return the current checks of all thresholds of a consumer."""
     metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
         return []

@@ -1,6 +1,6 @@
-"""The causes in settings: those that hold something back, and those that are risky.
+"""The causes in settings: those that stop delivery, and risky ones.
 
-The risky ones change with the configuration only. They are found on request, not kept.
+Risky ones change only with the configuration. They are computed on request, and not stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from natstui.model.findings.catalogue import settings as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.facts.consumer import ConsumerFacts
 from natstui.model.findings.facts.stream import StreamFacts
-from natstui.model.findings.finding import Finding, Seen, of_key, worst_first
+from natstui.model.findings.finding import Finding, Symptom, of_key, worst_first
 from natstui.model.findings.thresholds import (
     INACTIVE_S,
     LED_TOGETHER_FEWEST,
@@ -30,8 +30,6 @@ from natstui.model.findings.thresholds import (
 from natstui.model.live.state import State
 from natstui.units import bytes_text, counted, duration_text
 
-Found = Seen | None
-
 
 def unmatched(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
     """Return whether no subject of a stream can match any filter of a consumer."""
@@ -43,7 +41,7 @@ def unmatched(config: ConsumerConfiguration, stream: StreamConfiguration | None)
 
 
 MANY_PULLS = 100
-"""Fewer open pull requests are no reason to look at a consumer, unless its limit is as low."""
+"""Open pull requests from which a consumer is checked, unless its limit is lower."""
 
 
 def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
@@ -60,7 +58,7 @@ def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration |
     )
 
 
-def no_match(f: ConsumerFacts, known: bool) -> Found:
+def no_match(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     """Its filter matches no subject of its stream, or nothing that was ever stored there."""
     stream = f.state.stream_configurations.get(f.name[0])
     if f.config is None or stream is None or not f.config.filter_subjects:
@@ -68,20 +66,20 @@ def no_match(f: ConsumerFacts, known: bool) -> Found:
     filters = ", ".join(f.config.filter_subjects[:3])
     if unmatched(f.config, stream):
         text = f"{filters} matches nothing; the stream has"
-        return Seen(f"{text} {', '.join(stream.subjects[:5])}")
+        return Symptom(f"{text} {', '.join(stream.subjects[:5])}")
     stored = stored_without_match(f)
     if stored is None:
         return None
-    return Seen(
+    return Symptom(
         f"{filters} matches none of {counted(stored, 'message')} stored since it was created"
     )
 
 
 def stored_without_match(f: ConsumerFacts) -> int | None:
-    """Return how many messages came since a consumer was created and match none of its filters.
+    """Return the number of messages since a consumer's creation that match none of its filters.
 
-    None where one matched, where it cannot be known, or where too few came to tell. What matches
-    and is not delivered is pending, so a consumer without both has matched nothing.
+    None if a message matched, if that is unknown, or for too few messages. A matching message is
+    delivered or pending, so a consumer with neither has matched nothing.
     """
     stream, config = f.stream, f.config
     columns, row = f.columns, f.row
@@ -105,7 +103,7 @@ def stored_without_match(f: ConsumerFacts) -> int | None:
     return came if came >= UNMATCHED_FEWEST else None
 
 
-def past_the_end(f: ConsumerFacts, known: bool) -> Found:
+def past_the_end(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     """It waits for a sequence or a moment that is still to come."""
     config = f.config
     if config is None or config.deliver_policy not in ("by_start_sequence", "by_start_time"):
@@ -119,20 +117,20 @@ def past_the_end(f: ConsumerFacts, known: bool) -> Found:
     if start <= last_seq + 1:
         return None
     text = f"the consumer starts at sequence {start}, the stream ends at {last_seq}"
-    return Seen(text, None, (start,))
+    return Symptom(text, None, (start,))
 
 
-def _starts_at(f: ConsumerFacts, start: object) -> Found:
+def _starts_at(f: ConsumerFacts, start: object) -> Symptom | None:
     try:
         at_us = datetime.fromisoformat(str(start)).timestamp() * 1e6
     except ValueError:
         return None
     if at_us <= f.at_us:
         return None
-    return Seen(f"the consumer starts in {duration_text((at_us - f.at_us) / 1e6)}, at {start}")
+    return Symptom(f"the consumer starts in {duration_text((at_us - f.at_us) / 1e6)}, at {start}")
 
 
-def expiring(f: ConsumerFacts, known: bool) -> Found:
+def expiring(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     """Nobody uses it, and most of its inactive threshold has passed."""
     config = f.config
     # One that is not durable is meant to go when nobody uses it.
@@ -144,27 +142,27 @@ def expiring(f: ConsumerFacts, known: bool) -> Found:
         return None
     text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
     # A pull between two polls starts it anew, and only the next polls tell.
-    hold_s = 0.0 if known else min(2.0, threshold_s * (1 - NEAR_SHARE) / 2)
-    return Seen(f"{text}, after which the server deletes the consumer", None, (), {}, hold_s)
+    hold_s = 0.0 if is_open else min(2.0, threshold_s * (1 - NEAR_SHARE) / 2)
+    return Symptom(f"{text}, after which the server deletes the consumer", None, (), {}, hold_s)
 
 
-def original_pace(f: ConsumerFacts, known: bool) -> Found:
+def original_pace(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     """It is held back to the pace at which messages were published."""
     if f.settings.get("replay_policy") != "original" or not f.served:
         return None
-    return Seen(f"{f.pending} pending, delivered at the pace of their publishers")
+    return Symptom(f"{f.pending} pending, delivered at the pace of their publishers")
 
 
-def rate_limited(f: ConsumerFacts, known: bool) -> Found:
+def rate_limited(f: ConsumerFacts, is_open: bool) -> Symptom | None:
     """A rate limit holds it back."""
     limit = f.settings.get("rate_limit_bps")
     if not isinstance(limit, int) or not limit or not f.served:
         return None
-    return Seen(f"{f.pending} pending, at most {bytes_text(limit / 8)}/s are delivered")
+    return Symptom(f"{f.pending} pending, at most {bytes_text(limit / 8)}/s are delivered")
 
 
 def consumer_settings(state: State, row: int) -> list[Finding]:
-    """Return what is risky in the settings of a consumer, the worst first."""
+    """Return the findings about risky settings of a consumer, the worst first."""
     f = ConsumerFacts(state, row)
     if f.config is None:
         return []
@@ -176,7 +174,7 @@ def consumer_settings(state: State, row: int) -> list[Finding]:
 
 
 def stream_settings(state: State, row: int) -> list[Finding]:
-    """Return what is risky in the settings of a stream, the worst first."""
+    """Return the findings about risky settings of a stream, the worst first."""
     f = StreamFacts(state, row)
     if f.config is None:
         return []
@@ -227,7 +225,7 @@ def _risky_consumer(
 
 
 def _risky_consumers(f: StreamFacts) -> Iterator[tuple[Kind, str]]:
-    """Yield what is risky in all consumers of a stream together."""
+    """Yield the findings about risky settings of all consumers of a stream together."""
     table = f.state.consumers
     rows = table.roster.rows_of_stream.get(f.name, ())
     leader, count = f.columns.leader[f.row], len(rows)

@@ -1,4 +1,4 @@
-"""The causes of what is wrong with a stream, in order of precedence."""
+"""The causes of findings about a stream, in order of precedence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import BENCHMARK_STREAM
 from natstui.model.findings.catalogue import streams as kinds
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.causes.cause import Cause, Found, diagnose, order_of
+from natstui.model.findings.causes.cause import Cause, diagnose, order_of
 from natstui.model.findings.causes.consumers import leader_changes, no_quorum, replica_away
 from natstui.model.findings.causes.metadata import stream_threshold, stream_warning
-from natstui.model.findings.facts.row import away
+from natstui.model.findings.facts.row import unreachable_replicas
 from natstui.model.findings.facts.stream import StreamFacts
-from natstui.model.findings.finding import Seen
+from natstui.model.findings.finding import Symptom
 from natstui.model.findings.thresholds import (
     DROPPED_SHARE,
     DROPPED_WINDOW_S,
@@ -51,50 +51,50 @@ Facts = StreamFacts
 # Contact.
 
 
-def unreachable(f: Facts, known: bool) -> Found:
+def unreachable(f: Facts, is_open: bool) -> Symptom | None:
     """Its leader does not reply."""
     if (f.name, "") in f.state.offline:
         # Its server says why; that is a finding of its own.
         return None
     absent = f.name in f.state.unreachable_streams
-    return Seen(kinds.S_UNREACHABLE.sentence) if absent else None
+    return Symptom(kinds.S_UNREACHABLE.sentence) if absent else None
 
 
-def no_leader(f: Facts, known: bool) -> Found:
+def no_leader(f: Facts, is_open: bool) -> Symptom | None:
     """No server leads it."""
     if f.columns.leader[f.row] is not None or (f.name, "") in f.state.offline:
         return None
-    return Seen(kinds.S_NO_LEADER.sentence)
+    return Symptom(kinds.S_NO_LEADER.sentence)
 
 
-def replica_lags(f: Facts, known: bool) -> Found:
+def replica_lags(f: Facts, is_open: bool) -> Symptom | None:
     """A replica that has contact is far behind."""
     peers = f.columns.peers[f.row]
-    absent = away(peers)
+    absent = unreachable_replicas(peers)
     behind = [peer for peer in peers if peer.lag_msgs > PEER_LAG_MSGS and peer not in absent]
     if not behind:
         return None
-    return Seen(", ".join(f"{peer.name} is {peer.lag_msgs} entries behind" for peer in behind))
+    return Symptom(", ".join(f"{peer.name} is {peer.lag_msgs} entries behind" for peer in behind))
 
 
-def replicas_differ(f: Facts, known: bool) -> Found:
+def replicas_differ(f: Facts, is_open: bool) -> Symptom | None:
     """A replica has other messages than the leader, though its lag is 0."""
     if not f.differing_msgs:
         return None
     columns, row = f.columns, f.row
     leader = columns.first_seq[row], columns.last_seq[row], columns.stored_msgs[row]
     others = [
-        f"{one.name} has {counted(one.stored_msgs, 'message')} from {one.first_seq} to "
-        f"{one.last_seq}"
-        for one in columns.replicas[row]
-        if (one.first_seq, one.last_seq, one.stored_msgs) != leader
+        f"{replica.name} has {counted(replica.stored_msgs, 'message')} from "
+        f"{replica.first_seq} to {replica.last_seq}"
+        for replica in columns.replicas[row]
+        if (replica.first_seq, replica.last_seq, replica.stored_msgs) != leader
     ]
     first, last, stored = leader
     own = f"the leader {columns.leader[row]} {stored:,} from {first} to {last}"
-    return Seen(f"{', '.join(others)}; {own}") if others else None
+    return Symptom(f"{', '.join(others)}; {own}") if others else None
 
 
-def move_hangs(f: Facts, known: bool) -> Found:
+def move_hangs(f: Facts, is_open: bool) -> Symptom | None:
     """A move or scale waits for a server; one that copies messages goes on."""
     desired, moving_s = f.columns.desired[f.row], f.moving_s
     if desired is None or moving_s is None or moving_s < MOVE_HANGS_S:
@@ -103,58 +103,58 @@ def move_hangs(f: Facts, known: bool) -> Found:
         return None
     text = f"to {', '.join(desired.servers)} since {duration_text(moving_s)}"
     why = f": {desired.reason}" if desired.reason else ""
-    return Seen(text + why, desired.created_at_us)
+    return Symptom(text + why, desired.created_at_us)
 
 
 # Storing.
 
 
-def messages_lost(f: Facts, known: bool) -> Found:
+def messages_lost(f: Facts, is_open: bool) -> Symptom | None:
     """The store lost messages: the server counts them, or they are missing after its restart."""
     count = f.columns.lost_msgs[f.row]
     if count:
-        return Seen(f"{counted(count, 'message')} lost by damage of the store")
+        return Symptom(f"{counted(count, 'message')} lost by damage of the store")
     missing = f.missing
     if missing is None or f.at_us - missing.at_us > LOST_KEPT_S * 1e6:
         return None
     text = f"{counted(missing.missing_msgs, 'message')} missing since its server was restarted"
-    return Seen(text, missing.at_us, (), {"missing_msgs": missing.missing_msgs})
+    return Symptom(text, missing.at_us, (), {"missing_msgs": missing.missing_msgs})
 
 
-def rolled_back(f: Facts, known: bool) -> Found:
+def rolled_back(f: Facts, is_open: bool) -> Symptom | None:
     """Its last sequence went back not long ago."""
     at_us = f.trouble.rolled_back_at_us if f.trouble else 0
     if not at_us or f.at_us - at_us > GIVEN_UP_KEPT_S * 1e6:
         return None
-    return Seen(f.trouble.rolled_back_text if f.trouble else "", at_us)
+    return Symptom(f.trouble.rolled_back_text if f.trouble else "", at_us)
 
 
-def recreated(f: Facts, known: bool) -> Found:
+def recreated(f: Facts, is_open: bool) -> Symptom | None:
     """It was deleted and recreated."""
     at_us = f.recreated_at_us
     if at_us is None or f.config is None or f.config.description == BENCHMARK_STREAM:
         return None
-    return Seen("a new stream has the name of the old one", at_us)
+    return Symptom("a new stream has the name of the old one", at_us)
 
 
-def full(f: Facts, known: bool) -> Found:
+def full(f: Facts, is_open: bool) -> Symptom | None:
     """A publisher gets an error instead of an ack."""
     config = f.config
     if config is None or config.discard != "new":
         return None
     stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
     # A full queue whose clients work has room for a moment, and is full again.
-    least = (config.max_msgs or 0) * (FULL_LEAVE_SHARE if known else 1)
+    least = (config.max_msgs or 0) * (FULL_LEAVE_SHARE if is_open else 1)
     if config.max_msgs and stored >= least:
         text = f"{stored} of {config.max_msgs} messages: publishes are rejected"
-        return Seen(text, numbers={"max_msgs": config.max_msgs})
+        return Symptom(text, numbers={"max_msgs": config.max_msgs})
     if bytes_are_full(Fill(stored, size, None, config.max_bytes), losing=False):
         text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}: publishes are rejected"
-        return Seen(text, numbers={"max_bytes": config.max_bytes or 0})
+        return Symptom(text, numbers={"max_bytes": config.max_bytes or 0})
     return None
 
 
-def full_per_subject(f: Facts, known: bool) -> Found:
+def full_per_subject(f: Facts, is_open: bool) -> Symptom | None:
     """A publisher to some subjects gets an error instead of an ack."""
     config, counts = f.config, f.counted
     if config is None or config.discard != "new" or counts is None or not f.full_subjects_count:
@@ -163,35 +163,35 @@ def full_per_subject(f: Facts, known: bool) -> Found:
     if not f.settings.get("discard_new_per_subject"):
         return None
     subjects = [subject for subject, msgs in counts.msgs_by_subject.items() if msgs >= most]
-    return Seen(f"{', '.join(subjects[:5])}: {most} of {most} messages, publishes are rejected")
+    return Symptom(f"{', '.join(subjects[:5])}: {most} of {most} messages, publishes are rejected")
 
 
-def objects_without_meta(f: Facts, known: bool) -> Found:
+def objects_without_meta(f: Facts, is_open: bool) -> Symptom | None:
     """An object store has chunks of uploads that were not completed."""
     count = f.objects_without_meta_count
     if f.config is None or f.config.kind != "object" or not count:
         return None
     if f.silent_s is None or f.silent_s < UPLOAD_S:
         return None
-    return Seen(f"chunks of at least {counted(count, 'object')} have no meta entry")
+    return Symptom(f"chunks of at least {counted(count, 'object')} have no meta entry")
 
 
-def consumer_limit(f: Facts, known: bool) -> Found:
+def consumer_limit(f: Facts, is_open: bool) -> Symptom | None:
     """It has as many consumers as it may have."""
     limit = f.config.max_consumers_count if f.config else None
     count = f.columns.consumers_count[f.row]
     if not limit or count < limit:
         return None
     text = f"{count} of {limit} consumers: further ones are refused"
-    return Seen(text, numbers={"max_consumers": limit})
+    return Symptom(text, numbers={"max_consumers": limit})
 
 
-def sealed(f: Facts, known: bool) -> Found:
+def sealed(f: Facts, is_open: bool) -> Symptom | None:
     """It was sealed."""
-    return Seen(kinds.S_SEALED.sentence) if f.config is not None and f.config.sealed else None
+    return Symptom(kinds.S_SEALED.sentence) if f.config is not None and f.config.sealed else None
 
 
-def nearly_full(f: Facts, known: bool) -> Found:
+def nearly_full(f: Facts, is_open: bool) -> Symptom | None:
     """It is near a limit at which something is refused."""
     config = f.config
     if config is None:
@@ -199,15 +199,15 @@ def nearly_full(f: Facts, known: bool) -> Found:
     consumers, most_count = f.columns.consumers_count[f.row], config.max_consumers_count
     if most_count and is_near(consumers, most_count):
         text = f"{consumers} of {most_count} consumers"
-        return Seen(text, numbers={"max_consumers": most_count})
+        return Symptom(text, numbers={"max_consumers": most_count})
     if _used_share(f) < NEAR_SHARE:
         return None
     full_s, (level, limit) = _full_in_s(f), _level(f)
     soon = f", full in {duration_text(full_s)}" if full_s is not None else ""
-    return Seen(level + soon, numbers=limit)
+    return Symptom(level + soon, numbers=limit)
 
 
-def full_soon(f: Facts, known: bool) -> Found:
+def full_soon(f: Facts, is_open: bool) -> Symptom | None:
     """At its growth it soon reaches a limit at which publishes are refused."""
     if not 0 < _used_share(f) < NEAR_SHARE:
         return None
@@ -216,11 +216,11 @@ def full_soon(f: Facts, known: bool) -> Found:
         return None
     # The first messages of a stream, or a burst, are no trend.
     hold_s, (level, limit) = min(FULL_SOON_HELD_S, full_s / 10), _level(f)
-    return Seen(f"{level}, full in {duration_text(full_s)}", numbers=limit, hold_s=hold_s)
+    return Symptom(f"{level}, full in {duration_text(full_s)}", numbers=limit, hold_s=hold_s)
 
 
 def _used_share(f: Facts) -> float:
-    """Return the share that is used of the limit nearest to it; 0 where none refuses messages."""
+    """Return the highest used share of its limits; 0 if none of them refuses messages."""
     config = f.config
     if config is None or config.discard != "new":
         return 0.0
@@ -228,7 +228,7 @@ def _used_share(f: Facts) -> float:
 
 
 def _shares(f: Facts, config: StreamConfiguration) -> tuple[float, float]:
-    """Return which share of the messages and of the bytes that it may keep it keeps."""
+    """Return the used shares of its limits of messages and bytes."""
     msgs, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
     return (
         msgs / config.max_msgs if config.max_msgs else 0.0,
@@ -237,7 +237,7 @@ def _shares(f: Facts, config: StreamConfiguration) -> tuple[float, float]:
 
 
 def _level(f: Facts) -> tuple[str, dict[str, float]]:
-    """Return what it keeps of the limit nearest to it, for people, and that limit by its name."""
+    """Return the text about the most used limit, and the name of that limit."""
     config = f.config
     assert config is not None
     of_msgs, of_bytes = _shares(f, config)
@@ -249,7 +249,7 @@ def _level(f: Facts) -> tuple[str, dict[str, float]]:
 
 
 def _full_in_s(f: Facts) -> float | None:
-    """Return when the first limit is reached; None while the trend is too young."""
+    """Return the time until the first limit is reached; None if the trend is too short."""
     values = f.past.values("stored_msgs", TREND_LEAST_S)
     if values[0][0] - values[-1][0] < TREND_LEAST_S * 1e6:
         return None
@@ -257,7 +257,7 @@ def _full_in_s(f: Facts) -> float | None:
     return full_in_s
 
 
-def publisher_stopped(f: Facts, known: bool) -> Found:
+def publisher_stopped(f: Facts, is_open: bool) -> Symptom | None:
     """A publisher that published steadily has stopped."""
     allowed_s, silent_s, steady_s = f.allowed_silence_s, f.silent_s, f.steady_s
     if allowed_s is None or silent_s is None or steady_s is None or silent_s <= allowed_s:
@@ -268,22 +268,22 @@ def publisher_stopped(f: Facts, known: bool) -> Found:
     if silent_s > STOPPED_GAPS * steady_s:
         return None
     text = f"nothing stored for {duration_text(silent_s)}, steady before that for"
-    return Seen(f"{text} {duration_text(steady_s)}", f.columns.last_at_us[f.row])
+    return Symptom(f"{text} {duration_text(steady_s)}", f.columns.last_at_us[f.row])
 
 
-def purged(f: Facts, known: bool) -> Found:
+def purged(f: Facts, is_open: bool) -> Symptom | None:
     """Somebody purged it: no limit explains that its first messages were removed."""
-    one = f.purged
-    if one is None or f.missing is not None or f.at_us - one.at_us > LOST_KEPT_S * 1e6:
+    loss = f.purged
+    if loss is None or f.missing is not None or f.at_us - loss.at_us > LOST_KEPT_S * 1e6:
         return None
     # Clients of buckets purge what they replace.
     if f.name.startswith((KV, OBJECTS)):
         return None
-    return Seen(f"{counted(one.purged_msgs, 'message')} purged or deleted by a user", one.at_us,
-                (), {"purged_msgs": one.purged_msgs})  # fmt: skip
+    text = f"{counted(loss.purged_msgs, 'message')} purged or deleted by a user"
+    return Symptom(text, loss.at_us, (), {"purged_msgs": loss.purged_msgs})
 
 
-def batch_abandoned(f: Facts, known: bool) -> Found:
+def batch_abandoned(f: Facts, is_open: bool) -> Symptom | None:
     """Atomic batches were begun and not committed."""
     batches = f.trouble.abandoned_batches if f.trouble else None
     if batches is None or not batches.total_count:
@@ -291,31 +291,31 @@ def batch_abandoned(f: Facts, known: bool) -> Found:
     if f.at_us - batches.last_at_us > LOST_KEPT_S * 1e6:
         return None
     reason = f": {batches.last_reason}" if batches.last_reason else ""
-    return Seen(f"{batches.total_count} of its batches abandoned{reason}", None, (),
-                {"batches_count": batches.total_count})  # fmt: skip
+    return Symptom(f"{batches.total_count} of its batches abandoned{reason}", None, (),
+                   {"batches_count": batches.total_count})  # fmt: skip
 
 
 # Origins.
 
 
 def _origins(f: Facts) -> list[tuple[str, dict[str, object]]]:
-    """Return the origins in its configuration: names, and what else is set of them."""
+    """Return the origins in its configuration: name → settings."""
     mirror, sources = f.settings.get("mirror"), f.settings.get("sources")
-    found = [mirror] if isinstance(mirror, dict) else []
-    found += (
+    origins = [mirror] if isinstance(mirror, dict) else []
+    origins += (
         [source for source in sources if isinstance(source, dict)]
         if isinstance(sources, list)
         else []
     )
-    return [(str(one.get("name")), one) for one in found]
+    return [(str(origin.get("name")), origin) for origin in origins]
 
 
-def origin_missing(f: Facts, known: bool) -> Found:
+def origin_missing(f: Facts, is_open: bool) -> Symptom | None:
     """Its origin is not in the account."""
     there = f.state.streams.roster.rows_of_stream
     inactive = {
-        one.name for one in f.columns.upstreams[f.row]
-        if one.active_ns is None or one.active_ns > ORIGIN_ACTIVE_S * 1e9
+        upstream.name for upstream in f.columns.upstreams[f.row]
+        if upstream.active_ns is None or upstream.active_ns > ORIGIN_ACTIVE_S * 1e9
     }  # fmt: skip
     missing = [
         name
@@ -328,36 +328,36 @@ def origin_missing(f: Facts, known: bool) -> Found:
     account = f.state.account
     if not missing or account is None or account.streams_count > len(f.state.streams):
         return None
-    return Seen(f"there is no stream {', '.join(missing)}", hold_s=5.0)
+    return Symptom(f"there is no stream {', '.join(missing)}", hold_s=5.0)
 
 
-def origin_error(f: Facts, known: bool) -> Found:
+def origin_error(f: Facts, is_open: bool) -> Symptom | None:
     """Its origin replies with an error."""
-    for one in f.columns.upstreams[f.row]:
-        if one.error:
-            return Seen(f"{one.name}: {one.error}")
+    for upstream in f.columns.upstreams[f.row]:
+        if upstream.error:
+            return Symptom(f"{upstream.name}: {upstream.error}")
     return None
 
 
-def origin_silent(f: Facts, known: bool) -> Found:
+def origin_silent(f: Facts, is_open: bool) -> Symptom | None:
     """There was no contact with an origin; an available one has contact within a second."""
     silent = [
-        one
-        for one in f.columns.upstreams[f.row]
-        if one.active_ns is None or one.active_ns > SILENT_UPSTREAM_S * 1e9
+        upstream
+        for upstream in f.columns.upstreams[f.row]
+        if upstream.active_ns is None or upstream.active_ns > SILENT_UPSTREAM_S * 1e9
     ]
     if not silent:
         return None
-    worst = max(silent, key=lambda one: one.active_ns or 0)
+    worst = max(silent, key=lambda upstream: upstream.active_ns or 0)
     if f.state.servers.is_settling(f.at_us) and (worst.active_ns or 0) < SETTLING_UPSTREAM_S * 1e9:
         return None
     if worst.active_ns is None:
-        return Seen(f"never had contact with {worst.name}", hold_s=SILENT_UPSTREAM_S)
+        return Symptom(f"never had contact with {worst.name}", hold_s=SILENT_UPSTREAM_S)
     text = f"no contact with {worst.name} for {duration_text(worst.active_ns / 1e9)}"
-    return Seen(f"{text}, its lag says {worst.lag_msgs}", f.at_us - worst.active_ns // 1000)
+    return Symptom(f"{text}, its lag says {worst.lag_msgs}", f.at_us - worst.active_ns // 1000)
 
 
-def ahead_of_origin(f: Facts, known: bool) -> Found:
+def ahead_of_origin(f: Facts, is_open: bool) -> Symptom | None:
     """Its origin was recreated: it has later sequences than the origin."""
     config, table = f.config, f.state.streams
     if config is None or not config.mirror:
@@ -373,10 +373,10 @@ def ahead_of_origin(f: Facts, known: bool) -> Found:
     if not newer and table.columns.sampled_mono_us[rows[-1]] < f.mono_us - 1_000_000:
         return None
     text = f"the last sequence is {last_seq}, in {config.mirror} only {origin_seq}"
-    return Seen(text, None, (), {"ahead_msgs": last_seq - origin_seq}, hold_s=2.0)
+    return Symptom(text, None, (), {"ahead_msgs": last_seq - origin_seq}, hold_s=2.0)
 
 
-def source_unmatched(f: Facts, known: bool) -> Found:
+def source_unmatched(f: Facts, is_open: bool) -> Symptom | None:
     """The filter of its only source matches nothing that the origin stores."""
     origins = _origins(f)
     if len(origins) != 1 or f.columns.last_seq[f.row]:
@@ -397,29 +397,29 @@ def source_unmatched(f: Facts, known: bool) -> Found:
     if (f.at_us - f.columns.created_at_us[f.row]) / 1e6 < 10:
         return None
     stored = table.columns.stored_msgs[rows[-1]]
-    return Seen(f"{', '.join(wanted)} matches none of {counted(stored, 'message')} of {name}")
+    return Symptom(f"{', '.join(wanted)} matches none of {counted(stored, 'message')} of {name}")
 
 
-def origin_lags(f: Facts, known: bool) -> Found:
+def origin_lags(f: Facts, is_open: bool) -> Symptom | None:
     """It is far behind an origin or a source."""
-    least = UPSTREAM_LAG_MSGS // 2 if known else UPSTREAM_LAG_MSGS
-    behind = [one for one in f.columns.upstreams[f.row] if one.lag_msgs > least]
+    least = UPSTREAM_LAG_MSGS // 2 if is_open else UPSTREAM_LAG_MSGS
+    behind = [upstream for upstream in f.columns.upstreams[f.row] if upstream.lag_msgs > least]
     if not behind:
         return None
-    worst = max(behind, key=lambda one: one.lag_msgs)
-    return Seen(f"{counted(worst.lag_msgs, 'message')} behind {worst.name}")
+    worst = max(behind, key=lambda upstream: upstream.lag_msgs)
+    return Symptom(f"{counted(worst.lag_msgs, 'message')} behind {worst.name}")
 
 
 # Consumers: who receives what it has.
 
 
-def orphaned(f: Facts, known: bool) -> Found:
+def orphaned(f: Facts, is_open: bool) -> Symptom | None:
     """A work queue has messages that no consumer filter matches."""
     config, stored = f.config, f.columns.stored_msgs[f.row]
     if config is None or config.retention != "workqueue" or not stored:
         return None
     if not f.columns.consumers_count[f.row]:
-        return Seen(f"{counted(stored, 'message')}, and no consumer", hold_s=1.0)
+        return Symptom(f"{counted(stored, 'message')}, and no consumer", hold_s=1.0)
     count, filters, counts = f.orphaned_msgs, f.filters, f.counted
     if not count or f.orphaned_polls < ORPHANED_POLLS or filters is None or f.is_covered:
         return None
@@ -439,16 +439,16 @@ def orphaned(f: Facts, known: bool) -> Found:
             return None
         if orphans:
             text = f"{counted(count, 'message')} that no consumer filter matches, on"
-            return Seen(f"{text} {', '.join(orphans[:5])}", f.orphaned_since_us)
+            return Symptom(f"{text} {', '.join(orphans[:5])}", f.orphaned_since_us)
     alone = [s for s in config.subjects if not any(overlap(s, each) for each in filters)]
     why = f"the consumer filters are {', '.join(filters[:5])}"
     if alone:
         why = f"no consumer filter matches {', '.join(alone[:5])}"
     text = f"{counted(count, 'message')} that no consumer filter matches; {why}"
-    return Seen(text, f.orphaned_since_us)
+    return Symptom(text, f.orphaned_since_us)
 
 
-def dropped_at_once(f: Facts, known: bool) -> Found:
+def dropped_at_once(f: Facts, is_open: bool) -> Symptom | None:
     """What is published is dropped at once, because no consumer wants it."""
     config = f.config
     if config is None or config.retention != "interest" or config.mirror or config.sealed:
@@ -458,70 +458,70 @@ def dropped_at_once(f: Facts, known: bool) -> Found:
         if not f.published_alone_msgs:
             return None
         text = f"no consumer: {counted(f.published_alone_msgs, 'message')} published and not kept"
-        return Seen(text, f.alone_since_us, hold_s=0.0)
+        return Symptom(text, f.alone_since_us, hold_s=0.0)
     if f.is_covered or f.came_per_s is None or f.unwanted_per_s is None:
         return None
-    share = DROPPED_SHARE / 2 if known else DROPPED_SHARE
+    share = DROPPED_SHARE / 2 if is_open else DROPPED_SHARE
     if f.unwanted_per_s * DROPPED_WINDOW_S < ORPHANED_POLLS or (
         f.unwanted_per_s < share * f.came_per_s
     ):
         return None
     text = f"at least {f.unwanted_per_s:.1f} of {f.came_per_s:.1f} messages a second are dropped"
     filters = ", ".join((f.filters or [])[:5])
-    return Seen(f"{text}; the consumer filters are {filters}")
+    return Symptom(f"{text}; the consumer filters are {filters}")
 
 
-def piling_up(f: Facts, known: bool) -> Found:
+def piling_up(f: Facts, is_open: bool) -> Symptom | None:
     """Again and again consumers are created that nobody uses."""
     if f.columns.consumers_count[f.row] < PILE_UP_FEWEST:
         return None
     count = f.unused_new_consumers_count
-    if count < (PILE_UP_FEWEST // 2 if known else PILE_UP_FEWEST):
+    if count < (PILE_UP_FEWEST // 2 if is_open else PILE_UP_FEWEST):
         return None
     every = f.columns.consumers_count[f.row]
     minutes = PILE_UP_S / 60
     text = f"{count} of {every} consumers were created in {minutes:.0f} min and are not used"
-    return Seen(text, None)
+    return Symptom(text, None)
 
 
-def left_behind(f: Facts, known: bool) -> Found:
+def left_behind(f: Facts, is_open: bool) -> Symptom | None:
     """Clients left consumers behind, and the server removes them after a while."""
     count = f.left_consumers_count
     if not count:
         return None
     every = f.columns.consumers_count[f.row]
-    return Seen(f"no client uses {count} of {counted(every, 'consumer')}")
+    return Symptom(f"no client uses {count} of {counted(every, 'consumer')}")
 
 
 # Size.
 
 
-def many_subjects(f: Facts, known: bool) -> Found:
+def many_subjects(f: Facts, is_open: bool) -> Symptom | None:
     """It has very many subjects."""
     count = f.columns.subjects_count[f.row]
-    return Seen(f"{count:,} subjects") if count > SUBJECTS_MOST else None
+    return Symptom(f"{count:,} subjects") if count > SUBJECTS_MOST else None
 
 
-def own_subjects(f: Facts, known: bool) -> Found:
+def own_subjects(f: Facts, is_open: bool) -> Symptom | None:
     """Nearly every message has its own subject, and nothing limits how many there will be."""
     columns, row, config = f.columns, f.row, f.config
     subjects, stored = columns.subjects_count[row], columns.stored_msgs[row]
     if config is None or config.max_msgs_per_subject or subjects > SUBJECTS_MOST:
         return None
-    share = SUBJECTS_OWN_SHARE - (0.1 if known else 0.0)
+    share = SUBJECTS_OWN_SHARE - (0.1 if is_open else 0.0)
     if subjects < SUBJECTS_OWN_FEWEST or subjects < share * stored:
         return None
-    return Seen(f"{subjects:,} subjects for {stored:,} messages")
+    return Symptom(f"{subjects:,} subjects for {stored:,} messages")
 
 
-def holes(f: Facts, known: bool) -> Found:
+def holes(f: Facts, is_open: bool) -> Symptom | None:
     """Most of its sequences are deleted."""
     deleted, columns = f.removed_msgs, f.columns
     span = columns.last_seq[f.row] - columns.first_seq[f.row] + 1
     if deleted < HOLES_FEWEST or deleted < HOLES_SHARE * span:
         return None
-    return Seen(f"{deleted:,} of {span:,} sequences are deleted", None,
-                (columns.first_seq[f.row],))  # fmt: skip
+    return Symptom(f"{deleted:,} of {span:,} sequences are deleted", None,
+                   (columns.first_seq[f.row],))  # fmt: skip
 
 
 STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
@@ -566,8 +566,7 @@ STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
     Cause(kinds.S_OWN_THRESHOLD, stream_threshold),
     Cause(kinds.S_OWN_WARNING, stream_warning),
 )  # fmt: skip
-"""Every cause of a stream, the first of a topic before the others; `S_GONE` is found by comparing
-two moments."""
+"""All causes of a stream in order of precedence, except `S_GONE`, which compares two moments."""
 STREAM_ORDER = order_of(STREAM_CAUSES)
 
 
@@ -583,6 +582,6 @@ def needs_attention(config: StreamConfiguration) -> bool:
     )
 
 
-def stream_causes(f: StreamFacts, known: frozenset[Kind]) -> list[tuple[Kind, Seen]]:
+def stream_causes(f: StreamFacts, open_kinds: frozenset[Kind]) -> list[tuple[Kind, Symptom]]:
     """Return every cause that holds for a stream now, with its facts."""
-    return diagnose(STREAM_CAUSES, f, 0, known)
+    return diagnose(STREAM_CAUSES, f, 0, open_kinds)

@@ -196,8 +196,10 @@ class ConsumerFacts:
         """Return a time of the server, UTC; where the clock was set since, when polls saw it."""
         if at_us is None or not self._was_clock_set:
             return at_us
-        for (after_us, now), (before_us, then) in pairwise(self.past.values(counter, math.inf)):
-            if now != then:
+        for (after_us, value), (before_us, value_before) in pairwise(
+            self.past.values(counter, math.inf)
+        ):
+            if value != value_before:
                 first_us = self.at_us - (self.mono_us - before_us)
                 last_us = self.at_us - (self.mono_us - after_us)
                 in_time = first_us - _CLOCKS_US <= at_us <= last_us + _CLOCKS_US
@@ -239,23 +241,23 @@ class ConsumerFacts:
             "redelivered_msgs",
         )  # fmt: skip
         columns = [self.past.values(name, _FLOOR_WINDOW_S) for name in names]
-        found = []
+        polls = []
         for (us, floor), (_, deliveries), (_, seq), (_, repeated) in zip(*columns, strict=True):
             if floor != self.floor:
                 break
-            found.append((us, deliveries, seq, repeated))
-        return found
+            polls.append((us, deliveries, seq, repeated))
+        return polls
 
     @cached_property
     def _blocked_polls(self) -> list[tuple[int, int]]:
         """Newest polls in which messages behind the same ack floor were acked: when, sequence."""
         unacked = self.past.values("ack_pending_msgs", _FLOOR_WINDOW_S)
-        found = []
+        polls = []
         for (us, _, seq, _), (_, count) in zip(self._floor_polls, unacked, strict=False):
             if seq - self.floor <= count:
                 break
-            found.append((us, seq))
-        return found
+            polls.append((us, seq))
+        return polls
 
     # Facts.
 
@@ -290,10 +292,12 @@ class ConsumerFacts:
         rows, columns = stream.consumer_rows, self.columns
         if len(rows) != stream.columns.consumers_count[stream.row]:
             return None
-        others = (row for row in rows if row != self.row)
-        wanted = (columns.pending_msgs[row] + columns.ack_pending_msgs[row] for row in others)
-        stored = min(stream.columns.stored_msgs[stream.row], self.pending + self.unacked)
-        return max(0, stored - max(wanted, default=0))
+        other_rows = (row for row in rows if row != self.row)
+        kept_by_others_msgs = (
+            columns.pending_msgs[row] + columns.ack_pending_msgs[row] for row in other_rows
+        )
+        stored_msgs = min(stream.columns.stored_msgs[stream.row], self.pending + self.unacked)
+        return max(0, stored_msgs - max(kept_by_others_msgs, default=0))
 
     @consumer_fact("s")
     def age_s(self) -> float:
@@ -341,7 +345,11 @@ class ConsumerFacts:
             return 0.0
         pace = self._memory.pulls.get(self.key)
         gap_s = None if pace is None else max(0.0, (self.at_us - pace.seen_at_us) / _US)
-        gaps_s = [each for each in (gap_s, self.quiet_s, self.acked_ago_s) if each is not None]
+        gaps_s = [
+            known_gap_s
+            for known_gap_s in (gap_s, self.quiet_s, self.acked_ago_s)
+            if known_gap_s is not None
+        ]
         return min(gaps_s, default=None)
 
     @consumer_fact("s", needs="two polls")
@@ -404,8 +412,10 @@ class ConsumerFacts:
         sequences = self.past.values("delivered_stream_seq", REPEATS_WINDOW_S)
         rows = list(zip(deliveries, sequences, strict=True))
         return [
-            max(0, (new - old) - (seq - before))
-            for ((_, new), (_, seq)), ((_, old), (_, before)) in pairwise(rows)
+            max(0, (delivered - delivered_before) - (seq - seq_before))
+            for ((_, delivered), (_, seq)), ((_, delivered_before), (_, seq_before)) in pairwise(
+                rows
+            )
         ]
 
     @consumer_fact("polls", window_s=REPEATS_WINDOW_S, needs="two polls")
@@ -452,24 +462,24 @@ class ConsumerFacts:
     def one_message_repeats(self) -> int:
         """Repeats since its ack floor moved; without filters also those before the first poll."""
         polls = self._floor_polls[: max(1, self.one_message_polls)]
-        seen = sum(
-            max(0, (new - old) - (seq - before))
-            for (_, new, seq, _), (_, old, before, _) in pairwise(polls)
+        seen_repeats = sum(
+            max(0, (delivered - delivered_before) - (seq - seq_before))
+            for (_, delivered, seq, _), (_, delivered_before, seq_before, _) in pairwise(polls)
         )
         if self.is_filtered:
-            return seen
+            return seen_repeats
         columns, row = self.columns, self.row
         deliveries = columns.delivered_consumer_seq[row] - columns.ack_floor_consumer_seq[row]
-        distinct = columns.delivered_stream_seq[row] - columns.ack_floor_stream_seq[row]
-        return max(seen, deliveries - distinct)
+        distinct_msgs = columns.delivered_stream_seq[row] - columns.ack_floor_stream_seq[row]
+        return max(seen_repeats, deliveries - distinct_msgs)
 
     @consumer_fact("deliveries", window_s=_FLOOR_WINDOW_S, needs="two polls")
     def watched_repeats(self) -> int:
         """Repeats that polls saw since its ack floor moved."""
         polls = self._floor_polls
         return sum(
-            max(0, (new - old) - (seq - before))
-            for (_, new, seq, _), (_, old, before, _) in pairwise(polls)
+            max(0, (delivered - delivered_before) - (seq - seq_before))
+            for (_, delivered, seq, _), (_, delivered_before, seq_before, _) in pairwise(polls)
         )
 
     @consumer_fact("count", window_s=RECENT_S, needs="advisories")
@@ -518,7 +528,7 @@ class ConsumerFacts:
         # Nearly all are not, and to read the polls before costs time.
         if self.columns.delivered_stream_seq[row] <= last_seq:
             return 0
-        polls = self.past.values("delivered_stream_seq", 2 * _LATER_US / _US, fewest=3)
+        polls = self.past.values("delivered_stream_seq", 2 * _LATER_US / _US, fewest_count=3)
         earlier_us = stream.mono_us - _LATER_US
         delivered = next((seq for us, seq in polls if us <= earlier_us), None)
         if delivered is None:

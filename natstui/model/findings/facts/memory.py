@@ -1,4 +1,4 @@
-"""What is known of rows beyond their history: the pace of clients, losses, publishers, orphans.
+"""Data about rows beyond their history: pauses of clients, losses, publishers, orphans.
 
 `remember` updates it once per poll.
 """
@@ -23,20 +23,20 @@ Name = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PullPace:
-    """When the clients of a consumer were seen pulling or receiving, and how long they pause."""
+    """The activity of a consumer's clients: pulls or deliveries, and their pauses."""
 
     first_at_us: int
-    """When an open pull request or a delivery was seen first, UTC."""
+    """Time of the first seen pull request or delivery, UTC."""
     seen_at_us: int
-    """When one was seen last, UTC."""
+    """Time of the last seen one, UTC."""
     pauses_count: int = 0
-    """How many pauses have ended."""
+    """Number of ended pauses."""
     longest_gap_us: int = 0
-    """The longest pause that ended; forgotten slowly."""
+    """The longest ended pause, which decreases slowly."""
 
     @property
     def longest_gap_s(self) -> float | None:
-        """The longest pause that ended; None until two ended, or while none is known."""
+        """Return the longest ended pause; None with fewer than two."""
         watched_s = (self.seen_at_us - self.first_at_us) / 1e6
         if self.pauses_count < 2 and not (watched_s >= PACE_KNOWN_S and self.pauses_count == 0):
             return None
@@ -44,7 +44,7 @@ class PullPace:
 
     @property
     def allowed_gap_s(self) -> float:
-        """How long the clients may pause: three of their longest pauses, or 20 s."""
+        """Return the allowed pause of the clients: three of their longest pauses, or 20 s."""
         longest_s = self.longest_gap_s
         if longest_s is None:
             return UNKNOWN_PACE_S
@@ -56,21 +56,21 @@ class Lost:
     """Messages that the stream removed before a consumer received them."""
 
     lost_msgs: int
-    """All together."""
+    """Number of all lost messages."""
     at_us: int
-    """When the newest were removed, UTC."""
+    """Time of the newest loss, UTC."""
     since_at_us: int
     first_seq: int
     last_seq: int
-    """The range of their sequences."""
+    """Range of the lost sequences."""
     purged: bool
-    """No limit of the stream removed the newest of them: somebody purged it."""
+    """Whether the newest loss was a purge, as no limit of the stream explains it."""
     counted_since_us: int | None = None
-    """The poll before the first of them was removed, UTC: from then on they are counted."""
+    """Time of the poll before the first loss, UTC, from which losses are counted."""
 
     @property
     def per_min(self) -> float | None:
-        """How many were removed a minute, until the newest; None where that is not known."""
+        """Return the losses per minute until the newest; None if unknown."""
         if self.counted_since_us is None or self.at_us <= self.counted_since_us:
             return None
         return 60e6 * self.lost_msgs / (self.at_us - self.counted_since_us)
@@ -78,19 +78,19 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class StoreFlow:
-    """How steadily messages are stored in a stream."""
+    """The steadiness of publishing to a stream."""
 
     run_since_us: int
-    """Since when messages come without a long gap, UTC."""
+    """Start of the messages without a long gap, UTC."""
     stored_at_us: int
-    """When the newest was stored, UTC."""
+    """Time of the newest message, UTC."""
     longest_gap_us: int = 0
-    """The longest gap between two polls that saw new messages."""
+    """The longest gap between two polls with new messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """A stream whose first sequence rose though no limit explains it."""
+    """A rise of a stream's first sequence that no limit explains."""
 
     purged_msgs: int
     at_us: int
@@ -98,20 +98,20 @@ class Purged:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Messages that a stream had at one poll and not at the next, though nothing removes any."""
+    """Messages that disappeared from a stream between two polls without an explanation."""
 
     missing_msgs: int
     before_us: int
-    """The poll that had them,"""
+    """Time of the poll that had them, UTC."""
     at_us: int
-    """and the one that had not, UTC."""
+    """Time of the poll that did not, UTC."""
     again_at_us: int
-    """When further ones were missing last: where some are deleted all the time, always."""
+    """Last time of further missing ones; it is always recent if messages are deleted regularly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """An interest stream as it was when it was seen without a consumer first."""
+    """An interest stream at its first poll without a consumer."""
 
     last_seq: int
     at_us: int
@@ -123,42 +123,42 @@ class Run:
 
     polls_count: int
     lowest_msgs: int
-    """The lowest of the newest three."""
+    """The lowest of the three newest values."""
     since_at_us: int
     newest_msgs: tuple[int, ...] = ()
     missed_polls_count: int = 0
-    """Newest polls in which it was not above zero, though it was in enough polls before."""
+    """Newest polls in which it was not above zero, after enough polls in which it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is kept from poll to poll of rows that need it."""
+    """The data of rows that is kept from poll to poll."""
 
     pulls: Mapping[Key, PullPace] = field(default_factory=dict)
     lost: Mapping[Key, Lost] = field(default_factory=dict)
     flows: Mapping[Key, StoreFlow] = field(default_factory=dict)
     purged: Mapping[Key, Purged] = field(default_factory=dict)
     missing: Mapping[Key, Missing] = field(default_factory=dict)
-    """A user deleted them, or the store lost them while its server was down."""
+    """Messages that a user deleted, or the store lost while its server was down."""
     orphans: Mapping[Key, Run] = field(default_factory=dict)
-    """Work queues that have more messages than their consumers wait for."""
+    """Work queues with messages that match no consumer."""
     differing: Mapping[Key, Run] = field(default_factory=dict)
-    """Streams of which a replica has other messages than the leader."""
+    """Streams with a replica that has other messages than the leader."""
     alone: Mapping[Key, Alone] = field(default_factory=dict)
     """Interest streams without a consumer."""
     recreated_at_us: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
-    """When a consumer of a name was seen recreated, UTC, the newest last."""
+    """Name of a consumer → times at which it was seen recreated, UTC, the newest last."""
     gone_at_us: Mapping[Name, int] = field(default_factory=dict)
-    """When a consumer of a name was seen deleted, UTC, of the last minute."""
+    """Key of a consumer → time at which it was seen deleted, UTC, of the last minute."""
     streams_recreated_at_us: Mapping[str, int] = field(default_factory=dict)
-    """When a stream of a name was seen recreated, UTC."""
+    """Name of a stream → time at which it was seen recreated, UTC."""
     streams_gone_at_us: Mapping[Name, int] = field(default_factory=dict)
-    """When a stream of a name was seen deleted, UTC: one that is created under it is another."""
+    """Key of a stream → time at which it was seen deleted, UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The rows of the poll before."""
+    """The rows of the previous poll."""
 
     consumers: Roster
     consumer_columns: ConsumerColumns

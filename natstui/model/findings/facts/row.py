@@ -1,4 +1,4 @@
-"""What every fact reads: the settings and the recent values of one row."""
+"""Inputs of facts: the settings and the recent values of a row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _US = 1_000_000
 
 @lru_cache(maxsize=4096)
 def settings_of(config_json: str) -> Mapping[str, object]:
-    """Return a configuration as the server wrote it; empty when it cannot be read."""
+    """Return a configuration as the server sent it; empty if it cannot be read."""
     try:
         settings = json.loads(config_json)
     except (ValueError, RecursionError):
@@ -29,23 +29,24 @@ def settings_of(config_json: str) -> Mapping[str, object]:
     return settings if isinstance(settings, dict) else {}
 
 
-def away(peers: tuple[Peer, ...]) -> list[Peer]:
+def unreachable_replicas(peers: tuple[Peer, ...]) -> list[Peer]:
     """Return the replicas that have no contact with the leader."""
     return [peer for peer in peers if is_away(peer)]
 
 
 def replicas_count(leader: str | None, peers: tuple[Peer, ...]) -> int:
-    """Return how many replicas there are: without a leader, the peers are all of them."""
+    """Return the number of replicas; without a leader, the peers are all of them."""
     return len(peers) + (0 if leader is None else 1)
 
 
 def dropped_after_max_deliver(
     config: ConsumerConfiguration | None, redelivered: int, unacked: int, announced: int
 ) -> int:
-    """Return how many messages of a consumer were dropped after max deliver and are stored.
+    """Return how many of a consumer's stored messages were dropped after max deliver.
 
-    They stay in num_redelivered and leave num_ack_pending; where max deliver is 1, only the
-    advisories show them.
+    `redelivered` and `unacked` are num_redelivered and num_ack_pending, `announced` the advisories
+    of max deliver. Dropped messages stay in the first and leave the second; where max deliver is
+    1, only the advisories show them.
     """
     if config is None or not config.max_deliver_count:
         return 0
@@ -55,7 +56,10 @@ def dropped_after_max_deliver(
 
 
 def unused_s(columns: ConsumerColumns, row: int, pace: PullPace | None, at_us: int) -> float:
-    """Return for how many seconds no client was seen at a consumer; 0 while one is there."""
+    """Return for how many seconds a consumer has had no client; 0 with one.
+
+    `at_us` is the time of the sample in UTC µs, `pace` the activity of its clients, if known.
+    """
     if columns.waiting_pulls_count[row] or columns.push_bound[row]:
         return 0.0
     seen_us = max(
@@ -67,18 +71,18 @@ def unused_s(columns: ConsumerColumns, row: int, pace: PullPace | None, at_us: i
 
 
 class Past:
-    """The recent values of one row."""
+    """The recent values of a row."""
 
     def __init__(self, history: History, key: Key, row: int) -> None:
         self._history = history
         self._key = key
         self._row = row
         self._moments: list[tuple[int, Mapping[str, array[int]], int]] = []
-        """When it was sampled, newest first, with the columns of then and its row in them."""
+        """Times of its samples, newest first, each with the columns and its row in them."""
         self._older = self._find()
 
     def _find(self) -> Iterator[tuple[int, Mapping[str, array[int]], int]]:
-        """Find the moments at which it was sampled, once for all who ask for its values."""
+        """Find the times of its samples, once for all of its values."""
         recent = self._history.recent
         newest = recent[-1].roster if recent else None
         latest_us = None
@@ -93,27 +97,31 @@ class Past:
                 self._moments.append((mono_us, sample.columns, row))
                 yield self._moments[-1]
 
-    def values(self, name: str, window_s: float, fewest: int = 2) -> list[tuple[int, int]]:
-        """Return (sampled, value) over a window, newest first, and more where it has too few."""
-        found: list[tuple[int, int]] = []
+    def values(self, name: str, window_s: float, fewest_count: int = 2) -> list[tuple[int, int]]:
+        """Return (time, value) of samples, newest first, over `window_s` and at least
+        `fewest_count`.
+
+        Times are of the steady clock in µs. There are fewer if the history has no more.
+        """
+        samples: list[tuple[int, int]] = []
         for mono_us, columns, row in chain(self._moments[:], self._older):
-            found.append((mono_us, columns[name][row]))
-            if len(found) >= fewest and found[0][0] - mono_us >= window_s * _US:
+            samples.append((mono_us, columns[name][row]))
+            if len(samples) >= fewest_count and samples[0][0] - mono_us >= window_s * _US:
                 break
-        return found
+        return samples
 
     def grown(self, name: str, window_s: float) -> int | None:
-        """Return how much a counter grew within a window; None while nothing earlier is known."""
+        """Return the growth of a counter within `window_s`; None without an earlier value."""
         values = self.values(name, window_s)
         return values[0][1] - values[-1][1] if len(values) > 1 else None
 
     def above_zero_since(self, name: str, after_us: int) -> int | None:
-        """Return the engine's time since when a gauge is above zero.
+        """Return the time of the steady clock in µs since which a gauge is above zero.
 
-        None where it was all along, as far back as samples go or until `after_us`: every consumer
-        with a backlog is asked for this at every poll, and most have delivered something since.
+        None if it is zero now, or was above zero in all samples back to `after_us`, where the
+        search stops: it runs for every consumer with a backlog at every poll.
         """
-        since: int | None = None
+        since_mono_us: int | None = None
         recent = self._history.recent
         newest = recent[-1].roster if recent else None
         for sample in reversed(recent):
@@ -122,8 +130,8 @@ class Past:
                 return None
             columns = sample.columns
             if columns[name][row] == 0:
-                return since
-            since = columns["sampled_mono_us"][row]
-            if since <= after_us:
+                return since_mono_us
+            since_mono_us = columns["sampled_mono_us"][row]
+            if since_mono_us <= after_us:
                 return None
         return None

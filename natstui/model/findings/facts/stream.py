@@ -86,9 +86,19 @@ class StreamFacts:
         rows = self.consumer_rows
         if len(rows) != self.columns.consumers_count[self.row]:
             return None
-        keys, known = self.state.consumers.roster.keys, self.state.consumer_configurations
-        found = [known.get((self.name, str(keys[row][1]))) for row in rows]
-        return None if None in found else [one for one in found if one is not None]
+        keys, configurations = self.state.consumers.roster.keys, self.state.consumer_configurations
+        configurations_of_rows = [
+            configurations.get((self.name, str(keys[row][1]))) for row in rows
+        ]
+        return (
+            None
+            if None in configurations_of_rows
+            else [
+                configuration
+                for configuration in configurations_of_rows
+                if configuration is not None
+            ]
+        )
 
     @cached_property
     def filters(self) -> list[str] | None:
@@ -108,7 +118,10 @@ class StreamFacts:
             return True
         if config is None or config.mirror or config.sources or self.settings.get(_TRANSFORM):
             return False
-        return all(any(contains(each, subject) for each in filters) for subject in config.subjects)
+        return all(
+            any(contains(filter_subject, subject) for filter_subject in filters)
+            for subject in config.subjects
+        )
 
     @property
     def counted(self) -> SubjectsCounted | None:
@@ -239,7 +252,7 @@ class StreamFacts:
     def dropped_by_consumers_msgs(self) -> int:
         """Messages that consumers dropped after max deliver and that it still has."""
         columns, evidence = self.state.consumers.columns, self.state.evidence.of
-        known, count = self.state.consumer_configurations, 0
+        configurations, count = self.state.consumer_configurations, 0
         for row in self.consumer_rows:
             name = (self.name, columns.name[row])
             trouble = evidence.get(name)
@@ -247,7 +260,7 @@ class StreamFacts:
             redelivered = columns.redelivered_msgs[row]
             if redelivered or announced:
                 count += dropped_after_max_deliver(
-                    known.get(name), redelivered, columns.ack_pending_msgs[row], announced
+                    configurations.get(name), redelivered, columns.ack_pending_msgs[row], announced
                 )
         return count
 
@@ -263,7 +276,7 @@ class StreamFacts:
         if not consumers or came_per_s is None:
             return None
         # Consumers with the same filters want the same messages.
-        wanted: dict[tuple[str, ...], float] = {}
+        wanted_per_s: dict[tuple[str, ...], float] = {}
         for row, config in zip(self.consumer_rows, consumers, strict=True):
             key = self.state.consumers.roster.keys[row]
             past = Past(self.state.consumer_history, key, row)
@@ -272,8 +285,10 @@ class StreamFacts:
             if None in rates:
                 return None
             per_s = sum(rate or 0.0 for rate in rates)
-            wanted[config.filter_subjects] = max(per_s, wanted.get(config.filter_subjects, 0.0))
-        return came_per_s - sum(wanted.values())
+            wanted_per_s[config.filter_subjects] = max(
+                per_s, wanted_per_s.get(config.filter_subjects, 0.0)
+            )
+        return came_per_s - sum(wanted_per_s.values())
 
     @stream_fact("msgs", needs="two polls")
     def published_alone_msgs(self) -> int | None:
@@ -342,11 +357,11 @@ class StreamFacts:
     def left_consumers_count(self) -> int:
         """Consumers that are not durable and that no client uses any more."""
         columns, keys = self.state.consumers.columns, self.state.consumers.roster.keys
-        known, count = self.state.consumer_configurations, 0
+        configurations, count = self.state.consumer_configurations, 0
         if self.name not in self.state.findings.seat.with_ephemerals:
             return 0
         for row in self.consumer_rows:
-            config = known.get((self.name, columns.name[row]))
+            config = configurations.get((self.name, columns.name[row]))
             if config is None or config.durable:
                 continue
             pace = self._memory.pulls.get(keys[row])

@@ -1,4 +1,4 @@
-"""When each kind of finding holds, and what shows it: pure functions of what is known.
+"""Rules for findings that are not about a row: pure functions of the state.
 
 Import `consumers`, `streams`, `settings` and `account`; `look` is what they look at.
 """

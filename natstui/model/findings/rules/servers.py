@@ -1,4 +1,4 @@
-"""The rules about servers, the meta group and clients, over what was read of them."""
+"""Rules about servers, the meta group and clients, over their newest readings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from natstui.model.findings.catalogue import servers as kinds
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.finding import Entity, Seen
+from natstui.model.findings.finding import Entity, Symptom
 from natstui.model.findings.thresholds import (
     CERTIFICATE_S,
     CERTIFICATE_SOON_S,
@@ -36,17 +36,17 @@ from natstui.model.servers.server import ServerSeen, Storage
 from natstui.model.servers.watch import SLOW_KEPT_US, KnownServer, LoginsRefused, ServerWatch
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
-Condition = tuple[Entity, Kind, Seen]
+Condition = tuple[Entity, Kind, Symptom]
 _NO_LEADER = "(error 10008)"
 _LAME_DUCK_US = 120_000_000
-"""By default a server in lame duck mode takes so long until it stops (`lame_duck_duration`)."""
+"""Default time until a server in lame duck mode stops (`lame_duck_duration`)."""
 _DRAINS = "it does not reply, its routes are open, and the other servers send it no clients"
 
 
 def is_of_meta_group(trouble: Unavailable) -> bool:
-    """Return whether something cannot be read because the meta group has no leader.
+    """Return whether data is unavailable because the meta group has no leader.
 
-    A stream or consumer without a leader answers with the same error.
+    A stream or consumer without a leader replies with the same error.
     """
     return trouble.what in ("INFO", "STREAM.LIST") and _NO_LEADER in trouble.reason
 
@@ -56,24 +56,24 @@ def _server(name: str) -> Entity:
 
 
 def server_conditions(state: State) -> Iterator[Condition]:
-    """Yield what holds for servers, their meta group and the account's clients."""
+    """Yield the conditions that hold for servers, their meta group and the account's clients."""
     watch = state.servers
-    answering = {name for name, one in watch.known.items() if one.down_since_us is None}
+    answering = {name for name, server in watch.known.items() if server.down_since_us is None}
     missed = _missed(state, watch, answering)
     silent_count = len(watch.down) + len(missed)
-    for name, one in watch.known.items():
-        if one.down_since_us is not None:
-            yield _server(name), *_silent(watch, one, silent_count)
+    for name, server in watch.known.items():
+        if server.down_since_us is not None:
+            yield _server(name), *_silent(watch, server, silent_count)
         else:
-            for kind, seen in _of_server(watch, one):
-                yield _server(name), kind, seen
-    clusters = {one.seen.cluster for one in watch.known.values()}
+            for kind, symptom in _of_server(watch, server):
+                yield _server(name), kind, symptom
+    clusters = {server.seen.cluster for server in watch.known.values()}
     for name, count in missed.items():
-        told = f"{counted(count, 'leader')} of streams and of the meta group"
-        kind, text = kinds.V_DOWN, f"{told} have no contact with the server"
+        text = f"{counted(count, 'leader')} of streams and of the meta group"
+        kind, text = kinds.V_DOWN, f"{text} have no contact with the server"
         if len(clusters) == 1 and _drains(watch, next(iter(clusters)), silent_count):
             kind, text = kinds.V_LEAVING, _DRAINS
-        yield _server(name), kind, Seen(text, hold_s=1.0)
+        yield _server(name), kind, Symptom(text, hold_s=1.0)
     yield from _meta(state, watch)
     yield from _logins(watch)
     yield from _versions(watch)
@@ -82,80 +82,80 @@ def server_conditions(state: State) -> Iterator[Condition]:
     yield from _balance(state)
 
 
-def _of_server(watch: ServerWatch, one: KnownServer) -> Iterator[tuple[Kind, Seen]]:
-    seen, now_us = one.seen, watch.at_us
-    if seen.jetstream is not None:
-        yield from _store(seen.jetstream.file, kinds.V_STORAGE_FULL, kinds.V_STORAGE_NEAR)
-        yield from _store(seen.jetstream.memory, kinds.V_MEMORY_FULL, kinds.V_MEMORY_NEAR)
-    yield from _certificate(seen, now_us)
-    recent = [us for us in one.restarted_at_us if now_us - us < RESTARTS_S * 1e6]
+def _of_server(watch: ServerWatch, server: KnownServer) -> Iterator[tuple[Kind, Symptom]]:
+    reading, now_us = server.seen, watch.at_us
+    if reading.jetstream is not None:
+        yield from _store(reading.jetstream.file, kinds.V_STORAGE_FULL, kinds.V_STORAGE_NEAR)
+        yield from _store(reading.jetstream.memory, kinds.V_MEMORY_FULL, kinds.V_MEMORY_NEAR)
+    yield from _certificate(reading, now_us)
+    recent = [us for us in server.restarted_at_us if now_us - us < RESTARTS_S * 1e6]
     if len(recent) >= RESTARTS_FEWEST:
         text = f"{len(recent)} times within {duration_text(RESTARTS_S)}"
-        yield kinds.V_RESTARTED, Seen(text, recent[0])
+        yield kinds.V_RESTARTED, Symptom(text, recent[0])
     elif recent:
-        yield kinds.V_RESTART, Seen(f"at {moment_text(recent[-1])} UTC", recent[-1])
-    if one.slow_rose_count and now_us - one.slow_rose_at_us < SLOW_KEPT_US:
-        text = f"{counted(one.slow_rose_count, 'connection')} closed"
-        yield kinds.V_SLOW, Seen(text, one.slow_rose_at_us)
-    if seen.name in watch.leaving:
-        yield kinds.V_LEAVING, Seen(kinds.V_LEAVING.sentence)
-    cores = seen.cores_count or 1
-    if seen.cpu_percent is not None and seen.cpu_percent > 100 * SERVER_CPU_SHARE * cores:
-        text = f"{seen.cpu_percent:.0f} % of {counted(cores, 'core')}"
-        yield kinds.V_BUSY, Seen(text)
-    yield from _links(watch, one)
+        yield kinds.V_RESTART, Symptom(f"at {moment_text(recent[-1])} UTC", recent[-1])
+    if server.slow_rose_count and now_us - server.slow_rose_at_us < SLOW_KEPT_US:
+        text = f"{counted(server.slow_rose_count, 'connection')} closed"
+        yield kinds.V_SLOW, Symptom(text, server.slow_rose_at_us)
+    if reading.name in watch.leaving:
+        yield kinds.V_LEAVING, Symptom(kinds.V_LEAVING.sentence)
+    cores = reading.cores_count or 1
+    if reading.cpu_percent is not None and reading.cpu_percent > 100 * SERVER_CPU_SHARE * cores:
+        text = f"{reading.cpu_percent:.0f} % of {counted(cores, 'core')}"
+        yield kinds.V_BUSY, Symptom(text)
+    yield from _links(watch, server)
 
 
-def _store(store: Storage, full: Kind, near: Kind) -> Iterator[tuple[Kind, Seen]]:
+def _store(store: Storage, full: Kind, near: Kind) -> Iterator[tuple[Kind, Symptom]]:
     share = store.used_bytes / store.max_bytes if store.max_bytes > 0 else 0.0
     if share < STORE_NEAR_SHARE:
         return
     text = f"{bytes_text(store.used_bytes)} of {bytes_text(store.max_bytes)} used"
-    yield (full if share >= STORE_FULL_SHARE else near), Seen(text)
+    yield (full if share >= STORE_FULL_SHARE else near), Symptom(text)
 
 
-def _certificate(seen: ServerSeen, now_us: int) -> Iterator[tuple[Kind, Seen]]:
-    if seen.certificate_ends_at_us is None:
+def _certificate(reading: ServerSeen, now_us: int) -> Iterator[tuple[Kind, Symptom]]:
+    if reading.certificate_ends_at_us is None:
         return
-    left_s = (seen.certificate_ends_at_us - now_us) / 1e6
+    left_s = (reading.certificate_ends_at_us - now_us) / 1e6
     if left_s < CERTIFICATE_S:
         text = f"ends in {duration_text(left_s)}" if left_s > 0 else "has ended"
-        yield (kinds.V_EXPIRED if left_s < CERTIFICATE_SOON_S else kinds.V_EXPIRES), Seen(text)
+        yield (kinds.V_EXPIRED if left_s < CERTIFICATE_SOON_S else kinds.V_EXPIRES), Symptom(text)
 
 
-def _links(watch: ServerWatch, one: KnownServer) -> Iterator[tuple[Kind, Seen]]:
-    seen = one.seen
+def _links(watch: ServerWatch, server: KnownServer) -> Iterator[tuple[Kind, Symptom]]:
+    reading = server.seen
     cluster = [
         each
         for each in watch.known.values()
-        if each.down_since_us is None and each.seen.cluster == seen.cluster
+        if each.down_since_us is None and each.seen.cluster == reading.cluster
     ]
-    if seen.cluster and seen.neighbours_count is not None:
+    if reading.cluster and reading.neighbours_count is not None:
         others_count = len(cluster) - 1
-        if seen.neighbours_count < others_count:
-            text = f"connected to {seen.neighbours_count} of {counted(others_count, 'server')}"
-            yield kinds.V_ROUTES, Seen(text)
+        if reading.neighbours_count < others_count:
+            text = f"connected to {reading.neighbours_count} of {counted(others_count, 'server')}"
+            yield kinds.V_ROUTES, Symptom(text)
     lost = [
         f"{now_count} of {most_count} {what}"
         for now_count, most_count, what in (
-            (seen.gateways_count, one.gateways_most_count, "gateways"),
-            (seen.leafnodes_count, one.leafnodes_most_count, "leafnodes"),
+            (reading.gateways_count, server.gateways_most_count, "gateways"),
+            (reading.leafnodes_count, server.leafnodes_most_count, "leafnodes"),
         )
         if now_count is not None and now_count < most_count
     ]
     if lost:
-        yield kinds.V_LINK_LOST, Seen(", ".join(lost))
-    most_count, now_count = seen.max_connections_count, seen.connections_count
+        yield kinds.V_LINK_LOST, Symptom(", ".join(lost))
+    most_count, now_count = reading.max_connections_count, reading.connections_count
     if most_count and (now_count or 0) >= STORE_NEAR_SHARE * most_count:
         is_full = (now_count or 0) >= most_count
         kind = kinds.V_CONNECTIONS_FULL if is_full else kinds.V_CONNECTIONS
-        yield kind, Seen(f"{now_count} of {most_count} connections")
+        yield kind, Symptom(f"{now_count} of {most_count} connections")
 
 
 def _missed(state: State, watch: ServerWatch, answering: set[str]) -> Counter[str]:
-    """Return servers that did not answer since we began, and how many leaders miss each.
+    """Return the servers that never replied, each with the number of leaders that miss it.
 
-    One that a leader hears of is there, though it may not answer us.
+    A server in contact with a leader is running, though it may not reply to natstui.
     """
     missed: Counter[str] = Counter()
     if watch.newest is None or not watch.newest.rows:
@@ -178,36 +178,36 @@ def _missed(state: State, watch: ServerWatch, answering: set[str]) -> Counter[st
     return missed
 
 
-def _silent(watch: ServerWatch, one: KnownServer, silent_count: int) -> tuple[Kind, Seen]:
-    """Return what is said of a server that answered before and does not now."""
-    name, cluster, since_us = one.seen.name, one.seen.cluster, one.down_since_us
+def _silent(watch: ServerWatch, server: KnownServer, silent_count: int) -> tuple[Kind, Symptom]:
+    """Return the condition of a server that replied before and does not now."""
+    name, cluster, since_us = server.seen.name, server.seen.cluster, server.down_since_us
     announced = name in watch.leaving
-    text = f"the last reply came at {moment_text(one.at_us)} UTC"
+    text = f"the last reply came at {moment_text(server.at_us)} UTC"
     if announced:
         open_count = _silent_routes_count(watch, cluster)
         left_us = _LAME_DUCK_US - (watch.at_us - (since_us or 0))
         if (open_count is None and left_us > 0) or (open_count or 0) > 0:
-            return kinds.V_LEAVING, Seen(f"it announced that; {text}", since_us)
-        return kinds.V_DOWN, Seen(f"it had announced lame duck mode; {text}", since_us)
+            return kinds.V_LEAVING, Symptom(f"it announced that; {text}", since_us)
+        return kinds.V_DOWN, Symptom(f"it had announced lame duck mode; {text}", since_us)
     if _drains(watch, cluster, silent_count):
-        return kinds.V_LEAVING, Seen(_DRAINS, since_us)
-    return kinds.V_DOWN, Seen(text, since_us)
+        return kinds.V_LEAVING, Symptom(_DRAINS, since_us)
+    return kinds.V_DOWN, Symptom(text, since_us)
 
 
 def _of_cluster(watch: ServerWatch, cluster: str | None) -> list[ServerSeen]:
-    """Return the servers of a cluster that answer."""
-    rows = [one.seen for one in watch.known.values() if one.down_since_us is None]
-    return [seen for seen in rows if seen.cluster == cluster]
+    """Return the servers of a cluster that reply."""
+    rows = [server.seen for server in watch.known.values() if server.down_since_us is None]
+    return [reading for reading in rows if reading.cluster == cluster]
 
 
 def _silent_routes_count(watch: ServerWatch, cluster: str | None) -> int | None:
-    """Return to how many servers of a cluster routes are open that do not reply; None: not told.
+    """Return the number of silent servers of a cluster with open routes; None if unknown.
 
     In lame duck mode a server keeps its routes until it stops.
     """
     rows = _of_cluster(watch, cluster)
-    told = [seen.neighbours_count for seen in rows if seen.neighbours_count is not None]
-    return max(told) + 1 - len(rows) if told and cluster else None
+    counts = [reading.neighbours_count for reading in rows if reading.neighbours_count is not None]
+    return max(counts) + 1 - len(rows) if counts and cluster else None
 
 
 def _drains(watch: ServerWatch, cluster: str | None, silent_count: int) -> bool:
@@ -225,18 +225,18 @@ def _drains(watch: ServerWatch, cluster: str | None, silent_count: int) -> bool:
 
 def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
     group = Entity(part="meta group")
-    lost = [one for one in state.unavailable.values() if is_of_meta_group(one)]
+    troubles = [trouble for trouble in state.unavailable.values() if is_of_meta_group(trouble)]
     metas = watch.newest.metas if watch.newest is not None else ()
-    leaderless = [one for one in metas if one.leader is None]
-    if lost:
-        oldest = min(lost, key=lambda one: one.at_us)
-        yield group, kinds.V_NO_META, Seen(oldest.reason, oldest.at_us)
+    leaderless = [meta for meta in metas if meta.leader is None]
+    if troubles:
+        oldest = min(troubles, key=lambda trouble: trouble.at_us)
+        yield group, kinds.V_NO_META, Symptom(oldest.reason, oldest.at_us)
     elif leaderless:
-        one = leaderless[0]
-        text = f"{one.cluster or 'the meta group'}: no leader, {one.size_count} members"
-        if one.quorum_count is not None:
-            text += f", of which {one.quorum_count} are needed"
-        yield group, kinds.V_NO_META, Seen(text)
+        first = leaderless[0]
+        text = f"{first.cluster or 'the meta group'}: no leader, {first.size_count} members"
+        if first.quorum_count is not None:
+            text += f", of which {first.quorum_count} are needed"
+        yield group, kinds.V_NO_META, Symptom(text)
     from_us = watch.at_us - round(LEADERS_WINDOW_S * 1e6)
     recent = [
         at_us
@@ -245,54 +245,54 @@ def _meta(state: State, watch: ServerWatch) -> Iterator[Condition]:
     ]
     if len(recent) >= LEADERS_FEWEST:
         text = f"{len(recent)} elections in {LEADERS_WINDOW_S / 60:.0f} min"
-        yield group, kinds.V_META_FLAPS, Seen(text, recent[0])
+        yield group, kinds.V_META_FLAPS, Symptom(text, recent[0])
     for meta in metas:
         for member in meta.peers:
-            known = watch.known.get(member.name)
-            is_down = known is None or known.down_since_us is not None
+            server = watch.known.get(member.name)
+            is_down = server is None or server.down_since_us is not None
             if is_away(member) and not is_down:
                 text = f"no contact with {meta.leader}, the leader of the meta group"
-                yield _server(member.name), kinds.V_META_AWAY, Seen(text)
+                yield _server(member.name), kinds.V_META_AWAY, Symptom(text)
 
 
 def _logins(watch: ServerWatch) -> Iterator[Condition]:
-    """Yield servers that let clients not in again and again: their credentials are wrong."""
+    """Yield a condition for servers that refuse clients repeatedly, for wrong credentials."""
     refused: dict[str, list[LoginsRefused]] = {}
-    for one in watch.logins_refused:
-        refused.setdefault(one.server, []).append(one)
+    for refusal in watch.logins_refused:
+        refused.setdefault(refusal.server, []).append(refusal)
     for server, clients in refused.items():
-        count = sum(one.times_count for one in clients)
+        count = sum(refusal.times_count for refusal in clients)
         if count < REFUSED_FEWEST:
             continue
-        most = max(clients, key=lambda one: one.times_count)
+        most = max(clients, key=lambda refusal: refusal.times_count)
         text = f"{counted(count, 'login')} refused within a minute, most of client {most.client}"
         text += f", user {most.user}" if most.user else ""
-        yield _server(server), kinds.V_LOGINS, Seen(text, numbers={"refused_count": count})
+        yield _server(server), kinds.V_LOGINS, Symptom(text, numbers={"refused_count": count})
 
 
 def _memory(watch: ServerWatch) -> Iterator[Condition]:
-    """Yield servers that use far more memory than the others of their cluster."""
+    """Yield a condition for servers with far more memory use than others of their cluster."""
     used: dict[str, dict[str, int]] = {}
-    for name, one in watch.known.items():
-        cluster, size = one.seen.cluster, one.seen.memory_bytes
-        if cluster and size is not None and one.down_since_us is None:
+    for name, server in watch.known.items():
+        cluster, size = server.seen.cluster, server.seen.memory_bytes
+        if cluster and size is not None and server.down_since_us is None:
             used.setdefault(cluster, {})[name] = size
     for sizes in used.values():
         mean = sum(sizes.values()) / len(sizes)
         for name, size in sizes.items():
             if size > max(MEMORY_OUTLIER * mean, mean + MEMORY_OUTLIER_BYTES):
                 text = f"{bytes_text(size)}, the mean of the cluster is {bytes_text(round(mean))}"
-                yield _server(name), kinds.V_MEMORY_OUTLIER, Seen(text)
+                yield _server(name), kinds.V_MEMORY_OUTLIER, Symptom(text)
 
 
 def _versions(watch: ServerWatch) -> Iterator[Condition]:
     names: dict[str, list[str]] = {}
     levels: dict[str, str] = {}
-    for name, one in watch.known.items():
-        if one.seen.version and one.down_since_us is None:
-            names.setdefault(one.seen.version, []).append(name)
-            if one.seen.jetstream is not None and one.seen.jetstream.api_level:
-                levels[one.seen.version] = f" (API level {one.seen.jetstream.api_level})"
+    for name, server in watch.known.items():
+        if server.seen.version and server.down_since_us is None:
+            names.setdefault(server.seen.version, []).append(name)
+            if server.seen.jetstream is not None and server.seen.jetstream.api_level:
+                levels[server.seen.version] = f" (API level {server.seen.jetstream.api_level})"
     if len(names) > 1:
         text = "; ".join(
             f"{version}{levels.get(version, '')}: {', '.join(who)}"
@@ -302,28 +302,28 @@ def _versions(watch: ServerWatch) -> Iterator[Condition]:
         others = [name for who in names.values() if who is not usual for name in who]
         is_one = len(others) == 1 and len(usual) > 1
         entity = _server(others[0]) if is_one else Entity(part="servers")
-        yield entity, kinds.V_VERSIONS, Seen(text)
+        yield entity, kinds.V_VERSIONS, Symptom(text)
 
 
 def _clients(state: State) -> Iterator[Condition]:
     clients = state.clients
     if clients is None:
         return
-    for one in clients.subscribed:
-        if one.times_count >= CLIENT_SUBSCRIPTIONS:
-            text = f"{one.times_count:,} subscriptions on one connection"
-            yield Entity(part=f"client {one.client}"), kinds.V_SUBSCRIPTIONS, Seen(text)
-    for one in clients.closed:
-        if one.times_count >= CLIENT_CLOSES:
-            text = f"{counted(one.times_count, 'connection')} closed within a minute"
-            yield Entity(part=f"client {one.client}"), kinds.V_FLAPPING, Seen(text)
-    for one in clients.slow:
-        text = f"{counted(one.times_count, 'connection')} closed within a minute"
-        yield Entity(part=f"client {one.client}"), kinds.V_SLOW, Seen(text)
+    for client in clients.subscribed:
+        if client.times_count >= CLIENT_SUBSCRIPTIONS:
+            text = f"{client.times_count:,} subscriptions on one connection"
+            yield Entity(part=f"client {client.client}"), kinds.V_SUBSCRIPTIONS, Symptom(text)
+    for client in clients.closed:
+        if client.times_count >= CLIENT_CLOSES:
+            text = f"{counted(client.times_count, 'connection')} closed within a minute"
+            yield Entity(part=f"client {client.client}"), kinds.V_FLAPPING, Symptom(text)
+    for client in clients.slow:
+        text = f"{counted(client.times_count, 'connection')} closed within a minute"
+        yield Entity(part=f"client {client.client}"), kinds.V_SLOW, Symptom(text)
 
 
 def _balance(state: State) -> Iterator[Condition]:
-    """Yield servers that lead far more than their share of the streams that have replicas.
+    """Yield a condition for servers that lead far more than their share of replicated streams.
 
     The share of a server is what it would lead if every stream chose its leader by chance among
     its own replicas: streams of other clusters and with other tags do not count for it.
@@ -353,14 +353,14 @@ def _balance(state: State) -> Iterator[Condition]:
         text = f"{name} leads {count} of {counted(total[name], 'stream')} with replicas on it"
         text += f", an even share is {share[name]:.0f}"
         numbers = {"leads_count": float(count), "even_count": share[name]}
-        yield _server(name), kinds.V_UNBALANCED, Seen(text, numbers=numbers)
+        yield _server(name), kinds.V_UNBALANCED, Symptom(text, numbers=numbers)
 
 
 def _is_restarting(watch: ServerWatch) -> bool:
-    """Return whether a server is down or came back lately: others lead in its place."""
+    """Return whether a server is down or returned recently, so that others lead instead."""
     from_us = watch.at_us - round(UNBALANCED_AFTER_S * 1e6)
     return any(
-        one.down_since_us is not None
-        or (one.restarted_at_us and one.restarted_at_us[-1] >= from_us)
-        for one in watch.known.values()
+        server.down_since_us is not None
+        or (server.restarted_at_us and server.restarted_at_us[-1] >= from_us)
+        for server in watch.known.values()
     )

@@ -1,1 +1,1 @@
-"""The parts of the app that have keys of their own, whatever screen is in view."""
+"""The parts of the app that have keys of their own, on every screen."""

@@ -1,4 +1,4 @@
-"""Exporting what is in view: the questions for format and folder, then the command."""
+"""Export of the rows in view: prompts for format and folder, then the command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_HERE = (
 
 
 class Exporter(Part):
-    """Asks for format and folder, then lets the engine write."""
+    """Prompts for format and folder, then requests the export from the engine."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("E", "part('exporter', 'export')", "Export", show=False, id="export"),
@@ -41,7 +41,7 @@ class Exporter(Part):
         self._engines = engines
 
     def action_export(self) -> None:
-        """Export what the screen in view shows, or say where else that can be done."""
+        """Export the rows of the screen in view, or show on which screens that is possible."""
         screen = self._app.screen
         if isinstance(screen, SelectionScreen | DetailScreen):
             screen.action_export()
@@ -50,25 +50,29 @@ class Exporter(Part):
             self._app.notify(NOT_HERE, title=title, severity="warning", timeout=8)
 
     def ask_format(self, message: Export) -> None:
-        """Ask how to write what a screen wants exported, then where to, then do it."""
+        """Prompt for the format and the folder of a screen's export, then request it.
+
+        Raises Refused if screens may write no files.
+        """
+        self._engines.check_host_change()
         count = len(message.consumers) or len(message.streams)
         noun = "consumer" if message.consumers else "stream"
         live = "as it is now" if count == 1 else "as they are now"
         span = "over the whole recording" if self._engines.replaying else live
-        what = f"{count:,} {noun}{'' if count == 1 else 's'} {span}"
-        run_task(self._app, self._export, message, what)
+        rows_text = f"{count:,} {noun}{'' if count == 1 else 's'} {span}"
+        run_task(self._app, self._export, message, rows_text)
 
-    async def _export(self, message: Export, what: str) -> None:
-        kind = await self._app.push_screen_wait(Pick(f"Export {what}", _FORMATS))
+    async def _export(self, message: Export, rows_text: str) -> None:
+        kind = await self._app.push_screen_wait(Pick(f"Export {rows_text}", _FORMATS))
         if kind is None:
             return
-        question = f"Export {what} as {kind} into this new folder:"
+        question = f"Export {rows_text} as {kind} into this new folder:"
         folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
-        written: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
+        file_format: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
 
         def command(to: str) -> ExportSelection | None:
             streams, consumers = message.streams, message.consumers
-            wanted = ExportSelection(0, to.strip(), written, streams, consumers)
+            wanted = ExportSelection(0, to.strip(), file_format, streams, consumers)
             return wanted if wanted.folder else None
 
         screen = self._app.screen

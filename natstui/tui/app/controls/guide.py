@@ -1,8 +1,8 @@
 """The guide: one sentence at a time, from the first table to an analysis.
 
-A step is over when the user did what it says; a key skips it and brings the screen of the next one
-into view, which then stays until what it says was done from then on, or the key skips it too.
-Nothing else is done for the user.
+A step ends when the user has done what its sentence says. A key skips it and opens the screen of
+the next step, which ends only with what the user does from then on, or with the key. The guide
+does nothing else for the user.
 """
 
 from __future__ import annotations
@@ -25,37 +25,38 @@ from natstui.tui.frame.messages import Open, ToApp
 from natstui.tui.kit.keys import key_of
 
 _KEY = re.compile(r"\{([a-z._]+)\|(\S+?)\}")
-"""A place for a key: the id of its binding, and the key where a screen does not offer it."""
+"""A placeholder for a key: the id of its binding, and the default key."""
 
 
 class _Step(NamedTuple):
     text: str
     mode: str = ""
-    """The list that it is about: it comes into view where the step before is skipped."""
+    """The list of the step: it is opened when the previous step is skipped."""
     opens: Callable[[State], ToApp | None] = lambda state: None
-    """What opens then on a list."""
+    """Returns the message that is then posted on the list, if any."""
     reached: str = ""
-    """The screen that ends the step, by its class: most are imported only when they are wanted."""
+    """The class name of the screen that ends the step, by name because most are imported at first
+    use.
+    """
     left: str = ""
-    """The screen that ends it when it was opened and is closed again: until then its sentence is
-    still wanted."""
+    """The class name of a screen that ends the step once it was opened and closed again."""
     there: tuple[tuple[str, str], ...] = ()
-    """What is said instead while a screen is open, by its class: the first that is."""
+    """Other sentences while a screen with a class name is open: the first match is shown."""
     holds: Callable[[State], bool] = lambda state: False
-    """What else ends it."""
+    """Returns whether a state ends the step."""
     meanwhile: tuple[tuple[Callable[[State], bool], str], ...] = ()
-    """What is said instead where the text does not hold: the first that fits."""
+    """Other sentences while a condition on the state is true: the first match is shown."""
 
     def key_ids(self) -> list[str]:
-        """Return the ids of the keys that it names."""
+        """Return the ids of the keys in its sentences."""
         texts = (self.text, *(text for _, text in (*self.there, *self.meanwhile)))
-        return [found[1] for text in texts for found in _KEY.finditer(text)]
+        return [match[1] for text in texts for match in _KEY.finditer(text)]
 
     def said(self, state: State, open_: Collection[str] = ()) -> str:
-        """Return the sentence for now, while these screens are open."""
-        here = (text for name, text in self.there if name in open_)
+        """Return the current sentence, given the class names of the open screens."""
+        open_screen_texts = (text for name, text in self.there if name in open_)
         now = (text for holds, text in self.meanwhile if holds(state))
-        return next(chain(here, now), self.text)
+        return next(chain(open_screen_texts, now), self.text)
 
 
 def _is_recording(state: State) -> bool:
@@ -75,8 +76,7 @@ def _waits_for_acks(state: State) -> bool:
 
 
 def _runs_load(state: State) -> bool:
-    view = state.benchmark
-    return view is not None and view.planned is not None and view.finished is None
+    return state.benchmark is not None and state.benchmark.is_running
 
 
 def _ran_load(state: State) -> bool:
@@ -84,13 +84,13 @@ def _ran_load(state: State) -> bool:
 
 
 def _stopped(state: State) -> str:
-    """Return the consumer that waits for acknowledgements: the first of the list."""
+    """Return the first consumer at max ack pending."""
     findings = state.findings.open()
     return next(finding.entity.consumer for finding in findings if finding.kind is ACK_LIMIT)
 
 
 def _worst_finding(state: State) -> Finding | None:
-    """Return that of a consumer that is stuck, else the worst of a consumer; None without one."""
+    """Return the worst finding of a consumer, stuck ones first; None without one."""
     findings = [finding for finding in state.findings.open() if finding.entity.consumer]
     stuck = [finding for finding in findings if finding.kind in STANDSTILL]
     if stuck:
@@ -99,23 +99,27 @@ def _worst_finding(state: State) -> Finding | None:
 
 
 def _worst(state: State) -> str:
-    """Return which consumer to look at."""
-    found = _worst_finding(state)
-    if found is None:
+    """Return the name of the consumer with the worst finding."""
+    finding = _worst_finding(state)
+    if finding is None:
         return "Move to any of them with ↓"
-    if found.kind in STANDSTILL:
-        return f"{found.entity.consumer} is stuck: go to it with ↓"
-    return f"{found.entity.consumer}: {found.kind.word}. ↓ to it"
+    if finding.kind in STANDSTILL:
+        return f"{finding.entity.consumer} is stuck: go to it with ↓"
+    return f"{finding.entity.consumer}: {finding.kind.word}. ↓ to it"
 
 
 def _place_of_worst(state: State) -> ToApp | None:
-    found = _worst_finding(state)
-    return None if found is None else Open("consumer", found.entity.stream, found.entity.consumer)
+    finding = _worst_finding(state)
+    return (
+        None
+        if finding is None
+        else Open("consumer", finding.entity.stream, finding.entity.consumer)
+    )
 
 
 def _messages_of_worst(state: State) -> ToApp | None:
-    found = _worst_finding(state)
-    return None if found is None else messages_message(found)
+    finding = _worst_finding(state)
+    return None if finding is None else messages_message(finding)
 
 
 STEPS = (
@@ -228,15 +232,15 @@ STEPS = (
     _Step("{help|?} lists every key and column of a screen.", left="HelpScreen"),
 )
 _END = len(STEPS)
-"""All steps were done: the last line is shown."""
+"""The index after the last step: the last line is shown."""
 _OFF = _END + 1
 _LAST_LINE = "That was all: {command|:}guide starts again."
 LAST_LINE_S = 20.0
-"""How long the last line stays, unless a key ends it."""
+"""How long the last line is shown, unless a key hides it."""
 
 
 class Guide(Part):
-    """Which step the user is at; none in a real session until `:guide`."""
+    """The current step of the guide; none in a real session until `:guide`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "part('guide', 'next')", "Guide", show=False, id="guide.next"),
@@ -258,11 +262,11 @@ class Guide(Part):
         """What ends the step was so already when the one before was skipped, and still is."""
 
     def may(self, action: str, *, typing: bool) -> bool:
-        """Offer the key while there is a step to skip, or the last line."""
+        """Return whether the key is offered: while there is a step to skip, or the last line."""
         return self._at < _OFF
 
     def action_next(self) -> None:
-        """Go on to the next step and its screen, or end."""
+        """Skip to the next step and open its screen, or end the guide."""
         self._go(self._at + 1)
         if self._at < _END:
             step = STEPS[self._at]
@@ -275,17 +279,17 @@ class Guide(Part):
         self._changed()
 
     def begin_or_end(self) -> None:
-        """Begin with the first step; end a guide that is shown."""
+        """Start with the first step, or end a running guide."""
         self._go(0 if self._at >= _END else _OFF)
         self._changed()
 
-    def _go(self, at: int) -> None:
-        self._at, self._opened, self._was_over = at, False, False
-        if at == _END:
+    def _go(self, index: int) -> None:
+        self._at, self._opened, self._was_over = index, False, False
+        if index == _END:
             self._app.set_timer(LAST_LINE_S, self._end)
 
     def _end(self) -> None:
-        """Take the last line away, unless the guide was begun again meanwhile."""
+        """Hide the last line, unless the guide was started again meanwhile."""
         if self._at == _END:
             self._go(_OFF)
             self._changed()
@@ -295,42 +299,44 @@ class Guide(Part):
         self._show_soon()
 
     def look(self) -> None:
-        """Go on when what the present step says was done."""
+        """Move to the next step when the current one is done."""
         if self._at >= _END or not self._app.screen_stack:
             return
         step = STEPS[self._at]
         open_ = self._open()
         was_left = self._opened and step.left not in open_
         self._opened = step.left in open_
-        is_over = self._is_over(step)
-        self._was_over = self._was_over and is_over
-        if was_left or (is_over and not self._was_over):
+        is_done = self._is_over(step)
+        self._was_over = self._was_over and is_done
+        if was_left or (is_done and not self._was_over):
             self._go(self._at + 1)
 
     def _is_over(self, step: _Step) -> bool:
-        """Tell whether the screen that ends a step is in view, or what else ends it holds."""
+        """Return whether the screen that ends a step is in view, or its condition is true."""
         in_view = type(self._app.screen).__name__
         return in_view == step.reached or step.holds(self._state())
 
     def _open(self) -> set[str]:
-        """Return the classes of the screens that are open, one on the other."""
+        """Return the class names of the open screens."""
         return {type(screen).__name__ for screen in self._app.screen_stack}
 
     def text(self) -> str:
-        """Return the sentence of the present step, with the user's own keys; empty without one."""
+        """Return the sentence of the current step, with the user's own keys; empty without one."""
         screen = self._app.screen if self._app.screen_stack else None
         if self._at >= _OFF or not isinstance(screen, LiveScreen):
             return ""
 
-        def key(found: re.Match[str]) -> str:
-            return key_of(screen, found[1]) or found[2]
+        def key(match: re.Match[str]) -> str:
+            return key_of(screen, match[1]) or match[2]
 
         key_id = key_of(screen, "guide.next")
         if self._at == _END:
             return _KEY.sub(key, _LAST_LINE) + (f"  ({key_id} closes this)" if key_id else "")
-        words = _KEY.sub(key, STEPS[self._at].said(self._state(), self._open()))
-        if "{worst}" in words:
-            words = words.replace("{worst}", _worst(self._state()))
-        if "{stopped}" in words:
-            words = words.replace("{stopped}", _stopped(self._state()))
-        return f"Guide {self._at + 1}/{_END}  {words}" + (f"  ({key_id}: next)" if key_id else "")
+        sentence = _KEY.sub(key, STEPS[self._at].said(self._state(), self._open()))
+        if "{worst}" in sentence:
+            sentence = sentence.replace("{worst}", _worst(self._state()))
+        if "{stopped}" in sentence:
+            sentence = sentence.replace("{stopped}", _stopped(self._state()))
+        return f"Guide {self._at + 1}/{_END}  {sentence}" + (
+            f"  ({key_id}: next)" if key_id else ""
+        )

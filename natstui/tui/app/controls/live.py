@@ -20,7 +20,7 @@ INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 class Polling(Part):
-    """Polling on or off, faster, slower, now; offered on a live server only."""
+    """Starts, stops and paces polling; offered on a live server only."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "part('polling', 'pause')", "Pause", id="pause"),
@@ -41,7 +41,9 @@ class Polling(Part):
         self.interval_s = interval_s
 
     def may(self, action: str, *, typing: bool) -> bool:
-        """Offer nothing in a replay, and no letter where one types."""
+        """Return whether an action is offered: not in a replay, and no letter where text
+        is typed.
+        """
         return not self._engines.replaying and (action == "now" or not typing)
 
     def action_pause(self) -> None:
@@ -52,11 +54,11 @@ class Polling(Part):
         self._app.notify("polling goes on" if self.on else "polling is paused", timeout=2)
 
     def action_now(self) -> None:
-        """Poll at once."""
+        """Request a poll at once."""
         self._engines.send_all(PollNow(0))
 
     def tell(self, system: str) -> None:
-        """Let a system that was added be polled as the others are."""
+        """Apply the current polling to a system that was added."""
         self._engines.send(SetInterval(0, self.interval_s), system)
         if not self.on:
             self._engines.send(SetPolling(0, False), system)
@@ -70,14 +72,14 @@ class Polling(Part):
         self.poll_every(min((s for s in INTERVALS_S if s > self.interval_s), default=60.0))
 
     def poll_every(self, interval_s: float) -> None:
-        """Ask the engine for another interval."""
+        """Request another polling interval."""
         self.interval_s = interval_s
         self._engines.send_all(SetInterval(0, interval_s))
         self._app.notify(f"polling every {interval_s:g} s", timeout=2)
 
 
 class Recording(Part):
-    """Recording on or off, and notes; offered on a live server only."""
+    """Starts and stops recording, and adds notes; offered on a live server only."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "part('recording', 'record')", "Record", id="record"),
@@ -91,7 +93,9 @@ class Recording(Part):
         """Whether somebody began it here, by its key or its command."""
 
     def may(self, action: str, *, typing: bool) -> bool:
-        """Offer nothing in a replay, and no letter where one types."""
+        """Return whether an action is offered: not in a replay, and no letter where text
+        is typed.
+        """
         return not self._engines.replaying and not typing
 
     def action_record(self) -> None:
@@ -110,6 +114,6 @@ class Recording(Part):
         SystemEngine(self._app, None).start(command, "recording")
 
     def action_note(self) -> None:
-        """Write a note at this moment."""
+        """Prompt for a note, and record it."""
         if isinstance(self._app.screen, LiveScreen):
             self._app.screen.command_line.open(":", "note ")

@@ -1,4 +1,4 @@
-"""What every part of the app that has keys of its own is."""
+"""The base class of the app's parts that have keys."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from textual.binding import BindingType
 
 
 class Part:
-    """Some keys, the actions they name, and when these are offered.
+    """Keys, their actions, and when these are offered.
 
-    A key names its action as `part('polling', 'faster')`: the name of the part among the `Parts`,
-    and the name of its method without `action_`.
+    A key names its action as `part('polling', 'faster')`: the name of the part in `Parts`, and the
+    name of its method without `action_`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def may(self, action: str, *, typing: bool) -> bool:
-        """Tell whether an action is offered; `typing`: letters are text on the screen in view."""
+        """Return whether an action is offered; `typing`: the screen in view takes letters
+        as text.
+        """
         return not typing

@@ -27,17 +27,17 @@ from natstui.tui.kit.keys import key_of
 from natstui.tui.sessions.seeking import moment_us
 
 
-def _binding(one: ReplayKey) -> Binding:
-    """Return a key that takes priority over those of the screen, which may use it otherwise."""
-    action = f"part('replay', {one.action})"
+def _binding(replay_key: ReplayKey) -> Binding:
+    """Return the binding of a replay key, with priority over the keys of the screen."""
+    action = f"part('replay', {replay_key.action})"
     return Binding(
-        one.key,
+        replay_key.key,
         action,
-        one.label,
-        key_display=one.shown,
-        show=one.is_in_footer,
+        replay_key.label,
+        key_display=replay_key.shown,
+        show=replay_key.is_in_footer,
         priority=True,
-        id=f"replay.{one.name}",
+        id=f"replay.{replay_key.name}",
     )
 
 
@@ -50,28 +50,30 @@ class ReplayControls(Part):
         self._app = app
         self._engines = engines
         self.marked_a: State | None = None
-        """The moment others are compared with."""
+        """The marked state A, to compare others with."""
 
     def may(self, action: str, *, typing: bool) -> bool:
-        """Offer the keys while a recording is shown and no letter is text where the focus is."""
-        focused = self._app.focused
-        text = focused is not None and focused.check_consume_key("a", "a")
+        """Return whether a key is offered: in a replay, and not while the focus takes letters as
+        text.
+        """
+        focus = self._app.focused
+        text = focus is not None and focus.check_consume_key("a", "a")
         return self._engines.replaying and not text and isinstance(self._app.screen, LiveScreen)
 
     @property
     def position(self) -> ReplayPosition:
-        """Where the replay is; raises UsageError when none is shown."""
+        """Return the position of the replay; raises UsageError without a replay."""
         position = self._engines.state.replay
         if position is None:
             raise UsageError("this is a live server: :sessions lists recordings to replay")
         return position
 
     def open(self, folder: str) -> None:
-        """Replay the recording in a folder, from the overview on."""
+        """Replay the recording in a folder, starting on the overview."""
         self._engines.replay_session(folder, self._make_room)
 
     async def _make_room(self) -> bool:
-        """Go to the overview, unless something open there holds typed text."""
+        """Open the overview; returns False if an open screen has typed text."""
         if not await close_covering(self._app):
             return False
         self.marked_a = None
@@ -80,7 +82,9 @@ class ReplayControls(Part):
         return True
 
     def leave(self) -> bool:
-        """Go back to what a replay was opened from; return False for one of the command line."""
+        """Leave a replay for the screen that opened it; returns False if the command line opened
+        it.
+        """
         if self._engines.shown is self._engines.home:
             return False
         self.marked_a = None
@@ -88,19 +92,19 @@ class ReplayControls(Part):
         return True
 
     def seek(self, text: str) -> None:
-        """Go to a moment as people write it; raises UsageError."""
+        """Seek to a typed moment; raises UsageError."""
         self._engines.send(SeekTo(0, moment_us(text, self.position)))
 
     def action_play(self) -> None:
-        """Play, or pause at this moment."""
+        """Play, or pause."""
         self._engines.send(PauseReplay(0) if self.position.playing else Play(0))
 
     def action_step(self, polls_count: int) -> None:
-        """Go this many polls forward, or back if it is negative."""
+        """Move by `polls_count` polls, backwards if negative."""
         self._engines.send(Step(0, polls_count))
 
     def action_event(self, forward: bool) -> None:
-        """Go to the next or the previous mark."""
+        """Seek to the next or the previous mark."""
         self._engines.send(SeekMark(0, forward))
 
     def action_speed(self, speeds_count: int) -> None:
@@ -108,17 +112,17 @@ class ReplayControls(Part):
         self._engines.send(ChangeSpeed(0, speeds_count))
 
     def action_seek(self) -> None:
-        """Ask for a time, and go there."""
+        """Prompt for a time, and seek to it."""
         if isinstance(self._app.screen, LiveScreen):
             self._app.screen.command_line.open(":", "seek ")
 
     def action_mark_a(self) -> None:
-        """Keep this moment, to compare others with it."""
+        """Mark the current state as A, to compare others with it."""
         self.marked_a = self._engines.state
         self._engines.show_soon()
 
     def action_compare(self) -> None:
-        """Show what changed between A and the moment shown."""
+        """Show the differences between A and the current state."""
         from natstui.tui.sessions.compare import CompareScreen
 
         if self.marked_a is None:

@@ -1,4 +1,4 @@
-"""Which systems are watched: the list of contexts, one more, one less, and the current one."""
+"""The watched systems: switching, adding and removing them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from natstui.tui.kit.text import safe_copy
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """What could be watched besides: contexts of the NATS CLI and profiles."""
+    """The contexts of the NATS CLI and the profiles that can be added."""
 
     names: Callable[[], Sequence[str]]
-    """Every one that there is now."""
+    """Returns the names of all of them."""
     connect: Callable[[str], Callable[..., Link]]
-    """Return what starts an engine on one of them."""
+    """Returns, for a name, the function that starts its engine."""
     own: str = ""
-    """The name of what the app was opened on; empty: what its engine calls it."""
+    """The name of the system that the app was opened on; empty: its engine's name for it."""
 
 
 def _none_known(name: str) -> Callable[..., Link]:
@@ -51,7 +51,7 @@ _GO = "go to"
 
 
 class Systems(Part):
-    """Goes from one system to the next, adds and removes one."""
+    """Switches between systems, and adds and removes them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("X", "part('systems', 'next')", "System", show=True, id="system.next"),
@@ -64,27 +64,29 @@ class Systems(Part):
         self._polling = polling
 
     def may(self, action: str, *, typing: bool) -> bool:
-        """Offer the key where one of several systems is shown, and others could be."""
+        """Return whether the key is offered: with several systems, or further contexts."""
         screen = self._app.screen
-        one_shown = (
+        shows_single = (
             isinstance(screen, LiveScreen)
             and screen.where.bound is None
             and screen.where.meant is None
         )
-        return one_shown and not typing and bool(self._engines.several())
+        return shows_single and not typing and bool(self._engines.several())
 
     def action_next(self) -> None:
         """Show the next system."""
         names = list(self._engines.systems)
-        at = names.index(self._engines.acting.name)
-        self._show(names[(at + 1) % len(names)])
+        index = names.index(self._engines.acting.name)
+        self._show(names[(index + 1) % len(names)])
 
     def keep_in_view(self) -> None:
-        """Let the system of the screen in view be the current one, before another is shown."""
+        """Make the acting system of the screen in view the current one, before another screen is
+        opened.
+        """
         self._engines.current = self._engines.acting.name
 
     def bind(self, screen: Screen[object], system: str | None) -> None:
-        """Let a screen that lies on another one stay with the system it was opened on."""
+        """Bind a screen on top of another one to the system it was opened on."""
         if isinstance(screen, LiveScreen) and len(self._app.screen_stack) > 1:
             screen.where.bound = screen.where.bound or system or self._engines.current
 
@@ -93,7 +95,7 @@ class Systems(Part):
         self._engines.show_soon()
 
     async def go_to(self, name: str) -> None:
-        """Let a system be the current one; one that is not watched yet is added."""
+        """Make a system the current one, adding it if it is not watched yet."""
         if name not in self._engines.systems:
             await self._add(name)
             return
@@ -108,19 +110,19 @@ class Systems(Part):
             self._app.switch_mode("server")
 
     async def go_to_account(self, account: str) -> None:
-        """Let another account of the current system stand beside it, and be the current one."""
+        """Add another account of the current system as a system, and make it the current one."""
         acting = self._engines.acting
         # Another system may have its name.
-        taken = account in self._engines.systems and not self._is_account(account)
-        name = f"{account}@{acting.name}" if taken else account
+        is_name_taken = account in self._engines.systems and not self._is_account(account)
+        name = f"{account}@{acting.name}" if is_name_taken else account
         if name in self._engines.systems:
             await self.go_to(name)
         else:
             await self._add(name, lambda: partial(acting.connect, "--account", account))
 
     def _is_account(self, system: str) -> bool:
-        started = self._engines.systems[system].follower.state.started
-        return started is not None and started.account is not None
+        engine_started = self._engines.systems[system].follower.state.started
+        return engine_started is not None and engine_started.account is not None
 
     async def _add(
         self, name: str, connecting: Callable[[], Callable[..., Link]] | None = None
@@ -131,38 +133,43 @@ class Systems(Part):
             connect = self._contexts.connect(name) if connecting is None else connecting()
             link = await asyncio.to_thread(connect)
             try:
-                tell = partial(self._app.notify, severity="warning")
-                started = await asyncio.to_thread(link.wait_started, tell)
+                notify = partial(self._app.notify, severity="warning")
+                engine_started = await asyncio.to_thread(link.wait_started, notify)
             except NatstuiError:
                 await link.close_aside()
                 raise
         except NatstuiError as error:
             self._app.notify(safe_copy(str(error)), severity="error", timeout=10)
             return
-        self._engines.add(OpenSystem(name, started, link, connect))
+        self._engines.add(OpenSystem(name, engine_started, link, connect))
         self._polling.tell(name)
         self._app.refresh_bindings()
 
     def remove(self, name: str) -> None:
-        """Watch a system no longer; raises UsageError for the last one."""
+        """Stop watching a system; raises UsageError for the last one."""
         self._engines.remove(name)
         self._app.refresh_bindings()
 
     def ask(self) -> None:
-        """List what is watched and what could be, and go to one, add or remove it."""
-        watched = self._engines.systems
-        states = {one.name: one for one in self._engines.several()}
+        """Show the watched and available systems, and switch to, add or remove one."""
+        watched_systems = self._engines.systems
+        states = {system.name: system for system in self._engines.several()}
         acting = self._engines.acting.name
-        words = []
-        for name in (*watched, *(one for one in self._contexts.names() if one not in watched)):
-            if name not in watched:
-                says = "add it"
-            elif name in states and (trouble := trouble_of(states[name])):
-                says = f"watched: {trouble}"
+        options = []
+        for name in (
+            *watched_systems,
+            *(name for name in self._contexts.names() if name not in watched_systems),
+        ):
+            if name not in watched_systems:
+                description = "add it"
+            elif name in states and (error_text := trouble_of(states[name])):
+                description = f"watched: {error_text}"
             else:
-                says = "watched, and keys act on this system" if name == acting else "watched"
-            words.append((name, says))
-        run_task(self._app, self._choose, words)
+                description = (
+                    "watched, and keys act on this system" if name == acting else "watched"
+                )
+            options.append((name, description))
+        run_task(self._app, self._choose, options)
 
     async def _choose(self, options: list[tuple[str, str]]) -> None:
         name = await self._app.push_screen_wait(Pick("Systems", options))
@@ -180,9 +187,9 @@ class Systems(Part):
 
 
 def _go_to_row_of(screen: TableScreen, system: str) -> bool:
-    """Put the cursor on the first row of a system; return whether there is one."""
+    """Move the cursor to the first row of a system; return whether there is one."""
     rows = screen.rows
-    found = [] if rows is None else [system_of(rows.key(row)) == system for row in rows.order]
-    if True in found:
-        screen.table.move(found.index(True))
-    return True in found
+    positions = [] if rows is None else [system_of(rows.key(row)) == system for row in rows.order]
+    if True in positions:
+        screen.table.move(positions.index(True))
+    return True in positions

@@ -1,4 +1,4 @@
-"""The form of a benchmark: a scenario file as the fields people fill in, and back.
+"""The benchmark form: converts a scenario file to fields and back.
 
-`fields` has the fields, `document` reads and writes the file, `preview` says what it will do.
+`fields` has the fields, `document` reads and writes the file, `preview` describes the run.
 """

@@ -1,6 +1,6 @@
 """A scenario file as a document: read into the fields of the form, and written from them. Pure.
 
-What the form has no field for stays in the document as it is.
+Parts that the form has no field for stay in the document unchanged.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Document = dict[str, Any]
 
 _DEFAULT_STREAM = "NATSTUI_BENCH"
 _ON_STREAMS = patterns_that(lambda row: row.needs_stream)
-_PUT = {found: pattern for pattern, found in SENDING.items()}
-_TAKE = {found: pattern for pattern, found in RECEIVING.items()}
+_PUT = {kind_and_way: pattern for pattern, kind_and_way in SENDING.items()}
+_TAKE = {kind_and_way: pattern for pattern, kind_and_way in RECEIVING.items()}
 
 
 def parsed(text: str) -> Document:
-    """Return the document of a file; raise ValueError that says where it is no TOML."""
+    """Return the document of a file; raises ValueError with the position of a TOML error."""
     return parse_toml(text)
 
 
@@ -44,7 +44,7 @@ def _first(document: Document, table: Mapping[Pattern, object]) -> Document:
 
 
 def texts_of(document: Document) -> dict[str, str]:
-    """Return what the fields show of a document."""
+    """Return the texts of the fields for a document."""
     sender, receiver = _first(document, SENDING), _first(document, RECEIVING)
     sends = SENDING.get(sender.get("pattern", ""), ("", ""))
     takes = RECEIVING.get(receiver.get("pattern", ""), ("", ""))
@@ -70,23 +70,23 @@ def texts_of(document: Document) -> dict[str, str]:
         "acks": str(receiver.get("acks", "explicit")),
     }
     texts["faults"] = "; ".join(
-        f"{one['kind']} {one['role']} {one['at']}" for one in document.get("fault", [])
+        f"{fault['kind']} {fault['role']} {fault['at']}" for fault in document.get("fault", [])
     )
     return texts | {"checks": "; ".join(document.get("assertions", []))}
 
 
 def with_texts(document: Document, texts: Texts) -> Document:
-    """Return the document with what the fields say; raise ValueError for a text that is none."""
-    changed = deepcopy(document)
-    changed.setdefault("title", "From the form")
-    _set(changed, "duration", texts["duration"].strip() or None)
-    _set(changed, "assertions", _parts(texts["checks"]) or None)
+    """Return the document updated by the texts; raises ValueError for an invalid text."""
+    updated = deepcopy(document)
+    updated.setdefault("title", "From the form")
+    _set(updated, "duration", texts["duration"].strip() or None)
+    _set(updated, "assertions", _parts(texts["checks"]) or None)
     before = texts_of(document)
     if texts["faults"] != before["faults"]:
-        _set(changed, "fault", faults_value(texts["faults"]) or None)
-    _set_roles(changed, texts, before)
-    _set_streams(changed, texts)
-    return changed
+        _set(updated, "fault", faults_value(texts["faults"]) or None)
+    _set_roles(updated, texts, before)
+    _set_streams(updated, texts)
+    return updated
 
 
 def _parts(text: str) -> list[str]:
@@ -103,12 +103,12 @@ def _set(table: Document, key: str, value: object) -> None:
 def _set_roles(document: Document, texts: Texts, before: Texts) -> None:
     shape = texts["shape"]
     sender, receiver = _first(document, SENDING), _first(document, RECEIVING)
-    way = texts[WAYS[shape]] if shape in WAYS else ""
+    direction = texts[WAYS[shape]] if shape in WAYS else ""
     takes = texts["consume"] if shape == "stream" else ""
-    put, take = _PUT.get((shape, way)), _TAKE.get((shape, takes))
+    publish_pattern, take = _PUT.get((shape, direction)), _TAKE.get((shape, takes))
     publishers = _workers(texts["publishers"])
     consumers = _workers(texts["consumers"]) if take is not None else 0
-    roles = [one for one in document.get("role", []) if one not in (sender, receiver)]
+    roles = [role for role in document.get("role", []) if role not in (sender, receiver)]
     made = []
     if consumers and take is not None:
         receiver = receiver or {"name": "consumers"}
@@ -118,9 +118,9 @@ def _set_roles(document: Document, texts: Texts, before: Texts) -> None:
         if not is_shown("acks", shape):
             receiver.pop("acks", None)
         made.append(receiver)
-    if publishers and put is not None:
+    if publishers and publish_pattern is not None:
         sender = sender or {"name": "publishers"}
-        sender["pattern"] = put
+        sender["pattern"] = publish_pattern
         _count(sender, "workers", publishers)
         _set(sender, "rate", rate_value(texts["rate"]) if is_shown("rate", shape) else None)
         made.append(sender)
@@ -173,10 +173,10 @@ def _set_streams(document: Document, texts: Texts) -> None:
 
 
 def _reads_only(texts: Texts) -> bool:
-    """Tell whether it works on what a stream holds already."""
-    nobody = not _workers(texts["publishers"])
+    """Return whether the benchmark only reads messages that a stream already has."""
+    has_no_publisher = not _workers(texts["publishers"])
     gets = texts["shape"] == "read" or (texts["shape"] == "kv" and texts["keys"] == "get")
-    return gets or (texts["shape"] == "stream" and nobody)
+    return gets or (texts["shape"] == "stream" and has_no_publisher)
 
 
 _TABLES = ("stream", "responses")
@@ -200,13 +200,13 @@ def _line(key: str, value: object) -> str:
 
 
 def _key(key: str) -> str:
-    plain = key.replace("-", "").replace("_", "")
-    return key if plain.isascii() and plain.isalnum() else json.dumps(key)
+    plain_key = key.replace("-", "").replace("_", "")
+    return key if plain_key.isascii() and plain_key.isalnum() else json.dumps(key)
 
 
 def _value(value: object) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(_line(key, one) for key, one in value.items()) + " }"
+        return "{ " + ", ".join(_line(key, item) for key, item in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str):

@@ -10,7 +10,7 @@ from natstui.model.bench.patterns import Pattern
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
 Texts = Mapping[str, str]
-"""What the fields show, by field."""
+"""The texts of the fields, by field path."""
 
 SENDING: Mapping[Pattern, tuple[str, str]] = {
     "publish": ("core", ""),
@@ -25,7 +25,7 @@ SENDING: Mapping[Pattern, tuple[str, str]] = {
     "kv-put": ("kv", "put"),
     "kv-get": ("kv", "get"),
 }
-"""What the first role that sends, or gets, does: its kind of benchmark, and in which way."""
+"""Pattern of the first role that sends or gets → kind of benchmark, and way of sending."""
 RECEIVING: Mapping[Pattern, tuple[str, str]] = {
     "subscribe": ("core", ""),
     "serve": ("request", ""),
@@ -35,10 +35,10 @@ RECEIVING: Mapping[Pattern, tuple[str, str]] = {
     "js-ordered": ("stream", "ordered"),
     "js-respond": ("respond", ""),
 }
-"""The same of the first role that receives."""
+"""Pattern of the first role that receives → kind of benchmark, and way of receiving."""
 SHAPES = ("core", "request", "stream", "respond", "read", "kv")
 WAYS = {"stream": "publish", "read": "read", "kv": "keys"}
-"""The field that says in which way a kind of benchmark sends."""
+"""Kind of benchmark → the field with its way of sending."""
 
 
 def _ways(table: Mapping[Pattern, tuple[str, str]], shape: str) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ _ABSENT: Mapping[str, frozenset[str]] = {
 
 
 def is_shown(path: str, shape: str) -> bool:
-    """Tell whether a kind of benchmark has a field."""
+    """Return whether a kind of benchmark has a field."""
     return path not in _ABSENT.get(shape, frozenset())
 
 
@@ -115,43 +115,43 @@ _SHAPED = re.compile(
 
 
 def rate_value(text: str) -> float | int | dict[str, object] | None:
-    """Return a rate as a scenario has it; raise ValueError for what is none."""
+    """Return a rate as in a scenario; raises ValueError for an invalid text."""
     if not text.strip():
         return None
-    found = _SHAPED.fullmatch(text.strip())
-    if found is None:
+    match = _SHAPED.fullmatch(text.strip())
+    if match is None:
         return parse_count(text) or None
-    if found["burst"]:
-        return {"burst": parse_count(found["burst"]), "every": _duration(found["every"])}
-    if found["steps"]:
-        steps = [parse_count(one) for one in found["steps"].split()]
-        return {"steps": steps, "every": _duration(found["each"])}
-    ramp = [parse_count(found["low"]), parse_count(found["high"])]
-    return {"ramp": ramp, "over": _duration(found["over"])}
+    if match["burst"]:
+        return {"burst": parse_count(match["burst"]), "every": _duration(match["every"])}
+    if match["steps"]:
+        steps = [parse_count(count_text) for count_text in match["steps"].split()]
+        return {"steps": steps, "every": _duration(match["each"])}
+    ramp = [parse_count(match["low"]), parse_count(match["high"])]
+    return {"ramp": ramp, "over": _duration(match["over"])}
 
 
 def rate_words(value: object) -> str:
     """Return a scenario's rate as it is typed."""
     if not isinstance(value, Mapping):
         return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    every = value.get("every", "5s")
+    interval_text = value.get("every", "5s")
     if "burst" in value:
-        return f"burst {value['burst']} every {every}"
+        return f"burst {value['burst']} every {interval_text}"
     if "steps" in value:
-        return f"steps {' '.join(map(str, value['steps']))} every {every}"
-    low, high = value["ramp"]
-    return f"ramp {low} {high} over {value.get('over', '10s')}"
+        return f"steps {' '.join(map(str, value['steps']))} every {interval_text}"
+    start_rate, end_rate = value["ramp"]
+    return f"ramp {start_rate} {end_rate} over {value.get('over', '10s')}"
 
 
 def faults_value(text: str) -> list[dict[str, object]]:
-    """Return the faults of a text; raise ValueError for what is none."""
+    """Return the faults of a text; raises ValueError for an invalid text."""
     faults: list[dict[str, object]] = []
     for part in filter(None, map(str.strip, text.split(";"))):
-        found = _FAULT.fullmatch(part)
-        if found is None:
+        match = _FAULT.fullmatch(part)
+        if match is None:
             raise ValueError(f"write {part!r} like this: kill consumers 4s")
-        kind, role, at = found.groups()
-        faults.append({"at": _duration(at), "kind": kind, "role": role})
+        kind, role, time_text = match.groups()
+        faults.append({"at": _duration(time_text), "kind": kind, "role": role})
     return faults
 
 
@@ -180,17 +180,17 @@ _READ: Mapping[str, Callable[[str], object]] = {
 
 
 def mistakes(texts: Texts) -> dict[str, str]:
-    """Return what is wrong with the fields that are shown, a sentence for each."""
-    found: dict[str, str] = {}
+    """Return the errors of the shown fields, a sentence for each."""
+    errors: dict[str, str] = {}
     for field in FIELDS:
-        read = _READ.get(field.path)
-        if read is None or not is_shown(field.path, texts["shape"]):
+        parse = _READ.get(field.path)
+        if parse is None or not is_shown(field.path, texts["shape"]):
             continue
         try:
-            read(texts[field.path])
+            parse(texts[field.path])
         except ValueError as error:
-            found[field.path] = f"{field.label}: {error}"
-    return found
+            errors[field.path] = f"{field.label}: {error}"
+    return errors
 
 
 _STEPS = (1, 2, 5)
@@ -204,7 +204,7 @@ def slid(text: str, direction: int) -> str:
         return text
     scale = [step * 10**power for power in range(8) for step in _STEPS]
     if direction > 0:
-        return str(next((one for one in scale if one > now), now))
+        return str(next((rate for rate in scale if rate > now), now))
     if not now:
         return str(scale[-1])
-    return str(next((one for one in reversed(scale) if one < now), "")) or ""
+    return str(next((rate for rate in reversed(scale) if rate < now), "")) or ""

@@ -1,4 +1,4 @@
-"""What a filled form will do: messages per second, bytes on disk, and the command that says it."""
+"""The preview of a filled form: messages per second, bytes on disk, and the equivalent command."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _OVERRIDES = {
     "stream": "stream",
     "storage": "storage",
 }
-"""The fields that a flag of `natstui bench SCENARIO` changes in the same way."""
+"""Fields → the flag of `natstui bench SCENARIO` that changes the same."""
 
 
 def preview_lines(texts: Texts) -> list[str]:
-    """Return what will go over the wire and onto the disk; the texts are right."""
+    """Return the expected traffic and storage as lines; the texts must be valid."""
     return [_traffic(texts), _disk(texts)]
 
 
@@ -49,11 +49,13 @@ _WHO = {
     "read": ("", "reader"),
     "kv": ("client", ""),
 }
-"""Who sends and who receives in each kind of benchmark."""
+"""Names of the senders and receivers in each kind of benchmark."""
 
 
 def drawing_lines(texts: Texts, width: int) -> list[str]:
-    """Return who sends, through what, to whom: in boxes where they fit, else in one line."""
+    """Return a drawing of senders, subject or stream, and receivers: as boxes if they fit, else a
+    line.
+    """
     shape, (sending, receiving) = texts["shape"], _counts(texts)
     senders, receivers = _WHO[shape]
     if shape == "read":
@@ -65,25 +67,26 @@ def drawing_lines(texts: Texts, width: int) -> list[str]:
         counted(receiving, receivers) if receivers and receiving else "",
     ]
     parts = [box for box in boxes if box]
-    both = shape in ("request", "respond")
+    has_replies = shape in ("request", "respond")
     per_s = _per_s(texts)
     rate = f" {rate_text(per_s)}/s " if per_s is not None and sending else "─"
     arrows = [f"──{rate}─▶", "────▶"][0 if boxes[0] else 1 :]
     if shape == "kv" and texts["keys"] == "get":
         arrows = [arrows[0].replace("▶", "─").replace("──", "◀─", 1)]
-    arrows = [f"◀{arrow[1:]}" if both else arrow for arrow in arrows]
+    arrows = [f"◀{arrow[1:]}" if has_replies else arrow for arrow in arrows]
     middle = "".join(
         f"│ {box} │{f' {arrow} ' if arrow else ''}"
         for box, arrow in zip_longest(parts, arrows[: len(parts) - 1], fillvalue="")
     )
     if cell_len(middle) > width:
-        return [(" ⇄ " if both else " → ").join(parts)]
+        return [(" ⇄ " if has_replies else " → ").join(parts)]
     rows = [
         "".join(
-            f"{left}{'─' * (cell_len(box) + 2)}{right}{' ' * (len(arrow) + 2) if arrow else ''}"
+            f"{left_corner}{'─' * (cell_len(box) + 2)}{right_corner}"
+            f"{' ' * (len(arrow) + 2) if arrow else ''}"
             for box, arrow in zip_longest(parts, arrows[: len(parts) - 1], fillvalue="")
         )
-        for left, right in ("╭╮", "╰╯")
+        for left_corner, right_corner in ("╭╮", "╰╯")
     ]
     return [rows[0], middle, rows[1]]
 
@@ -93,7 +96,7 @@ def _counts(texts: Texts) -> tuple[int, int]:
 
 
 def _per_s(texts: Texts) -> float | None:
-    """Return the mean rate of all senders; None where nothing but speed limits it."""
+    """Return the mean rate of all senders; None without a limit."""
     if not is_shown("rate", texts["shape"]):
         return None
     rate = rate_value(texts["rate"])
@@ -106,7 +109,7 @@ def _per_s(texts: Texts) -> float | None:
 
 
 def _total(texts: Texts) -> float | None:
-    """Return how many messages are sent in all; None when nobody can say."""
+    """Return the total number of messages; None if unknown."""
     if texts["msgs"].strip():
         return parse_count(texts["msgs"])
     per_s = _per_s(texts)
@@ -123,17 +126,17 @@ def _traffic(texts: Texts) -> str:
     if not publishers:
         return "receives every message as fast as possible"
     total = _total(texts)
-    whole = "" if total is None else f", {count_text(total)} in all"
+    total_note = "" if total is None else f", {count_text(total)} in all"
     if per_s is None:
         times = f", each received {copies}×" if copies > 1 else ""
         if copies == 1 and consumers > 1:
             times = f", shared by {consumers} consumers"
-        return f"as fast as possible{times}{whole}"
-    received = f", {rate_text(per_s * copies)}/s received" if copies else ""
+        return f"as fast as possible{times}{total_note}"
+    received_text = f", {rate_text(per_s * copies)}/s received" if copies else ""
     size = parse_bytes(texts["size"]) if is_shown("size", shape) else None
     flow = "" if size is None else f" ({bytes_text(per_s * (1 + copies) * size)}/s)"
-    shaped = "up to " if isinstance(rate_value(texts["rate"]), Mapping) else ""
-    return f"{shaped}{rate_text(per_s)}/s sent{received}{flow}{whole}"
+    rate_prefix = "up to " if isinstance(rate_value(texts["rate"]), Mapping) else ""
+    return f"{rate_prefix}{rate_text(per_s)}/s sent{received_text}{flow}{total_note}"
 
 
 def _disk(texts: Texts) -> str:
@@ -144,40 +147,41 @@ def _disk(texts: Texts) -> str:
     storage, total = texts["storage"], _total(texts)
     replicas = max(parse_count(texts["replicas"]), 1)
     size, subject = parse_bytes(texts["size"]), len(texts["subject"])
-    where = "of memory" if storage == "memory" else "on disk"
+    storage_text = "of memory" if storage == "memory" else "on disk"
     times = f", on {replicas} servers each" if replicas > 1 else ""
     if total is None:
-        one = stored_bytes(1, size, subject, storage=storage)
-        return f"{bytes_text(one)} {where} for each message{times}"
-    return (
-        f"{bytes_text(stored_bytes(round(total), size, subject, storage=storage))} {where}{times}"
-    )
+        message_bytes = stored_bytes(1, size, subject, storage=storage)
+        return f"{bytes_text(message_bytes)} {storage_text} for each message{times}"
+    size_text = bytes_text(stored_bytes(round(total), size, subject, storage=storage))
+    return f"{size_text} {storage_text}{times}"
 
 
 def command_text(document: Document, texts: Texts, base: tuple[str, Document] | None) -> str:
-    """Return the command that does the same; `base` is the ready scenario it began with."""
+    """Return the equivalent command; `base` is the ready scenario of the start."""
     meant = with_texts(document, texts)
-    words = _short(texts)
-    if words and _same(with_texts({}, texts), meant):
-        return _command([*words, *_common(texts)])
+    arguments = _short(texts)
+    if arguments and _same(with_texts({}, texts), meant):
+        return _command([*arguments, *_common(texts)])
     if base is not None and (changes := _changes(base[1], texts)) is not None:
         return _command([base[0], *changes])
     return "natstui bench run FILE, with the text of this form as FILE"
 
 
-def _command(words: list[str]) -> str:
-    return f"natstui bench {shlex.join(words)}"
+def _command(arguments: list[str]) -> str:
+    return f"natstui bench {shlex.join(arguments)}"
 
 
-def _same(one: Document, other: Document) -> bool:
-    return _plain(one) == _plain(other)
+def _same(first: Document, second: Document) -> bool:
+    return _plain(first) == _plain(second)
 
 
 def _plain(document: Document) -> Document:
-    """Return a document without what only people read, and without the names of its roles."""
-    kept = {key: value for key, value in document.items() if key not in ("title", "description")}
-    roles = [{k: v for k, v in role.items() if k != "name"} for role in kept.get("role", [])]
-    return {**kept, "role": [_counted(role) for role in roles]}
+    """Return a document without the texts for people, and without the names of its roles."""
+    remaining = {
+        key: value for key, value in document.items() if key not in ("title", "description")
+    }
+    roles = [{k: v for k, v in role.items() if k != "name"} for role in remaining.get("role", [])]
+    return {**remaining, "role": [_counted(role) for role in roles]}
 
 
 def _counted(role: Document) -> Document:
@@ -186,20 +190,20 @@ def _counted(role: Document) -> Document:
 
 
 def _changes(document: Document, texts: Texts) -> list[str] | None:
-    """Return the flags that change a scenario into what the form says; None where none do."""
+    """Return the flags that change a scenario into the form's; None if no flags can."""
     before = texts_of(document)
-    changed = [path for path in before if before[path] != texts[path]]
-    if any(path not in _OVERRIDES for path in changed if path != "checks"):
+    changed_paths = [path for path in before if before[path] != texts[path]]
+    if any(path not in _OVERRIDES for path in changed_paths if path != "checks"):
         return None
-    is_larger = bool(changed) and len(document.get("role", [])) > 2
-    if is_larger or not all(_overridable(p, texts) for p in changed):
+    is_larger = bool(changed_paths) and len(document.get("role", [])) > 2
+    if is_larger or not all(_overridable(p, texts) for p in changed_paths):
         return None
-    flags = [w for path in changed if path != "checks" for w in _flag(path, texts)]
-    return flags + (_checks(texts) if "checks" in changed else [])
+    flags = [w for path in changed_paths if path != "checks" for w in _flag(path, texts)]
+    return flags + (_checks(texts) if "checks" in changed_paths else [])
 
 
 def _overridable(path: str, texts: Texts) -> bool:
-    """Tell whether a flag can say what a field says: none takes a thing away."""
+    """Return whether a flag can set a field to its text: no flag removes a setting."""
     if path == "consumers" and texts["shape"] == "request":
         return False
     if path == "rate":
@@ -214,20 +218,20 @@ def _flag(path: str, texts: Texts) -> list[str]:
 
 def _checks(texts: Texts) -> list[str]:
     parts = filter(None, map(str.strip, texts["checks"].split(";")))
-    return [word for part in parts for word in ("--assert", part)]
+    return [argument for part in parts for argument in ("--assert", part)]
 
 
 def _common(texts: Texts) -> list[str]:
-    words = []
+    arguments = []
     for path in ("msgs", "duration", "rate", "size"):
         value = texts[path].strip()
         if value and is_shown(path, texts["shape"]) and (path, value) != ("size", "128"):
-            words += [f"--{path}", value]
-    return words + _checks(texts)
+            arguments += [f"--{path}", value]
+    return arguments + _checks(texts)
 
 
 def _short(texts: Texts) -> list[str]:
-    """Return the words of a short form; nothing where there is none."""
+    """Return the arguments of a short form; empty without one."""
     if texts["faults"].strip() or parse_count(texts["replicas"]) != 1:
         return []
     if isinstance(rate_value(texts["rate"]), Mapping):
@@ -239,10 +243,10 @@ def _short(texts: Texts) -> list[str]:
 
 def _core(texts: Texts) -> Iterator[str]:
     publishers, consumers = _counts(texts)
-    both = publishers and consumers
-    yield "pubsub" if both else "pub" if publishers else "sub"
+    has_both = publishers and consumers
+    yield "pubsub" if has_both else "pub" if publishers else "sub"
     yield texts["subject"]
-    if both:
+    if has_both:
         yield from ("--pubs", str(publishers), "--subs", str(consumers))
     elif publishers + consumers != 1:
         yield from ("--workers", str(publishers or consumers))

@@ -1,1 +1,3 @@
-"""One thing in words and charts: on a screen of its own, or in brief beside its table."""
+"""The details of a row as text and charts: on a screen of its own, or in a panel beside
+its table.
+"""

@@ -1,4 +1,4 @@
-"""The charts of a detail screen: which counters, as what, over which window."""
+"""The charts of a detail screen: their counters, kind and window."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from natstui.tui.kit.chart.ticks import Unit
 
 _EVENTS = "event"
 _GAP_SAMPLES = 4
-"""A pause this many times the usual distance of two samples is a gap."""
+"""Factor on the usual interval of samples from which a pause is a gap."""
 
 
 def _gap_us(points: Sequence[Point], stale_us: int) -> int:
-    """Return from which distance two samples have a gap between them."""
+    """Return the minimum interval of two samples that counts as a gap."""
     steps = sorted(b.mono_us - a.mono_us for a, b in pairwise(points))
     return max(stale_us, _GAP_SAMPLES * steps[len(steps) // 2]) if steps else stale_us
 
 
 def _with_gaps(points: Sequence[Point], gap_us: int) -> list[Point]:
-    """Return the points with an unknown one in every pause that is too long."""
-    whole: list[Point] = []
+    """Return the points with an unknown point in every gap."""
+    with_gaps: list[Point] = []
     for point in points:
-        if whole and point.mono_us - whole[-1].mono_us > gap_us:
-            whole.append(Point((point.mono_us + whole[-1].mono_us) // 2, None))
-        whole.append(point)
-    return whole
+        if with_gaps and point.mono_us - with_gaps[-1].mono_us > gap_us:
+            with_gaps.append(Point((point.mono_us + with_gaps[-1].mono_us) // 2, None))
+        with_gaps.append(point)
+    return with_gaps
 
 
 class _Window:
-    """The counters of one row over one window, on a common time axis."""
+    """The counters of a row over a window, on a common time axis."""
 
     def __init__(
         self, history: History, key: Key, window_s: int, now_mono_us: int, stale_us: int
@@ -54,11 +54,11 @@ class _Window:
         return rates_of_series(points, _gap_us(points, self._stale_us))
 
     def announced(self, chart: ChartData, view: View, stream: str, consumer: str) -> ChartData:
-        """Return a chart with marks where the server announced something of the row."""
+        """Return a chart with marks at the times of advisories about the row."""
         times_us = announced_at_us(view.state, stream, consumer)
         at_s = ((at_us - view.now_at_us) / 1e6 for at_us in times_us)
-        within = tuple(one for one in at_s if -self.window_s <= one <= 0)
-        return replace(chart, events_at_s=within, events_label=_EVENTS)
+        visible_s = tuple(second for second in at_s if -self.window_s <= second <= 0)
+        return replace(chart, events_at_s=visible_s, events_label=_EVENTS)
 
     def chart(
         self, title: str, unit: Unit, lines: Sequence[tuple[str, list[Point]]], zero: bool = True
@@ -75,17 +75,17 @@ class _Window:
 
 
 def announced_at_us(state: State, stream: str, consumer: str) -> list[int]:
-    """Return the seconds in which the server announced something of a stream or consumer, UTC.
+    """Return the seconds with advisories about a stream or consumer, UTC.
 
-    Naks, terminated and given-up messages are counted by the second, however many came; of what
-    is rare every announcement is known.
+    Naks, terminated messages and dropped messages are counted by the second; of rarer ones every
+    advisory is included.
     """
     seconds: set[int] = set()
-    trouble = state.evidence.of.get((stream, consumer))
-    if trouble is not None:
-        for counts in (trouble.naks, trouble.terms, trouble.give_ups):
+    evidence = state.evidence.of.get((stream, consumer))
+    if evidence is not None:
+        for counts in (evidence.naks, evidence.terms, evidence.give_ups):
             seconds.update(second for second, _ in counts.recent)
-        seconds.update(at_us // 1_000_000 for at_us in trouble.elected_at_us)
+        seconds.update(at_us // 1_000_000 for at_us in evidence.elected_at_us)
     for event in state.happenings:
         if isinstance(event, Advisory) and (event.stream, event.consumer or "") == (
             stream,
@@ -99,10 +99,10 @@ def stream_charts(view: StreamView, row: int, window_s: int) -> list[ChartData]:
     """Return the charts of a stream: rates, messages, bytes."""
     key = view.key(row)
     window = _Window(view.state.stream_history, key, window_s, view.now_mono_us, view.stale_us)
-    stored = window.rate("last_seq")
+    stored_rate = window.rate("last_seq")
     growth = window.level("stored_msgs")
-    removed = _removed(stored, growth)
-    rates = window.chart("Rates", "msgs/s", [("in", stored), ("removed", removed)])
+    removed_rate = _removed(stored_rate, growth)
+    rates = window.chart("Rates", "msgs/s", [("in", stored_rate), ("removed", removed_rate)])
     return [
         window.announced(rates, view, view.columns.name[row], ""),
         window.chart("Stored messages", "msgs", [("messages", growth)], zero=False),
@@ -112,21 +112,26 @@ def stream_charts(view: StreamView, row: int, window_s: int) -> list[ChartData]:
     ]
 
 
-def _removed(stored: Sequence[Point], level: Sequence[Point]) -> list[Point]:
-    """Return what left per second: what came in less the growth of what is there."""
-    known = {point.mono_us: point for point in level}
+def _removed(stored_rate: Sequence[Point], level: Sequence[Point]) -> list[Point]:
+    """Return the removed messages per second: the stored rate less the growth of the level."""
+    level_at = {point.mono_us: point for point in level}
     times = [point.mono_us for point in level]
     before = dict(zip(times[1:], times, strict=False))
-    removed = []
-    for point in stored:
-        now, then = known.get(point.mono_us), known.get(before.get(point.mono_us, -1))
-        if point.value is None or now is None or then is None or None in (now.value, then.value):
-            removed.append(Point(point.mono_us, None))
+    rates = []
+    for point in stored_rate:
+        now, earlier = level_at.get(point.mono_us), level_at.get(before.get(point.mono_us, -1))
+        if (
+            point.value is None
+            or now is None
+            or earlier is None
+            or None in (now.value, earlier.value)
+        ):
+            rates.append(Point(point.mono_us, None))
             continue
-        elapsed_s = (now.mono_us - then.mono_us) / 1e6
-        growth = ((now.value or 0) - (then.value or 0)) / elapsed_s
-        removed.append(Point(point.mono_us, max(0.0, point.value - growth)))
-    return removed
+        elapsed_s = (now.mono_us - earlier.mono_us) / 1e6
+        growth = ((now.value or 0) - (earlier.value or 0)) / elapsed_s
+        rates.append(Point(point.mono_us, max(0.0, point.value - growth)))
+    return rates
 
 
 def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartData]:
@@ -159,17 +164,17 @@ def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartDa
 
 
 def _floor_and_last(view: ConsumerView, row: int, window: _Window) -> ChartData | None:
-    """Return the ack floor beside the stream's last sequence, where both were polled."""
+    """Return a chart of the ack floor and the stream's last sequence, at polls that have both."""
     key = view.stream_key(view.columns.stream[row])
     floor = window.level("ack_floor_stream_seq")
     if key is None or not floor:
         return None
     last = view.state.stream_history.series(key, "last_seq", window.window_s)
-    at, aligned = 0, []
+    at, points_in_step = 0, []
     for point in floor:
         while at + 1 < len(last) and last[at + 1].mono_us <= point.mono_us:
             at += 1
-        known = bool(last) and last[at].mono_us <= point.mono_us
-        aligned.append(Point(point.mono_us, last[at].value if known else None))
-    lines = [("last sequence", aligned), ("ack floor", floor)]
+        is_same_poll = bool(last) and last[at].mono_us <= point.mono_us
+        points_in_step.append(Point(point.mono_us, last[at].value if is_same_poll else None))
+    lines = [("last sequence", points_in_step), ("ack floor", floor)]
     return window.chart("Ack floor and last sequence", "", lines, zero=False)

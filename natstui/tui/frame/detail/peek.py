@@ -1,4 +1,4 @@
-"""The row under the cursor in brief, where its table leaves room for it."""
+"""A panel with details of the row under the cursor, shown where its table leaves space for it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from textual.containers import Container, VerticalScroll
 from textual.geometry import Size
 
 from natstui.model.live.history import WINDOWS_S
+from natstui.tui.frame.live import ScreenPart
 from natstui.tui.frame.remembered import keep, recall
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_text import Rows
 from natstui.tui.kit.chart.chart import Chart, ChartData
 from natstui.tui.kit.sections import Section, SectionText
@@ -23,17 +23,19 @@ from natstui.tui.kit.text import safe
 
 Place = Literal["none", "below", "beside"]
 PEEK_WINDOW_S = WINDOWS_S[0]
-"""What its charts show: the shortest window."""
+"""Window of its charts: the shortest one."""
 ANNOUNCED_COUNT = 4
-"""Announcements of the server that it repeats."""
+"""Number of advisories in the panel."""
 _BESIDE_FROM_COLUMNS = 160
 _BESIDE_AT_LEAST_COLUMNS = 110
-"""With fewer the table would lose more columns than the panel tells."""
+"""Minimum width for the panel beside the table: in a narrower one the table would lose too many
+columns.
+"""
 _LEAST_LINES, _MOST_LINES = 10, 36
 _ROOMY_LINES = 22
-"""With so many below its rows, the panel leaves a table its width."""
+"""Free lines below the rows from which the panel is shown below instead of beside."""
 _ROWS_AT_LEAST = 4
-"""Rows of the table that stay in view above it."""
+"""Minimum of table rows that stay in view above the panel."""
 _CHART_LINES = 8
 _TWO_CHARTS_FROM_COLUMNS = 120
 KEPT_AS = "peek"
@@ -41,28 +43,30 @@ KEPT_AS = "peek"
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What the panel tells of a row: `key` is its identity."""
+    """The content of the panel for a row; `key` is the row's identity."""
 
     key: Hashable
     sections: Sequence[Section]
     charts: Sequence[ChartData]
 
 
-def place_for(chosen: Place | None, size: Size, rows_count: int) -> Place:
-    """Return where the panel stands: as the user chose, or where the rows leave room."""
-    if chosen == "none":
+def place_for(user_choice: Place | None, size: Size, rows_count: int) -> Place:
+    """Return the panel's position: the user's choice, or the one that fits the free space."""
+    if user_choice == "none":
         return "none"
-    if chosen is None and size.height - rows_count - 1 >= _ROOMY_LINES:
+    if user_choice is None and size.height - rows_count - 1 >= _ROOMY_LINES:
         return "below"
-    widest = size.width >= (_BESIDE_FROM_COLUMNS if chosen is None else _BESIDE_AT_LEAST_COLUMNS)
-    if chosen != "below" and widest:
+    widest = size.width >= (
+        _BESIDE_FROM_COLUMNS if user_choice is None else _BESIDE_AT_LEAST_COLUMNS
+    )
+    if user_choice != "below" and widest:
         return "beside"
-    shown = rows_count if chosen is None else min(rows_count, _ROWS_AT_LEAST)
-    return "below" if size.height - shown - 1 >= _LEAST_LINES else "none"
+    visible_count = rows_count if user_choice is None else min(rows_count, _ROWS_AT_LEAST)
+    return "below" if size.height - visible_count - 1 >= _LEAST_LINES else "none"
 
 
 class Peek(Container):
-    """Findings, announcements and two charts of one row; where it stands belongs to it."""
+    """The panel with findings, advisories and two charts of a row; it knows its position."""
 
     DEFAULT_CSS = """
     Peek {
@@ -85,57 +89,59 @@ class Peek(Container):
         self._scroll = VerticalScroll(self.text, can_focus=False)
         self._charts = (Chart(), Chart())
         self._key: Hashable = None
-        kept = recall(KEPT_AS)
-        self.chosen: Place | None = cast("Place", kept) if kept in get_args(Place) else None
+        stored_choice = recall(KEPT_AS)
+        self.chosen: Place | None = (
+            cast("Place", stored_choice) if stored_choice in get_args(Place) else None
+        )
         self.place: Place = "none"
 
     def compose(self) -> ComposeResult:
-        """Text, then charts."""
+        """Yield the widgets of the panel: text, then charts."""
         yield self._scroll
         yield Container(*self._charts)
 
     def choose_next(self) -> None:
-        """Stand elsewhere from now on, also in the next run: nowhere, below, beside."""
-        places = get_args(Place)
-        self.chosen = places[(places.index(self.chosen or self.place) + 1) % len(places)]
+        """Change to the next position and remember it: off, below, beside."""
+        positions = get_args(Place)
+        self.chosen = positions[(positions.index(self.chosen or self.place) + 1) % len(positions)]
         keep(KEPT_AS, self.chosen)
 
     def settle(self, room: Size, rows_count: int) -> Place:
-        """Take its place within the room that table and panel have, and return it."""
+        """Set and return the position that fits the space of table and panel."""
         self.place = place_for(self.chosen, room, rows_count) if rows_count else "none"
-        beside, below = self.place == "beside", self.place == "below"
-        self.display = beside or below
-        self.set_class(beside, "-beside")
+        is_beside, below = self.place == "beside", self.place == "below"
+        self.display = is_beside or below
+        self.set_class(is_beside, "-beside")
         self.set_class(below and room.width >= _TWO_CHARTS_FROM_COLUMNS, "-two")
         if below:
-            left = room.height - min(rows_count, max(_ROWS_AT_LEAST, room.height // 2)) - 1
-            self.styles.height = max(_LEAST_LINES, min(_MOST_LINES, left))
+            free_lines = room.height - min(rows_count, max(_ROWS_AT_LEAST, room.height // 2)) - 1
+            self.styles.height = max(_LEAST_LINES, min(_MOST_LINES, free_lines))
         else:
             self.styles.height = None
-        lines = room.height // 2 if beside else 0 if not below else _lines(self)
+        lines = room.height // 2 if is_beside else 0 if not below else _lines(self)
         self._show_charts(2 if self.has_class("-two") else lines // _CHART_LINES)
         return self.place
 
     def _show_charts(self, fitting: int) -> None:
-        for at, chart in enumerate(self._charts):
-            chart.display = at < max(1, fitting)
+        for index, chart in enumerate(self._charts):
+            chart.display = index < max(1, fitting)
 
     def tell(self, brief: Brief) -> None:
         """Show a row, or the newer state of the same one."""
-        other, self._key = brief.key != self._key, brief.key
+        is_other, self._key = brief.key != self._key, brief.key
         # The first title is that of the frame.
-        first, *rest = brief.sections
+        first, *other_sections = brief.sections
         self._scroll.border_title = safe(first.title)
-        self.text.show([*([replace(first, title="")] if first.lines else ()), *rest])
-        if other:
+        self.text.show([*([replace(first, title="")] if first.lines else ()), *other_sections])
+        if is_other:
             self._scroll.scroll_home(animate=False)
         for widget, data in zip(self._charts, brief.charts, strict=False):
             if widget.display:
-                (widget.show_other if other else widget.show)(data)
+                (widget.show_other if is_other else widget.show)(data)
 
 
 class WithPeek(Container, ScreenPart):
-    """A table, and the panel below or beside it."""
+    """A table with the panel below or beside it."""
 
     DEFAULT_CSS = """
     WithPeek { height: 1fr; layout: vertical; }
@@ -144,26 +150,28 @@ class WithPeek(Container, ScreenPart):
     """
 
     def __init__(self, table: BigTable, peek: Peek, brief: Callable[[Any, int], Brief]) -> None:
-        """`brief` returns what is told of a row of the table's view."""
+        """Create with a table and its panel; `brief` returns the panel's content for a row of the
+        view.
+        """
         super().__init__(table, peek)
         self.table, self.peek, self._brief = table, peek, brief
 
     def on_resize(self) -> None:
-        """Give the panel another place where there is other room."""
+        """Move the panel when the space has changed."""
         self.tell()
 
     @on(RowHighlighted)
     def tell(self) -> None:
-        """Tell of the row under the cursor, where there is room."""
+        """Update the panel for the row under the cursor, if there is space."""
         rows = self.table.source
-        place = self.peek.settle(self.size, len(rows.order))
-        self.set_class(place == "beside", "-beside")
-        if place != "none" and isinstance(rows, Rows):
+        position = self.peek.settle(self.size, len(rows.order))
+        self.set_class(position == "beside", "-beside")
+        if position != "none" and isinstance(rows, Rows):
             row = rows.order[min(self.table.cursor, len(rows.order) - 1)]
             self.peek.tell(self._brief(rows.view, row))
 
     def action_next(self) -> None:
-        """Put the panel elsewhere: off, below, beside."""
+        """Move the panel to the next position: off, below, beside."""
         self.peek.choose_next()
         self.tell()
         if self.peek.chosen != self.peek.place:
@@ -171,6 +179,6 @@ class WithPeek(Container, ScreenPart):
 
 
 def _lines(peek: Peek) -> int:
-    """Return how many lines the panel has below a table, without its border."""
+    """Return the lines of the panel below a table, without its border."""
     height = peek.styles.height
     return int(height.value) - 1 if height is not None else 0

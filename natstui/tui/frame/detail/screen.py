@@ -1,26 +1,84 @@
-"""A screen about one thing: text at the left, live charts at the right."""
+"""A screen with details as text at the left, and live charts at the right."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.detail.reading import ChartReading
-from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Export, Open
-from natstui.tui.kit.chart.chart import Chart, ChartData
+from natstui.tui.kit.chart.chart import Chart, ChartData, cross_all
 from natstui.tui.kit.chart.frame import EVENT_MARK
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
+
+LOG_KEY = Binding("L", "part('reading', 'scale')", "Log scale", id="chart.scale")
+
+
+class ChartReading(ScreenPart):
+    """Moves the common cross-hair of all charts, and switches their scale."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        LOG_KEY,
+        Binding("left", "part('reading', 'move', -1)", "Earlier", id="chart.earlier"),
+        Binding("right", "part('reading', 'move', 1)", "Later", id="chart.later"),
+    ]
+
+    def __init__(self, screen: Screen[None], redraw: Callable[[], None]) -> None:
+        """Create for a screen; `redraw` shows the charts again."""
+        self._screen, self._again = screen, redraw
+        self._logarithmic = self._has_data = False
+        self.is_zoomed = False
+        """Whether one chart is shown alone: then keys move the cross-hair."""
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Return whether an action is offered: the scale with values, the cross-hair in a zoomed
+        chart.
+        """
+        return self._has_data and (action != "move" or self.is_zoomed)
+
+    def show(self, charts: Sequence[Chart], data: Sequence[ChartData | None]) -> None:
+        """Show data in charts, with the chosen scale."""
+        for chart, chart_data in zip(charts, data, strict=False):
+            chart.show(chart_data and replace(chart_data, logarithmic=self._logarithmic))
+        has_data = any(chart_data is not None for chart_data in data)
+        if has_data is not self._has_data:
+            self._has_data = has_data
+            self._screen.refresh_bindings()
+
+    def align(self) -> None:
+        """Give all charts the same time axis."""
+        visible_charts = [chart for chart in self._screen.query(Chart) if chart.display]
+        label_cells = max((chart.label_cells for chart in visible_charts), default=0)
+        for chart in visible_charts:
+            chart.align(label_cells)
+
+    def zoom(self, is_zoomed: bool) -> None:
+        """Set whether a single chart is shown in full size."""
+        self.is_zoomed = is_zoomed
+        cross_all(self._screen, None)
+
+    def action_scale(self) -> None:
+        """Switch between a logarithmic and a linear scale."""
+        self._logarithmic = not self._logarithmic
+        self._again()
+
+    def action_move(self, columns: int) -> None:
+        """Move the cross-hair."""
+        visible_chart = next(chart for chart in self._screen.query(Chart) if chart.display)
+        cross_all(self._screen, visible_chart.crossed_further(columns))
+
 
 CHART_HELP = (
     (
@@ -29,18 +87,18 @@ CHART_HELP = (
         "no line.",
     ),
 )
-"""What the marks on a chart mean: mark, explanation."""
+"""Marks on a chart and their meaning."""
 _EVENT_HELP = (
     (EVENT_MARK,
         "An advisory arrived in this second: a nak, a message dropped or terminated, an "
         "election. The events screen (`3`) lists each one."),
 )  # fmt: skip
 _CHART_LINES = 8
-"""Lines a chart needs to say something."""
+"""Minimum height of a chart."""
 
 
 class ChartedScreen(LiveScreen):
-    """Text beside live charts of one thing; subclasses give both."""
+    """Text beside live charts; subclasses provide both."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "window", "Window", id="chart.window"),
@@ -60,7 +118,7 @@ class ChartedScreen(LiveScreen):
         self.reading = ChartReading(self, self.refresh_state)
 
     def body(self) -> Iterable[Widget]:
-        """Caption, then text beside charts."""
+        """Yield the caption, then text beside charts."""
         yield Static(id="caption", markup=False)
         with Horizontal(id="detail"):
             sections = VerticalScroll(SectionText(), id="sections")
@@ -78,25 +136,25 @@ class ChartedScreen(LiveScreen):
         self.reading.align()
 
     def on_resize(self) -> None:
-        """Show as many charts as have room for their axes; zooming reaches the others."""
+        """Show as many charts as fit; zooming reaches the others."""
         self._arrange_charts()
 
     def _arrange_charts(self) -> None:
         charts = list(self.query(Chart))
         fitting = max(1, (self.size.height - 4) // _CHART_LINES)
-        for at, chart in enumerate(charts):
-            chart.display = at == self._zoomed if self._zoomed >= 0 else at < fitting
+        for index, chart in enumerate(charts):
+            chart.display = index == self._zoomed if self._zoomed >= 0 else index < fitting
         # They know their new sizes then.
         self.call_after_refresh(self.reading.align)
 
     def action_window(self) -> None:
-        """Show the next longer window, then the shortest again."""
-        at = WINDOWS_S.index(self.window_s)
-        self.window_s = WINDOWS_S[(at + 1) % len(WINDOWS_S)]
+        """Switch to the next longer window, after the longest to the shortest."""
+        index = WINDOWS_S.index(self.window_s)
+        self.window_s = WINDOWS_S[(index + 1) % len(WINDOWS_S)]
         self.refresh_state()
 
     def action_zoom(self) -> None:
-        """Show one chart after the other in full size, then all again."""
+        """Zoom into the next chart, after the last show all."""
         charts = list(self.query(Chart))
         self._zoomed = self._zoomed + 1 if self._zoomed + 1 < len(charts) else -1
         self.reading.zoom(self._zoomed >= 0)
@@ -106,7 +164,7 @@ class ChartedScreen(LiveScreen):
 
 
 class DetailScreen(ChartedScreen):
-    """A stream or consumer: subclasses find the row and give its text and charts."""
+    """Details of a stream or consumer: subclasses find the row and provide its text and charts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "raw", "Raw", id="raw"),
@@ -119,34 +177,34 @@ class DetailScreen(ChartedScreen):
         self.stream, self.consumer = stream, consumer
 
     def tab(self) -> str:
-        """Return the list that has the stream or consumer shown."""
+        """Return the tab of the list that contains the stream or consumer."""
         return "consumers" if self.consumer else "streams"
 
     def asset(self) -> Target | None:
-        """Return the stream or consumer shown."""
+        """Return the stream or consumer on the screen."""
         return Target(self.stream, self.consumer)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
-        """Return text and charts of the present state; None when it is gone."""
+        """Return text and charts of the current state; None when the row does not exist."""
         raise TypeError(f"{type(self).__name__} shows nothing")
 
     def refresh_state(self) -> None:
-        """Show the newer state; what is gone keeps its last text and says so."""
+        """Show the newer state; after a deletion the last text stays, with a note."""
         title = self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
-        found = self.content()
-        if found is None:
-            known = self.state.now_mono_us > 0
-            gone = "  · does not exist (any more)" if known else "  ·  waiting for data"
-            self.caption.update(safe(title + gone, "error" if known else ""))
+        text_and_charts = self.content()
+        if text_and_charts is None:
+            is_polled = self.state.now_mono_us > 0
+            note = "  · does not exist (any more)" if is_polled else "  ·  waiting for data"
+            self.caption.update(safe(title + note, "error" if is_polled else ""))
             return
-        self.show_detail(title, *found)
+        self.show_detail(title, *text_and_charts)
 
     def action_raw(self) -> None:
-        """Show the INFO as the server writes it."""
+        """Show the INFO response as the server sent it."""
         self.app.post_message(Open("raw", self.stream, self.consumer))
 
     def action_export(self) -> None:
-        """Write the one shown as flat tables."""
+        """Export the stream or consumer as flat tables."""
         if self.consumer is None:
             self.app.post_message(Export((self.stream,), ()))
         else:

@@ -1,1 +1,1 @@
-"""The form of a stream or consumer: its fields, what they mean now, and how that is sent."""
+"""The form of a stream or consumer: its fields, its draft configuration, and sending it."""

@@ -1,4 +1,4 @@
-"""The form of a stream or consumer: fields at the left, what will happen at the right."""
+"""The form of a stream or consumer: fields at the left, a preview of the change at the right."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ from natstui.model.assets.differences import normal
 from natstui.model.assets.fields import Config, Field, text_at
 from natstui.model.assets.meaning import empty_text
 from natstui.model.assets.rules import NamesInUse
-from natstui.model.records.managing import Change, Confirmation, ReadNamesInUse
+from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.managing import (
+    Change,
+    ReadNamesInUse,
+)
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import request_confirmed
-from natstui.tui.frame.form.entries import Entries
+from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
 from natstui.tui.frame.form.text import (
+    Entries,
     FormKeys,
     Subject,
     caption_text,
@@ -37,9 +41,8 @@ from natstui.tui.frame.form.text import (
     preview,
     start_text,
 )
-from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.requests import run_task
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.selection import CreatedRow, SelectionScreen
 from natstui.tui.kit.fields import FieldRow, FormSection
 from natstui.tui.kit.keys import key_of
@@ -57,33 +60,36 @@ _ESTIMATE = Field(
 
 
 _AROUND_LINES = 7
-"""Of a screen with a form: status (2) and caption above, explanation (2) and keys below; and one
-to spare, for a caption of two lines."""
+"""Lines of a form screen without fields: status (2), caption, explanation (2), keys; and a spare
+one for a caption of two lines.
+"""
 
 
 def _that_fit(counts: dict[str, int], room_lines: int) -> set[str]:
-    """Return the sections to begin open, of how many fields each has: the first, and what fits."""
+    """Return the sections to open first, from their field counts: the first one, and all
+    that fit.
+    """
     first = next(iter(counts))
     left_lines = room_lines - len(counts) - counts[first]
-    opened = {first}
+    open_sections = {first}
     for title, count in counts.items():
         if title != first and count <= left_lines:
-            opened.add(title)
+            open_sections.add(title)
             left_lines -= count
-    return opened
+    return open_sections
 
 
 class FormFields(VerticalScroll):
-    """Shows what was entered, what was changed, and what is wrong."""
+    """Shows the fields of a form, with marks on changed and wrong ones."""
 
     def __init__(self, entries: Entries, hint: Static) -> None:
-        """`hint` is where the field in focus is explained."""
+        """Create with the entries of a form; `hint` shows the help of the focused field."""
         super().__init__(id="fields", can_focus=False)
         self._entries, self._hint = entries, hint
         self._in_focus = ""
 
     async def build(self, api_level: int | None) -> None:
-        """Make the fields again for the present subject; keep the texts."""
+        """Create the fields of the current subject again; typed texts are kept."""
         subject = self._entries.subject
         sections: dict[str, list[FieldRow]] = {}
         for field in form_fields(subject):
@@ -93,28 +99,29 @@ class FormFields(VerticalScroll):
             sections["Estimate"] = [FieldRow(_ESTIMATE, self._entries.estimate)]
         await self.remove_children()
         counts = {title: len(rows) for title, rows in sections.items()}
-        opened = _that_fit(counts, self.screen.size.height - _AROUND_LINES)
+        open_sections = _that_fit(counts, self.screen.size.height - _AROUND_LINES)
         await self.mount_all(
-            FormSection(title, rows, open_at_start=title in opened)
+            FormSection(title, rows, open_at_start=title in open_sections)
             for title, rows in sections.items()
         )
 
     def editor(self) -> Widget | None:
-        """Return where typing goes on: the field that had the keys, else the first of all."""
+        """Return the widget to type in: the one that had the focus, else the first one."""
         usable = [row for row in self.query(FieldRow) if not row.disabled]
         before = [row for row in usable if row.field.path and row.field.path == self._in_focus]
         return (before or usable)[0].editor if usable else None
 
     def mark(self) -> None:
-        """Show which fields are changed and which are wrong."""
+        """Mark the changed and the wrong fields."""
         draft = self._entries.draft
-        wrong = {problem.path for problem in draft.problems}
-        completed = normal(self._entries.subject.kind, draft.config)
+        wrong_paths = {problem.path for problem in draft.problems}
+        normal_config = normal(self._entries.subject.kind, draft.config)
         for section in self.query(FormSection):
             for row in section.rows:
-                row.show_empty(empty_text(row.field, completed))
+                row.show_empty(empty_text(row.field, normal_config))
                 row.mark(
-                    changed=self._entries.is_changed(row.field), wrong=row.field.path in wrong
+                    is_changed=self._entries.is_changed(row.field),
+                    is_wrong=row.field.path in wrong_paths,
                 )
             section.tell(
                 sum(row.has_class("-changed") for row in section.rows),
@@ -123,7 +130,7 @@ class FormFields(VerticalScroll):
         self._explain()
 
     def show_start(self) -> None:
-        """Show what the form starts with now, in the fields where nothing was typed."""
+        """Show the start texts in fields without typed text."""
         for section in self.query(FormSection):
             for row in section.rows:
                 if row.field.path and row.field.path not in self._entries.texts:
@@ -131,7 +138,7 @@ class FormFields(VerticalScroll):
                         row.set_text(start_text(self._entries.subject, row.field))
 
     async def open(self, path: str) -> Widget | None:
-        """Open the section of a field and explain the field; return where it is typed."""
+        """Open the section of a field and show its help; return its input widget."""
         self._in_focus = path
         self._explain()
         for section in self.query(FormSection):
@@ -147,7 +154,7 @@ class FormFields(VerticalScroll):
         self._explain()
 
     def _explain(self) -> None:
-        """Show what is wrong with the field in focus, else what it means."""
+        """Show the error of the focused field, else its help."""
         subject, draft = self._entries.subject, self._entries.draft
         problems = [p.text for p in draft.problems if p.path == self._in_focus]
         if problems:
@@ -156,15 +163,15 @@ class FormFields(VerticalScroll):
         fields = (*form_fields(subject), _ESTIMATE)
         field = next((f for f in fields if f.path == self._in_focus), None)
         if field is not None:
-            why = locked(subject, field, None)
-            self._hint.update(safe(why or field.help, "dim"))
+            reason = locked(subject, field, None)
+            self._hint.update(safe(reason or field.help, "dim"))
 
 
 _confirmation = decoder_of(Confirmation)
 
 
 class Sending(ScreenPart):
-    """Sends what was entered, once nothing is wrong with it and what it removes is confirmed."""
+    """Sends the draft, once it has no error and its losses are confirmed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f2", "part('sending', 'send')", "Send", id="form.send", priority=True),
@@ -175,39 +182,39 @@ class Sending(ScreenPart):
         screen: LiveScreen,
         entries: Entries,
         redraft: Callable[[], None],
-        say: Callable[[str, str], None],
+        show_text: Callable[[str, str], None],
         correct: Callable[[str], Awaitable[None]],
         show_reply: Callable[[Answered], None],
     ) -> None:
-        """`redraft` shows what the form means, `say` a sentence, `correct` goes to a field.
+        """Create for a form; `redraft` updates the draft, `correct` focuses a field.
 
-        `show_reply` gets the reply to what was sent.
+        `show_text` shows a sentence, `show_reply` the reply.
         """
         self._screen, self._entries = screen, entries
-        self._redraft, self._say, self._correct = redraft, say, correct
+        self._redraft, self._say, self._correct = redraft, show_text, correct
         self._show_reply = show_reply
         self.removes: tuple[str, ...] = ()
-        """What the present draft would remove for good."""
+        """What the current draft would delete for good."""
         self._previewed = json.dumps(entries.draft.config)
         """The draft whose losses are known, or are read now."""
-        self._is_sending = False
+        self.is_sending = False
         self.sent_texts: dict[str, str] = {}
-        """What was typed when it was sent last."""
+        """The typed texts when the form was sent last."""
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing was typed since it was sent."""
+        """Return whether nothing was typed since the form was sent."""
         return self._entries.texts == self.sent_texts
 
     async def action_send(self) -> None:
-        """Send it, or go to the first field that is wrong."""
+        """Send the draft, or focus the first wrong field."""
         if problems := self._entries.draft.problems:
             await self._correct(problems[0].path)
-        elif not self._is_sending:
+        elif not self.is_sending:
             run_task(self._screen, self._send)
 
     def preview_loss(self) -> None:
-        """Read what an edit removes, unless that is known of the same edit."""
+        """Request the losses of an edit, unless they are known for the same draft."""
         draft = self._entries.draft
         config = json.dumps(draft.config)
         if not self._entries.subject.editing or draft.problems or config == self._previewed:
@@ -216,23 +223,25 @@ class Sending(ScreenPart):
         run_task(self._screen, self._read_loss, replaces="preview")
 
     async def _read_loss(self) -> None:
-        """Show what the edit removes."""
+        """Request the losses of the edit, and show them."""
         reply = await self._screen.engine.request(replace(self._change(), dry_run=True))
-        shown = _confirmation.decode(reply.body_json) if reply.body_json else None
-        self.removes = shown.lines if shown is not None else ()
+        confirmation = _confirmation.decode(reply.body_json) if reply.body_json else None
+        self.removes = confirmation.lines if confirmation is not None else ()
         self._redraft()
 
     def take_as_previewed(self) -> None:
-        """Count the losses that are known as those of the present draft."""
+        """Assign the known losses to the current draft."""
         self._previewed = json.dumps(self._entries.draft.config)
 
     async def _send(self) -> None:
-        """Send it, again once the name was typed where the engine wants that."""
+        """Send the draft, after a prompt for the name if the engine requires it."""
         self.sent_texts = dict(self._entries.texts)
-        self._say("sending …", "")
-        self._is_sending = True
+        self._say(SENDING_TEXT, "")
+        self.is_sending = True
+        self._screen.refresh_bindings()
         reply = await request_confirmed(self._screen, self._change())
-        self._is_sending = False
+        self.is_sending = False
+        self._screen.refresh_bindings()
         if reply is None:
             self._say("", "")
         else:
@@ -254,7 +263,7 @@ class Sending(ScreenPart):
 
 
 class PlanView(ScreenPart):
-    """Shows the preview without the fields, and the fields again."""
+    """Switches between the fields and the preview alone."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+o", "part('plan', 'switch')", "Preview", id="form.preview", priority=True),
@@ -264,32 +273,32 @@ class PlanView(ScreenPart):
     def __init__(self, screen: Screen[None], entries: Entries) -> None:
         self._screen, self._entries = screen, entries
         self._typed_in: Widget | None = None
-        """What had the keys before the preview was shown alone."""
+        """The widget that had the focus before the preview was shown alone."""
 
     @property
     def is_alone(self) -> bool:
-        """Whether the preview hides the fields."""
+        """Return whether the preview hides the fields."""
         return self._screen.has_class("-preview")
 
-    def show(self, *, alone: bool) -> None:
-        """Show the preview without the fields, or the fields with the keys where they were."""
-        if alone and self._screen.focused is not None:
+    def show(self, *, is_alone: bool) -> None:
+        """Show the preview without the fields, or the fields with the previous focus."""
+        if is_alone and self._screen.focused is not None:
             self._typed_in = self._screen.focused
             self._screen.set_focus(None)
-        self._screen.set_class(alone, "-preview")
+        self._screen.set_class(is_alone, "-preview")
         # At once, not by the class: what is hidden cannot take the keys back.
-        self._screen.query_one(FormFields).display = not alone
-        if not alone and self._typed_in is not None:
+        self._screen.query_one(FormFields).display = not is_alone
+        if not is_alone and self._typed_in is not None:
             self._screen.set_focus(self._typed_in)
 
     def go_back_to(self, editor: Widget | None) -> None:
-        """Show the fields, and let the keys go to one of them if there is one."""
+        """Show the fields, and focus one of them if given."""
         self._typed_in = editor or self._typed_in
-        self.show(alone=False)
+        self.show(is_alone=False)
 
     def action_switch(self) -> None:
-        """Show the preview alone, or the fields again."""
-        self.show(alone=not self.is_alone)
+        """Switch between the preview alone and the fields."""
+        self.show(is_alone=not self.is_alone)
 
     def action_copy(self) -> None:
         """Copy the equivalent nats command."""
@@ -301,7 +310,7 @@ _WHICH_FILE = "JSON, YAML or TOML file to start from"
 
 
 class FileToBeginWith(ScreenPart):
-    """Asks for a file, again with the reason when it cannot be read."""
+    """Prompts for a configuration file, again with the reason when it cannot be read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -315,26 +324,28 @@ class FileToBeginWith(ScreenPart):
     ]
 
     def __init__(
-        self, screen: DOMNode, entries: Entries, begin: Callable[[Config], Awaitable[None]]
+        self, screen: DOMNode, entries: Entries, start_from: Callable[[Config], Awaitable[None]]
     ) -> None:
-        """`begin` shows the form with another configuration below what was typed."""
-        self._screen, self._entries, self._begin = screen, entries, begin
+        """Create for a form; `start_from` replaces its start configuration below typed texts."""
+        self._screen, self._entries, self._begin = screen, entries, start_from
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer files only for something new."""
+        """Offer to load a file only for a new stream or consumer."""
         return not self._entries.subject.editing
 
     def action_load(self) -> None:
-        """Begin again from a file."""
+        """Prompt for a file, and start from its configuration."""
         run_task(self._screen, self._load)
 
     async def _load(self) -> None:
         app, name, reason = self._screen.app, "", ""
         while True:
-            typed = await app.push_screen_wait(Prompt(_WHICH_FILE, name, refused=reason))
-            if not typed:
+            typed_path = await app.push_screen_wait(
+                Prompt(_WHICH_FILE, name, refused_reason=reason)
+            )
+            if not typed_path:
                 return
-            name = typed
+            name = typed_path
             try:
                 config = config_of_file(name, self._entries.subject.kind)
             except UsageError as error:
@@ -345,7 +356,7 @@ class FileToBeginWith(ScreenPart):
 
 
 class FormScreen(LiveScreen):
-    """Create or edit; nothing is sent before ctrl+s."""
+    """The form to create or edit a stream or consumer; nothing is sent before ctrl+s."""
 
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -379,16 +390,26 @@ class FormScreen(LiveScreen):
         self.begins_at = ""
         """The field that has the keys first, when it is not the first one."""
 
+    def key_label(self, binding: Binding) -> str:
+        """Return the current label of a key: what was sent cannot be cancelled."""
+        if binding.id == "form.cancel" and self.sending.is_sending:
+            return "Close"
+        return super().key_label(binding)
+
     def asset(self) -> Target | None:
-        """Return what is edited, or the stream of a new consumer."""
-        it = self.entries.subject
-        if not it.editing:
-            return Target(it.stream) if it.stream else None
-        name = text_at(it.base, "name")
-        return Target(it.stream or name, name if it.kind == "consumer" else None, it.created_at_us)
+        """Return the stream or consumer to edit, or the stream of a new consumer."""
+        subject = self.entries.subject
+        if not subject.editing:
+            return Target(subject.stream) if subject.stream else None
+        name = text_at(subject.base, "name")
+        return Target(
+            subject.stream or name,
+            name if subject.kind == "consumer" else None,
+            subject.created_at_us,
+        )
 
     def body(self) -> Iterable[Widget]:
-        """Caption, fields beside the preview, and the explanation of the field in focus."""
+        """Yield the caption, the fields beside the preview, and the help of the focused field."""
         hint = Static(id="hint", markup=False)
         yield Static(id="caption", markup=False)
         with Horizontal(id="form"):
@@ -397,25 +418,27 @@ class FormScreen(LiveScreen):
         yield hint
 
     async def on_mount(self) -> None:
-        """Ask what the server already has; show the fields meanwhile."""
+        """Build the fields, and request the existing names from the server."""
         await self.build()
         run_task(self, self.read_names)
 
     async def read_names(self) -> None:
-        """Read what the server has that bears on this form."""
+        """Request the names and limits on the server that the form validates against."""
         reply = await self.engine.request(ReadNamesInUse(0, self.entries.subject.stream or None))
         if reply.body_json:
             self.entries.in_use = decoder_of(NamesInUse).decode(reply.body_json)
             self.redraft()
 
     async def build(self, base: Config | None = None) -> None:
-        """Make the fields again, for another base if there is one; keep what was typed."""
+        """Create the fields again, from another start configuration if given; typed texts are
+        kept.
+        """
         if base is not None:
             self.entries.start_from(base)
         await self.fields.build(self.state.link.api_level if self.state.link else None)
         self.redraft()
-        wanted, self.begins_at = self.begins_at, ""
-        editor = await self.fields.open(wanted) if wanted else self.fields.editor()
+        first_path, self.begins_at = self.begins_at, ""
+        editor = await self.fields.open(first_path) if first_path else self.fields.editor()
         if editor is not None:
             # Not focus(), which waits its turn: the next key must already come here.
             self.set_focus(editor)
@@ -426,24 +449,24 @@ class FormScreen(LiveScreen):
         self.redraft()
 
     def put(self, path: str, text: str) -> None:
-        """Keep what was typed into a field."""
+        """Store the text typed into a field."""
         self.entries.put(path, text)
 
     def redraft(self) -> None:
-        """Find out what the texts mean now, and show it."""
+        """Compute the draft from the current texts, and show it."""
         self.entries.redraft()
         self.fields.mark()
-        shown = preview(self.entries.subject, self.entries.draft, self.sending.removes)
-        self.query_one("#plan", Static).update(shown)
+        preview_text = preview(self.entries.subject, self.entries.draft, self.sending.removes)
+        self.query_one("#plan", Static).update(preview_text)
         self.sending.preview_loss()
         self._say("")
 
     def _say(self, text: str, style: str = "") -> None:
-        """Say something in the caption; without a text, whether the form can be sent."""
+        """Show a sentence in the caption; for an empty text, whether the form can be sent."""
         narrow = self.has_class("-narrow")
         subject, draft = self.entries.subject, self.entries.draft
-        shown = caption_text(subject, draft, self._keys(), text, style, narrow=narrow)
-        self.caption.update(shown)
+        caption = caption_text(subject, draft, self._keys(), text, style, narrow=narrow)
+        self.caption.update(caption)
 
     def _keys(self) -> FormKeys:
         return FormKeys(key_of(self, "form.send"), key_of(self, "form.preview"))
@@ -459,36 +482,36 @@ class FormScreen(LiveScreen):
             return
         if reply.body_json and reply.status == "failed":
             current = json.loads(reply.body_json)["current"]
-            shown = conflict_text(self.entries.subject, current, self._keys())
+            conflict = conflict_text(self.entries.subject, current, self._keys())
             self._build_on(current)
-            self.query_one("#plan", Static).update(shown)
-            self.plan.show(alone=True)
+            self.query_one("#plan", Static).update(conflict)
+            self.plan.show(is_alone=True)
         self._say(reply.text, "error")
 
     def _sent(self, after: Mapping[str, object] | None) -> None:
-        """Close the form, unless more was typed while the change was sent."""
+        """Close the form after a success, unless more was typed while the change was sent."""
         if self.sending.is_all or after is None:
             self._point_to_made()
             self.dismiss()
             return
-        it, name = self.entries.subject, text_at(after, "name")
-        now = replace(it, base=after, editing=True, stream=it.stream or name)
+        subject, name = self.entries.subject, text_at(after, "name")
+        now = replace(subject, base=after, editing=True, stream=subject.stream or name)
         self.entries.go_on_from(now, self.sending.sent_texts)
         self.entries.redraft()
         self.notify("changes typed in the meantime are not sent yet", severity="warning")
         self.call_later(self.build)
 
     def _point_to_made(self) -> None:
-        """Put the cursor of the table below on what was made, as soon as it is there."""
-        it, stack = self.entries.subject, self.app.screen_stack
+        """Put the cursor of the table below on the created row, as soon as it exists."""
+        subject, stack = self.entries.subject, self.app.screen_stack
         below = stack[stack.index(self) - 1]
-        if not it.editing and isinstance(below, SelectionScreen):
+        if not subject.editing and isinstance(below, SelectionScreen):
             name = self.entries.name
-            names = (name,) if it.kind == "stream" else (it.stream, name)
+            names = (name,) if subject.kind == "stream" else (subject.stream, name)
             below.sought = CreatedRow(names, below.where.acting.name, below.table.cursor_key)
 
     def _build_on(self, current: Mapping[str, object]) -> None:
-        """Show what the server has now, below what was typed here."""
+        """Restart from the server's current configuration, keeping typed texts."""
         self.entries.start_from(current)
         self.entries.redraft()
         self.sending.take_as_previewed()
@@ -496,21 +519,21 @@ class FormScreen(LiveScreen):
         self.redraft()
 
     async def _correct(self, path: str) -> None:
-        """Go to a field that is wrong."""
+        """Focus a field that is wrong."""
         self.plan.go_back_to(await self.fields.open(path))
 
     def on_key(self, event: events.Key) -> None:
-        """Say how to get back to the fields when letters are typed while they are hidden."""
+        """Show how to return to the fields when letters are typed while they are hidden."""
         if event.is_printable and self.plan.is_alone:
             self.notify("escape goes back to the fields", timeout=2)
 
     def unsent(self) -> str:
-        """Return what was typed and not sent."""
-        return self.entries.unsent()
+        """Return a summary of typed texts that were not sent."""
+        return "" if self.sending.is_sending else self.entries.unsent()
 
     def action_back(self) -> None:
-        """Leave the preview first, then the form."""
+        """Close the preview first, then the form."""
         if self.plan.is_alone:
-            self.plan.show(alone=False)
+            self.plan.show(is_alone=False)
         else:
             super().action_back()

@@ -1,8 +1,9 @@
-"""A form's texts → the configuration they mean, what is wrong with it, and what will happen."""
+"""From the texts typed into a form to their configuration, its errors, and its effect."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from natstui.asset_file import read_asset_file
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
 from natstui.model.assets.defaults import normal_consumer
-from natstui.model.assets.differences import AssetKind, changed, differences, fields_of
+from natstui.model.assets.differences import AssetKind, differences, fields_of, with_field
 from natstui.model.assets.fields import (
     Config,
     Field,
@@ -22,54 +23,56 @@ from natstui.model.assets.fields import (
     text_at,
     with_thresholds_of,
 )
-from natstui.model.assets.meaning import sentence, size_estimate
+from natstui.model.assets.meaning import behaviour_text, size_estimate
 from natstui.model.assets.rules import NamesInUse, Problem, newer_server
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
-from natstui.model.assets.text import parsed, shown
+from natstui.model.assets.text import format_field, parse_field
 from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.records.messages import DeliveryPreview
 from natstui.tui.kit.text import safe, safe_lines
-from natstui.units import parse_bytes, parse_count
+from natstui.units import parse_bytes, parse_count, parse_moment
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a form is about."""
+    """The stream or consumer that a form creates or edits."""
 
     kind: AssetKind
     stream: str
     base: Mapping[str, object]
-    """What the form starts with: a template, or the configuration to edit."""
+    """The start configuration: a template, or the configuration to edit."""
     editing: bool
     owner: Mapping[str, object] | None = None
     """The configuration of the consumer's stream."""
     created_at_us: int | None = None
-    """When what is edited was made."""
+    """Creation time of the stream or consumer to edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormDraft:
-    """What the texts of a form mean now."""
+    """The configuration that the texts of a form mean, with errors and warnings."""
 
     config: Config
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
     command: str
     changes: tuple[tuple[str, str], ...]
-    """Of an edit: line and why it is refused, or an empty text."""
+    """Of an edit: the changed line, and why it is refused, or an empty text."""
     notes: tuple[str, ...] = ()
-    """What is good to know and no warning."""
+    """Remarks that are no warnings."""
 
 
 STREAM = Field(
     "stream", "Stream", "text", "Consumer",
     "The stream to consume; the right arrow completes a name.",
 )  # fmt: skip
-"""No option of a consumer: where a new one is made."""
+"""Field for the stream of a new consumer; it is not part of the configuration."""
 
 
 def form_fields(subject: Subject) -> tuple[Field, ...]:
-    """Return the fields of a form; being durable is yes or no, a new consumer has its stream."""
+    """Return the fields of a form; durable is a yes/no field, a new consumer has a stream
+    field.
+    """
     first = (STREAM,) if subject.kind == "consumer" and not subject.editing else ()
     return first + tuple(
         replace(field, kind="switch", default=True) if field.path == "durable_name" else field
@@ -78,7 +81,7 @@ def form_fields(subject: Subject) -> tuple[Field, ...]:
 
 
 def start_text(subject: Subject, field: Field) -> str:
-    """Return what a field shows before anybody typed."""
+    """Return the text of a field before anything is typed."""
     if field is STREAM:
         return subject.stream
     if field.path == "durable_name":
@@ -87,11 +90,11 @@ def start_text(subject: Subject, field: Field) -> str:
     if field.path == "filter_subjects" and value is None:
         value = [text_at(subject.base, "filter_subject")]
         value = value if value[0] else None
-    return shown(field, value)
+    return format_field(field, value)
 
 
 def text_at_start(subject: Subject, path: str) -> str | None:
-    """Return the same by path: unchanged texts are not sent again."""
+    """Return the start text of the field with a path: unchanged texts are not sent again."""
     return next((start_text(subject, f) for f in form_fields(subject) if f.path == path), None)
 
 
@@ -111,15 +114,15 @@ def drafted(
     estimate: str = "",
     notes: Sequence[str] = (),
 ) -> FormDraft:
-    """Return the meaning of the texts that were changed, by path; `notes` are shown too."""
+    """Return the draft of the changed texts, by path; `notes` are added to its remarks."""
     config, problems = _config(subject, texts)
-    found = list(problems)
-    wrong = {problem.path for problem in problems}
+    all_problems = list(problems)
+    wrong_paths = {problem.path for problem in problems}
     checks = _checks(subject, config, in_use.api_level)
-    found += [problem for problem in checks if problem.path not in wrong]
+    all_problems += [problem for problem in checks if problem.path not in wrong_paths]
     return FormDraft(
         config,
-        tuple(found),
+        tuple(all_problems),
         _warnings(subject, config, in_use),
         _command(subject, config),
         _changes(subject, config),
@@ -134,17 +137,17 @@ def _config(subject: Subject, texts: Mapping[str, str]) -> tuple[Config, list[Pr
         if field.path not in texts or field.path == "durable_name":
             continue
         try:
-            value = parsed(field, texts[field.path])
+            value = parse_field(field, texts[field.path])
             if field.path == "metadata":
                 value = with_thresholds_of(config, value)
-            config = changed(config, field, value)
+            config = with_field(config, field, value)
         except ValueError as error:
             problems.append(Problem(field.path, str(error)))
     if subject.kind == "consumer" and not subject.editing:
         durable = texts.get("durable_name", start_text(subject, _DURABLE)) == "yes"
         name = text_at(config, "name")
         # Without a name, what is shown still is what a durable one with some name would be.
-        config = changed(config, _DURABLE, (name or _NO_NAME) if durable else None)
+        config = with_field(config, _DURABLE, (name or _NO_NAME) if durable else None)
         if durable and not name:
             text = f"a durable consumer needs a name; {_ephemeral_text(subject, config)}"
             problems.append(Problem("name", text))
@@ -152,41 +155,49 @@ def _config(subject: Subject, texts: Mapping[str, str]) -> tuple[Config, list[Pr
 
 
 def _ephemeral_text(subject: Subject, config: Config) -> str:
-    """Return how a consumer becomes ephemeral, and after what time it is deleted then."""
+    """Return that a consumer becomes ephemeral, and when it will be deleted."""
     limits = read(subject.owner or {}, "consumer_limits")
-    without = {key: value for key, value in config.items() if key != _DURABLE.path}
-    completed = normal_consumer(without, limits if isinstance(limits, Mapping) else None)
+    without_durable = {key: value for key, value in config.items() if key != _DURABLE.path}
+    normal_config = normal_consumer(
+        without_durable, limits if isinstance(limits, Mapping) else None
+    )
     field = CONSUMER_FIELD["inactive_threshold"]
-    after = shown(field, read(completed, field.path))
+    after = format_field(field, read(normal_config, field.path))
     return f"with Durable: no it is ephemeral: deleted after {after} without a client"
 
 
 _DURABLE = Field("durable_name", "Durable", "text", "Consumer", "")
 _NO_NAME = "NAME"
-"""What the preview has in the place of a name that is still to be typed."""
+"""Placeholder in the preview for a name that is not typed yet."""
 
 
 def _checks(subject: Subject, config: Config, api_level: int | None) -> Sequence[Problem]:
-    seen = subject.base if subject.editing else None
+    current = subject.base if subject.editing else None
     if subject.kind == "stream":
-        return stream_problems(config, api_level, seen=seen)
+        return stream_problems(config, api_level, config_before=current)
     if subject.owner is None and not subject.editing:
-        said = f"there is no stream {subject.stream}" if subject.stream else "choose a stream"
-        return (Problem(STREAM.path, said),)
-    return consumer_problems(config, subject.owner, api_level, seen=seen)
+        problem_text = (
+            f"there is no stream {subject.stream}" if subject.stream else "choose a stream"
+        )
+        return (Problem(STREAM.path, problem_text),)
+    return consumer_problems(config, subject.owner, api_level, config_before=current)
 
 
 def _warnings(subject: Subject, config: Config, in_use: NamesInUse) -> tuple[str, ...]:
     if subject.kind == "stream":
-        wanted = [one for filters in in_use.consumer_filters.values() for one in filters]
-        return stream_warnings(config, in_use, wanted)
-    own = text_at(config, "name")
-    others = {name: f for name, f in in_use.consumer_filters.items() if name != own}
-    return consumer_warnings(config, subject.owner or {}, others)
+        filters_in_use = [
+            subject_filter
+            for filters in in_use.consumer_filters.values()
+            for subject_filter in filters
+        ]
+        return stream_warnings(config, in_use, filters_in_use)
+    own_name = text_at(config, "name")
+    other_filters = {name: f for name, f in in_use.consumer_filters.items() if name != own_name}
+    return consumer_warnings(config, subject.owner or {}, other_filters)
 
 
 def _estimated(subject: Subject, config: Config, estimate: str) -> tuple[str, ...]:
-    """Return how much room `1M x 1KB` takes; nothing for another text."""
+    """Return how much space `1M x 1KB` needs; empty for other texts."""
     count, sign, size = estimate.partition("x")
     if subject.kind != "stream" or not sign:
         return ()
@@ -213,7 +224,7 @@ def _changes(subject: Subject, config: Config) -> tuple[tuple[str, str], ...]:
 
 
 def config_text(config: Mapping[str, object]) -> str:
-    """Return the JSON that will be sent."""
+    """Return the JSON to send."""
     return json.dumps(config, indent=2, ensure_ascii=False)
 
 
@@ -222,39 +233,49 @@ def delivery_text(preview: DeliveryPreview) -> str:
     if preview.first is None:
         return "would deliver none of the stored messages"
     first = preview.first
-    more = "" if preview.pending_msgs is None else f", {preview.pending_msgs:,} pending from there"
-    return f"would deliver message {first.stream_seq} ({first.subject}) first{more}"
+    pending_text = (
+        "" if preview.pending_msgs is None else f", {preview.pending_msgs:,} pending from there"
+    )
+    return f"would deliver message {first.stream_seq} ({first.subject}) first{pending_text}"
 
 
 class FormKeys(NamedTuple):
-    """The keys that sentences of a form name."""
+    """The keys that a form's sentences name."""
 
     send: str
     preview: str
 
 
 def caption_text(
-    subject: Subject, draft: FormDraft, keys: FormKeys, said: str, look: str = "", *, narrow: bool
+    subject: Subject,
+    draft: FormDraft,
+    keys: FormKeys,
+    sentence: str,
+    look: str = "",
+    *,
+    narrow: bool,
 ) -> Content:
-    """Return the line above a form: what it makes, and what is said or whether it can be sent."""
+    """Return the line above a form: its subject, and a sentence or whether it can be sent."""
     verb = "Edit" if subject.editing else "New"
     name = text_at(draft.config, "name")
-    place = f" on {subject.stream}" if subject.kind == "consumer" else ""
-    parts = [f"{verb} {subject.kind} {name}{place}".strip()]
+    stream_text = f" on {subject.stream}" if subject.kind == "consumer" else ""
+    parts = [f"{verb} {subject.kind} {name}{stream_text}".strip()]
     count = len(draft.problems)
-    ready = f"ready: {keys.send} sends it"
+    status = f"ready: {keys.send} sends it"
     if count:
-        ready = draft.problems[0].text if count == 1 else f"{count} to correct"
-    parts.append(said or ready)
-    warned = len(draft.warnings)
-    if warned and not said and narrow:
-        parts.append(f"{warned} {'warning' if warned == 1 else 'warnings'}: {keys.preview}")
-    look = look or ("error" if count else "warn" if warned else "")
+        status = draft.problems[0].text if count == 1 else f"{count} to correct"
+    parts.append(sentence or status)
+    warnings_count = len(draft.warnings)
+    if warnings_count and not sentence and narrow:
+        parts.append(
+            f"{warnings_count} {'warning' if warnings_count == 1 else 'warnings'}: {keys.preview}"
+        )
+    look = look or ("error" if count else "warn" if warnings_count else "")
     return safe("  ·  ".join(parts), look)
 
 
 def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Content:
-    """Return the preview of a form; `loses` is what goes for good with it."""
+    """Return the preview of a form; `loses` is what the change deletes for good."""
     parts: list[Content] = []
     for problem in draft.problems:
         parts.append(safe(f"✗ {problem.text}", "error"))
@@ -264,12 +285,12 @@ def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Co
         parts.append(safe(f"! {warning}", "warn"))
     for note in draft.notes:
         parts.append(safe(note, "accent"))
-    for text, refused in draft.changes:
-        parts.append(safe(text, "error" if refused else "ok"))
-        parts += [safe(f"   refused: {refused}", "error")] if refused else []
+    for text, reason in draft.changes:
+        parts.append(safe(text, "error" if reason else "ok"))
+        parts += [safe(f"   refused: {reason}", "error")] if reason else []
     if subject.editing and not draft.changes:
         parts.append(safe("nothing is changed yet", "dim"))
-    meaning = sentence(subject.kind, subject.stream, draft.config)
+    meaning = behaviour_text(subject.kind, subject.stream, draft.config)
     parts += [
         *([Content()] if parts else []),
         safe(meaning, "strong"),
@@ -284,7 +305,7 @@ def preview(subject: Subject, draft: FormDraft, loses: Sequence[str] = ()) -> Co
 
 
 def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKeys) -> Content:
-    """Return both versions of what somebody else changed meanwhile."""
+    """Return a comparison of both versions, after somebody else changed the configuration."""
     parts = [
         safe(
             "The configuration was changed by somebody else while this form was open; nothing "
@@ -303,6 +324,96 @@ def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKey
 
 
 def config_of_file(name: str, kind: AssetKind) -> Config:
-    """Return what a form begins with from a file; raises UsageError."""
+    """Return the start configuration in a file; raises UsageError."""
     config = read_asset_file(name, kind)
     return {"name": config.get("durable_name") or "", **config}
+
+
+class Entries:
+    """Keeps typed texts apart from the start configuration, which may change below them."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.texts: dict[str, str] = {}
+        """Typed texts by path; a field that shows its start text again has no entry."""
+        self._settled: dict[str, str] = {}
+        """Typed texts by path, with relative times replaced by absolute ones."""
+        self.estimate = ""
+        self.in_use = NamesInUse()
+        self.notes: tuple[str, ...] = ()
+        self.draft = drafted(subject, {}, self.in_use)
+        """What the texts meant when they were last checked."""
+
+    @property
+    def name(self) -> str:
+        """Return the name that the stream or consumer will have."""
+        return text_at(self.draft.config, "name")
+
+    def text_of(self, field: Field) -> str:
+        """Return the current text of a field."""
+        return self.texts.get(field.path, start_text(self.subject, field))
+
+    def is_changed(self, field: Field) -> bool:
+        """Return whether the text of a field differs from its start text."""
+        start = start_text(self.subject, field) if field.path else ""
+        return self.texts.get(field.path, start) != start
+
+    def put(self, path: str, text: str) -> None:
+        """Store a typed text; an empty path means the size estimate."""
+        if path == "":
+            self.estimate = text
+        elif text == text_at_start(self.subject, path):
+            self.texts.pop(path, None)
+            self._settled.pop(path, None)
+        elif self.texts.get(path) != text:
+            self.texts[path] = text
+            self._settled[path] = _settled(self.subject, path, text)
+
+    def start_from(self, base: Mapping[str, object]) -> None:
+        """Replace the start configuration; typed texts are kept."""
+        self.subject = replace(self.subject, base=base)
+
+    def go_on_from(self, subject: Subject, sent_texts: Mapping[str, str]) -> None:
+        """Replace the start configuration by the server's reply; texts typed since sending are
+        kept.
+        """
+        # What was set back since has no text here, and differs all the same from what was sent.
+        texts = {path: text_at_start(self.subject, path) or "" for path in sent_texts}
+        texts |= self.texts
+        self.subject = subject
+        self.texts = {
+            path: text
+            for path, text in texts.items()
+            if text not in (sent_texts.get(path), text_at_start(subject, path))
+        }
+
+    def redraft(self) -> None:
+        """Compute the draft from the current texts."""
+        texts = {path: self._settled.get(path, text) for path, text in self.texts.items()}
+        self.draft = drafted(self.subject, texts, self.in_use, self.estimate, self.notes)
+
+    def unsent(self) -> str:
+        """Return a summary of typed texts that were not sent; empty without any."""
+        verb = "edit of" if self.subject.editing else "new"
+        return f"the {verb} {self.subject.kind} {self.name}".strip() if self.texts else ""
+
+
+_FROM_NOW = {
+    "time": re.compile(r"\s*(.+\sago|in\s.+|now)\s*"),
+    "source": re.compile(r"(?<=\stime=)(\S+ ago)(?![^\s;])"),
+}
+"""Relative times in the text of a field, by kind of field."""
+
+
+def _settled(subject: Subject, path: str, text: str) -> str:
+    """Return a text with relative times made absolute, as they would change with every
+    evaluation.
+    """
+    kind = next((field.kind for field in form_fields(subject) if field.path == path), "text")
+    pattern = _FROM_NOW.get("source" if kind == "sources" else kind)
+    if pattern is None:
+        return text
+    try:
+        return pattern.sub(lambda match: parse_moment(match[1]).isoformat(), text)
+    except ValueError:
+        return text  # the field says what is wrong with it

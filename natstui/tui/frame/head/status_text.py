@@ -1,4 +1,4 @@
-"""What the two lines at the top say: the connection, then the account and our own cost. Pure."""
+"""The first two lines of a screen: the connection, then the account and our own cost. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from natstui.model.live.state import State
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted
 from natstui.model.records.recording import RecordingChanged
-from natstui.model.servers.versions import too_old
+from natstui.model.servers.versions import version_problem
 from natstui.tui.frame.view import GLYPHS
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe_cell
@@ -59,7 +59,7 @@ STRIP_HELP = (
     ),
     ("oldest", "Age of the oldest row on the screens, if a poll does not read every row."),
 )
-"""What the strip's figures mean: name, explanation."""
+"""The figures of the status strip: name, explanation."""
 _LINKS = {
     "connecting": ("◌", "warn"),
     "connected": ("●", "ok"),
@@ -70,28 +70,28 @@ _LINKS = {
 
 
 def link_parts(state: State, late_us: int) -> list[Cell]:
-    """Return the first line: who we are connected to, and how that is."""
-    started, link = state.started, state.link
+    """Return the first line: the connection and its status."""
+    engine_started, link = state.started, state.link
     parts = [Cell("natstui", "strong")]
-    if started:
-        parts.append(_target_cell(started))
-        if started.production:
+    if engine_started:
+        parts.append(_target_cell(engine_started))
+        if engine_started.production:
             parts.append(Cell(" PRODUCTION ", "bad"))
-        if started.read_only:
-            told = "" if started.account is None else ", through the system account"
-            parts.append(Cell(f"read-only{told}", "warn"))
+        if engine_started.read_only:
+            account_note = "" if engine_started.account is None else ", through the system account"
+            parts.append(Cell(f"read-only{account_note}", "warn"))
     if state.recording is not None and state.recording.on:
         parts.append(recording_cell(state.recording))
     if link is None:
         # Without even an engine this is a screen that was told nothing yet: it claims nothing.
-        return [*parts, Cell("◌ connecting", "warn")] if started else parts
-    parts.append(_link_cell(link, recorded=state.replay is not None))
-    unsupported = too_old(link.server_version)
-    if unsupported is not None:
-        parts.append(Cell(f"▲ {clean_line(unsupported)}", "bad"))
+        return [*parts, Cell("◌ connecting", "warn")] if engine_started else parts
+    parts.append(_link_cell(link, is_recorded=state.replay is not None))
+    unsupported_text = version_problem(link.server_version)
+    if unsupported_text is not None:
+        parts.append(Cell(f"▲ {clean_line(unsupported_text)}", "bad"))
     # Of another account, ours need not have any.
-    own = started is None or started.account is None
-    if own and link.state == "connected" and link.jetstream is not True and link.reason:
+    is_own_account = engine_started is None or engine_started.account is None
+    if is_own_account and link.state == "connected" and link.jetstream is not True and link.reason:
         parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
     if polls_are_missing(state, late_us) and link.state == "connected":
         parts.append(Cell(f"▲ nothing new for {duration_text(late_us / 1e6)}", "bad"))
@@ -106,7 +106,7 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
 
 
 def open_counts(states: Sequence[State]) -> dict[str, int]:
-    """Return how many findings are open and not silenced, by severity."""
+    """Return the number of open, not silenced findings by severity."""
     counts = {"critical": 0, "warning": 0, "info": 0}
     for state in states:
         for severity, count in state.findings.open_counts().every_count.items():
@@ -115,24 +115,27 @@ def open_counts(states: Sequence[State]) -> dict[str, int]:
 
 
 def findings_parts(*states: State) -> list[Cell]:
-    """Return how many critical and warning findings are open; nothing where there are none."""
+    """Return the number of open critical and warning findings; empty without any."""
     counts = open_counts(states)
-    shown: tuple[Severity, ...] = ("critical", "warning")
+    severities: tuple[Severity, ...] = ("critical", "warning")
     return [
-        Cell(f"{GLYPHS[LEVELS[each]]} {severity_text(each, counts[each])}", LEVELS[each])
-        for each in shown
-        if counts[each]
+        Cell(
+            f"{GLYPHS[LEVELS[severity]]} {severity_text(severity, counts[severity])}",
+            LEVELS[severity],
+        )
+        for severity in severities
+        if counts[severity]
     ]
 
 
 def _is_unseen(state: State) -> bool:
-    """Tell whether no stream is known because the list of them cannot be read."""
-    unread = any(what.startswith(("STREAM.LIST", "answers")) for what in state.unavailable)
+    """Return whether no stream is known because the stream list cannot be read."""
+    unread = any(request.startswith(("STREAM.LIST", "answers")) for request in state.unavailable)
     return unread and not len(state.streams)
 
 
 def wrong_cell(states: Sequence[State]) -> Cell:
-    """Return how many findings are open, in signs; each severity has its own look."""
+    """Return the number of open findings as glyphs, one look per severity."""
     counts = open_counts(states)
     critical, warnings = counts["critical"], counts["warning"]
     parts = [f"{GLYPHS['bad']}{count_text(critical)}"] if critical else []
@@ -147,24 +150,24 @@ def wrong_cell(states: Sequence[State]) -> Cell:
 
 
 def recording_cell(recording: RecordingChanged) -> Cell:
-    """Return that it records, and how much; or that it cannot write."""
+    """Return that a recording runs and its size, or that it cannot be written."""
     if recording.reason:
         return Cell("▲ REC held up", "warn")
     return Cell(f"● REC {bytes_text(recording.size_bytes)}", "bad")
 
 
-def _target_cell(started: EngineStarted) -> Cell:
-    """Return where we are, on the colour the user marked it with."""
-    target = clean_line(started.target)
-    if started.colour and COLOUR.fullmatch(started.colour):
-        return Cell(f" {target} ", f"on {started.colour}")
+def _target_cell(engine_started: EngineStarted) -> Cell:
+    """Return the connection target, on the colour of its profile."""
+    target = clean_line(engine_started.target)
+    if engine_started.colour and COLOUR.fullmatch(engine_started.colour):
+        return Cell(f" {target} ", f"on {engine_started.colour}")
     return Cell(target, "accent")
 
 
-def _link_cell(link: LinkChanged, *, recorded: bool) -> Cell:
-    """Return how the connection is; of a recording, how it was: nothing is connected now."""
+def _link_cell(link: LinkChanged, *, is_recorded: bool) -> Cell:
+    """Return the status of the connection; of a recording, the recorded status."""
     glyph, look = _LINKS[link.state]
-    if recorded:
+    if is_recorded:
         return Cell(f"○ was {link.state}", "dim" if link.state == "connected" else look)
     tls = " TLS" if link.tls and link.state == "connected" else ""
     return Cell(f"{glyph} {link.state}{tls}", look)
@@ -175,15 +178,24 @@ def _use(name: str, used: str, limit: str | None) -> Cell:
 
 
 def account_parts(state: State, late_us: int = 0) -> list[Cell]:
-    """Return the second line: what is wrong; else the account's use and what monitoring costs."""
+    """Return the second line: problems; else the account's use and the cost of monitoring."""
     account, link = state.account, state.link
     if link is not None and link.state != "connected" and link.reason:
         return [Cell(clean_line(link.reason), "bad")]
     if account is None:
-        denied = next(
-            (u for it, u in state.unavailable.items() if it.startswith(("INFO", "answers"))), None
+        denied_reason = next(
+            (
+                u
+                for request, u in state.unavailable.items()
+                if request.startswith(("INFO", "answers"))
+            ),
+            None,
         )
-        return [Cell(clean_line(denied.reason), "warn")] if denied else [Cell(UNKNOWN, "dim")]
+        return (
+            [Cell(clean_line(denied_reason.reason), "warn")]
+            if denied_reason
+            else [Cell(UNKNOWN, "dim")]
+        )
     state = at_moment(state, late_us)
     age_s = (state.now_mono_us - state.account_mono_us) / 1e6
     stale = polls_are_missing(state, state.now_mono_us - state.account_mono_us)
@@ -204,7 +216,7 @@ def account_parts(state: State, late_us: int = 0) -> list[Cell]:
 
 
 def api_parts(state: State) -> list[Cell]:
-    """Return the API's use by everybody and by us."""
+    """Return the API requests of all clients and of natstui."""
     account, costs = state.account, state.costs
     assert account is not None
     errors = account.api_errors_count
@@ -224,12 +236,14 @@ def api_parts(state: State) -> list[Cell]:
 
 
 def _round_text(state: State) -> str:
-    """Return how long all rows take and how old the oldest is, where not each poll has all."""
+    """Return how long a round of all rows takes, and the age of the oldest, if a poll has not all
+    rows.
+    """
     round_us, oldest_us = state.costs[-1].cost.round_us, oldest_row_us(state)
     if round_us is None or oldest_us is None:
         return ""
-    whole, oldest = duration_text(round_us / 1e6), duration_text(oldest_us / 1e6)
-    return f", every row in {whole}, oldest {oldest}"
+    round_text, oldest = duration_text(round_us / 1e6), duration_text(oldest_us / 1e6)
+    return f", every row in {round_text}, oldest {oldest}"
 
 
 def _errors_grow(state: State) -> bool:
@@ -241,7 +255,7 @@ _SHORTEST = 12
 
 
 def joined(parts: list[Cell], width: int) -> Content:
-    """Return parts side by side; what does not fit is left out from the right."""
+    """Return parts side by side; those that do not fit are left out from the right."""
     line, used = Content(), 0
     for part in parts:
         content = safe_cell(part)

@@ -1,4 +1,4 @@
-"""Two lines at the top of every screen, and one more where its asset is gone."""
+"""Two lines at the top of every screen, and a third when its stream or consumer was deleted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 
 PAUSED = Cell(" PAUSED ", "strong warn")
-"""The user stopped polling."""
+"""Shown while the user has paused polling."""
 
 
 class StatusStrip(Static):
-    """Connection and server; account, API and the monitor's own cost."""
+    """The status strip: connection and server; account, API and the monitor's own cost."""
 
     DEFAULT_CSS = """
     StatusStrip {
@@ -30,56 +30,64 @@ class StatusStrip(Static):
     """
 
     def __init__(self, second_line: Callable[[], list[Cell] | None]) -> None:
-        """`second_line` returns what a screen shows in the place of the account; None: nothing."""
+        """Create the strip; `second_line` returns the screen's own second line, None for the
+        account's.
+        """
         super().__init__(markup=False)
         self._second_line = second_line
         self._where = Where()
         self._paused = False
 
     def show(self, where: Where, *, paused: bool = False) -> None:
-        """Show all systems, or the one that the keys of the screen act on."""
+        """Show all systems, or the acting one."""
         self._where, self._paused = where, paused
         self._draw()
 
     def on_resize(self) -> None:
-        """Choose again what fits."""
+        """Choose again which parts fit."""
         self._draw()
 
     def _draw(self) -> None:
         width = max(10, self.size.width - 2)
-        systems, one = self._where.systems, self._where.acting
+        systems, acting = self._where.systems, self._where.acting
         if self._where.joins:
-            lines = [all_parts(one, systems), total_parts(systems)]
+            lines = [all_parts(acting, systems), total_parts(systems)]
         else:
-            first = one_parts(one, systems) if systems else link_parts(one.state, one.late_us)
-            lines = [first, account_parts(one.state, one.late_us)]
+            first = (
+                one_parts(acting, systems) if systems else link_parts(acting.state, acting.late_us)
+            )
+            lines = [first, account_parts(acting.state, acting.late_us)]
         if self._paused:
             # In front of everything: whatever stands behind it is of an earlier moment.
             lines[0] = [PAUSED, *lines[0]]
-        if (own := self._second_line()) is not None:
-            lines[1] = own
+        if (own_line := self._second_line()) is not None:
+            lines[1] = own_line
         self.update(Content("\n").join([joined(parts, width) for parts in lines]))
 
 
 class AssetNote(Static):
-    """A line shown only when what the screen is about was deleted or recreated."""
+    """A line that is shown only when the stream or consumer of the screen was deleted or
+    recreated.
+    """
 
     DEFAULT_CSS = """
     AssetNote { height: auto; padding: 0 1; background: $error 20%; color: $text-error; }
     """
 
     def __init__(self, asset: Callable[[], Target | None], newest: Callable[[], State]) -> None:
-        """`asset` returns what the screen is about now, `newest` the state it shows."""
+        """Create hidden; `asset` returns the current subject of the screen, `newest` the shown
+        state.
+        """
         super().__init__(markup=False)
         self.display = False
         self._asset, self._newest = asset, newest
         self._opened_on: Target | None = None
-        """What the screen is about, as it was first seen."""
+        """The subject of the screen when it was opened."""
         self._shown = ""
 
     @property
     def became(self) -> str:
-        """Whether the asset was deleted or recreated since it was opened; empty if not."""
+        """Return that the asset was deleted or recreated since it was opened; empty if not."""
         state = self._newest()
         # In a recording people also go back in time.
         if self._opened_on is None or state.replay is not None:
@@ -87,12 +95,12 @@ class AssetNote(Static):
         return replaced_text(state, self._opened_on)
 
     def reopen(self) -> None:
-        """Take what has the name now as what the screen is about."""
+        """Accept the current asset of the same name as the subject of the screen."""
         self._opened_on = None
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Show what became of the asset until now, or nothing."""
+        """Update the line for the current state."""
         asset = self._asset()
         if asset is not None and (
             self._opened_on is None or self._opened_on.created_at_us is None

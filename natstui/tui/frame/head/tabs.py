@@ -1,4 +1,4 @@
-"""The first line of every screen: the lists there are, with key and count, one of them lit."""
+"""The first line of every screen: the tabs with key and count; the current one is lit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from natstui.units import count_text
 
 
 class Tab(NamedTuple):
-    """One list: the mode of the app that shows it, its key, its name."""
+    """A list: the app mode that shows it, its key, its name."""
 
     mode: str
     key: str
@@ -27,7 +27,7 @@ class Tab(NamedTuple):
 
     @property
     def binding_id(self) -> str:
-        """Return the id of its key, under which a user may move it."""
+        """Return the id of its binding, for the user's keymap."""
         return f"screen.{self.mode}"
 
 
@@ -47,12 +47,16 @@ TABS = (
 def _connections_count(state: State) -> int:
     if state.clients is not None:
         return state.clients.connections_count
-    recorded = state.connections
-    return 0 if recorded is None else len(recorded.newest.rows) + recorded.newest.left_out_count
+    connections_read = state.connections
+    return (
+        0
+        if connections_read is None
+        else len(connections_read.newest.rows) + connections_read.newest.left_out_count
+    )
 
 
 def counts(states: Sequence[State]) -> dict[str, Cell]:
-    """Return what stands behind the name of each tab; nothing where it is not known."""
+    """Return the count behind the name of each tab; absent where unknown."""
     numbers = {
         "streams": sum(len(state.streams) for state in states),
         "consumers": sum(len(state.consumers) for state in states),
@@ -64,39 +68,44 @@ def counts(states: Sequence[State]) -> dict[str, Cell]:
             for config in state.stream_configurations.values()
         ),
     }
-    found = {mode: Cell(count_text(count), "dim") for mode, count in numbers.items() if count}
-    wrong = wrong_cell(states)
-    if wrong.look != "ok":
-        found["findings"] = wrong
+    cells = {mode: Cell(count_text(count), "dim") for mode, count in numbers.items() if count}
+    open_findings = wrong_cell(states)
+    if open_findings.look != "ok":
+        cells["findings"] = open_findings
     if any(state.benchmark and not state.benchmark.finished for state in states):
-        found["benchmark"] = Cell("●", "ok")
-    return found
+        cells["benchmark"] = Cell("●", "ok")
+    return cells
 
 
 _GROUND = "on $primary 30%"
-"""Of the tab that is shown, as of the look `lit`."""
+"""Background of the current tab, as of the look `lit`."""
 
 
 def tab_cells(
-    current: str, counted: Mapping[str, Cell], keys: Mapping[str, str], width: int
+    current: str, cells_by_mode: Mapping[str, Cell], keys: Mapping[str, str], width: int
 ) -> list[tuple[str, list[Cell]]]:
-    """Return mode → its cells; where names do not fit, only the current one has its name."""
-    full = [(tab.mode, _cells(tab, counted, keys, current, named=True)) for tab in TABS]
+    """Return mode → its cells; where names do not fit, only the current tab has its name."""
+    full = [(tab.mode, _cells(tab, cells_by_mode, keys, current, has_name=True)) for tab in TABS]
     if _width(full) <= width:
         return full
     # Without the space behind each there may be room for every name.
     tight = [(mode, cells[:-1]) for mode, cells in full]
     if _width(tight) <= width:
         return tight
-    return [(tab.mode, _cells(tab, counted, keys, current, named=False)) for tab in TABS]
+    return [(tab.mode, _cells(tab, cells_by_mode, keys, current, has_name=False)) for tab in TABS]
 
 
 def _cells(
-    tab: Tab, counted: Mapping[str, Cell], keys: Mapping[str, str], current: str, *, named: bool
+    tab: Tab,
+    cells_by_mode: Mapping[str, Cell],
+    keys: Mapping[str, str],
+    current: str,
+    *,
+    has_name: bool,
 ) -> list[Cell]:
-    lit, count = tab.mode == current, counted.get(tab.mode)
+    lit, count = tab.mode == current, cells_by_mode.get(tab.mode)
     key = clean_line(keys.get(tab.binding_id, tab.key))
-    if named or lit:
+    if has_name or lit:
         cells = [
             Cell(f" {key} ", "lit" if lit else "primary"),
             Cell(tab.title, "lit" if lit else ""),
@@ -117,7 +126,7 @@ def _width(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
 
 
 class TabBar(Static):
-    """The tabs; a click goes to one."""
+    """The tabs; a click opens one."""
 
     DEFAULT_CSS = """
     TabBar { dock: top; width: 100%; height: 1; background: $panel; color: $foreground; }
@@ -130,19 +139,19 @@ class TabBar(Static):
         self._states: Sequence[State] = ()
         self._keys: dict[str, str] = {}
         self._ends: list[tuple[int, str]] = []
-        """Where each tab ends on the line, and its mode."""
+        """Columns where the tabs end, with their modes."""
 
     def show(self, where: Where) -> None:
-        """Show the counts of all systems, or of the one that there is."""
+        """Show the counts of all systems together."""
         self._states = [system.state for system in where.systems or (where.acting,)]
         self._draw()
 
     def on_mount(self) -> None:
-        """Show the tabs before anything is known."""
+        """Show the tabs before there is a state."""
         self._draw()
 
     def on_resize(self) -> None:
-        """Choose again what fits."""
+        """Choose again which names fit."""
         self._draw()
 
     def _draw(self) -> None:
@@ -152,18 +161,18 @@ class TabBar(Static):
         line, self._ends, end = Content(), [], 0
         current = self._current()
         for mode, cells in tabs:
-            begin = end
+            start = end
             for cell in cells:
                 line = Content.assemble(line, safe_cell(cell))
                 end += len(cell.text)
             if mode == current:
                 # Counts keep their colour, and stand on the ground of their tab.
-                line = line.stylize(_GROUND, begin, end)
+                line = line.stylize(_GROUND, start, end)
             self._ends.append((end, mode))
         self.update(line)
 
     def _known_keys(self) -> Mapping[str, str]:
-        """Return the user's key of each tab, by the id of its binding; it never changes."""
+        """Return the user's key of each tab, by binding id; it never changes."""
         # From Python 3.12 on, the tabs of the first screen are mounted before it is on the stack.
         if not self._keys and self.app.screen_stack:
             ids = {tab.binding_id for tab in TABS}
@@ -173,7 +182,7 @@ class TabBar(Static):
         return self._keys
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the list whose tab was clicked."""
+        """Open the list whose tab was clicked."""
         mode = next((mode for end, mode in self._ends if event.x < end), None)
         if mode is not None:
             # Awaited here, a screen that is closed would wait for this very line, and it for that.

@@ -41,7 +41,7 @@ __all__ = ["Chart", "ChartData", "Series"]
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 3
 _ROOMY_HEIGHT = 7
-"""From so many lines on, the legend may take one of them."""
+"""Minimum height with a line for the legend alone."""
 _BETWEEN_FRAMES_S = 0.5
 _INKS = {
     EVENT_ROLE: "chart--event",
@@ -53,13 +53,13 @@ _EMPTY = {" ", "\u2800"}
 
 
 def cross_all(screen: Screen[Any], at_s: float | None) -> None:
-    """Let every chart of a screen show its values at one moment; None: the newest."""
+    """Set the cross-hair of every chart on a screen; None: show the newest values."""
     for chart in screen.query(Chart):
         chart.cross(at_s)
 
 
 def too_small(size: Size) -> bool:
-    """Return whether a chart of this size would be nonsense."""
+    """Return whether a size is too small for a chart."""
     return size.width < _LEAST_WIDTH or size.height < _LEAST_HEIGHT
 
 
@@ -114,7 +114,7 @@ class Chart(Widget):
         self._styles_by_role: dict[int, Style] = {}
 
     def show(self, data: ChartData | None) -> None:
-        """Show newer data once a frame of it is drawn; None is an empty chart at once."""
+        """Show newer data when its frame is drawn; None shows an empty chart at once."""
         self._data = data
         if data is None and self._lines:
             self._lines = []
@@ -122,7 +122,7 @@ class Chart(Widget):
         self._want()
 
     def show_other(self, data: ChartData | None) -> None:
-        """Show data about something else: nothing of the old may stand beside it meanwhile."""
+        """Show data of another subject: the old frame is removed at once."""
         self.show(None)
         if self._timer is not None:
             self._timer.stop()
@@ -132,13 +132,13 @@ class Chart(Widget):
 
     @property
     def label_cells(self) -> int:
-        """What the labels of the value axis take."""
+        """Return the width of the labels of the value axis."""
         if self._data is None or too_small(self.size):
             return 0
         return label_width(axis_of(self._data, self.size.height - self._head).ticks)
 
     def align(self, label_cells: int) -> None:
-        """Take as much room for labels as the chart above or below, for the same time axis."""
+        """Set the label width to that of the chart above or below, for the same time axis."""
         if label_cells != self._least_label_cells:
             self._least_label_cells = label_cells
             self._want()
@@ -150,11 +150,11 @@ class Chart(Widget):
             self.refresh()
 
     def crossed_further(self, columns: int) -> float | None:
-        """Return the moment some columns from that of the cross-hair; None without a picture."""
+        """Return the moment `columns` from the cross-hair; None without a frame."""
         return None if self._frame is None else moved(self._frame, self._cross_at_s, columns)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Let every chart of the screen show its values where the mouse stands."""
+        """Set the cross-hair of every chart of the screen to the pointer."""
         if self._frame is not None and self._lines:
             cross_all(self.screen, moment_of(self._frame, event.x))
 
@@ -167,18 +167,18 @@ class Chart(Widget):
         self._want()
 
     def notify_style_update(self) -> None:
-        """Forget the styles of the old theme."""
+        """Clear the cached styles of the old theme."""
         super().notify_style_update()
         self._styles_by_role.clear()
 
     def _want(self) -> None:
-        """Have the newest data drawn when the chart is next in view."""
+        """Request that the newest data is drawn when the chart is in view."""
         self._stale = self._data is not None
         # Textual renders what is in view only, and the first line is where that is noticed.
         self.refresh(Region(0, 0, max(1, self.size.width), 1))
 
     def _begin(self) -> None:
-        """Draw in a callback of its own, at the earliest half a second after the last frame."""
+        """Draw in a callback, at the earliest half a second after the last frame."""
         if self._has_begun:
             return
         self._has_begun = True
@@ -190,7 +190,7 @@ class Chart(Widget):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a newer frame is to come; none does while the chart is out of view."""
+        """Return whether a newer frame is pending; none is while the chart is out of view."""
         if self._has_begun or not self._stale or too_small(self.size):
             return self._has_begun
         return self.is_on_screen and bool(self.screen.find_widget(self).visible_region)
@@ -227,7 +227,7 @@ class Chart(Widget):
         return Strip(segments).crop_extend(0, width, self._style(0))
 
     def _drawn(self, y: int) -> Runs:
-        """Return a line of the last frame, with the cross-hair where it stands."""
+        """Return a line of the last frame, with the cross-hair."""
         runs, frame, at_s = self._lines[y - self._head], self._frame, self._cross_at_s
         if frame is None or at_s is None or y - self._head >= len(self._lines) - frame.axis_lines:
             return runs
@@ -235,21 +235,23 @@ class Chart(Widget):
         return runs if column is None else crossed(runs, column, CROSS_ROLE)
 
     def _note(self, text: str, y: int) -> Strip:
-        """Write a remark on line 0."""
+        """Draw a remark on line 0."""
         width = self.size.width
         style = self._style(0) + self._ink("chart--note")
         return Strip([Segment(fit(text if y == 0 else "", width), style)], width)
 
     @property
     def _head(self) -> int:
-        """Lines above the axes: the legend gets its own when it does not fit beside the title."""
+        """Return the number of lines above the axes: the legend gets its own when it does not fit
+        beside the title.
+        """
         width, height = self.size
         wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, width))
         # Not of the cross-hair's title: the plot would jump while the mouse moves.
         return 2 if wide > width and height >= _ROOMY_HEIGHT else 1
 
     def _heading(self, y: int) -> Strip:
-        """Write the title at the left and the legend at the right, or below it."""
+        """Draw the title at the left and the legend at the right, or below it."""
         width, at_s, values = self.size.width, self._cross_at_s, None
         if self._data is not None and at_s is not None:
             values = values_at(self._data, at_s)
@@ -263,7 +265,9 @@ class Chart(Widget):
         return Strip(segments).crop_extend(0, width, self._style(0))
 
     def _color(self, number: int) -> str:
-        """Return the colour of a series, or of its area: the ground with some of that colour."""
+        """Return the colour of a series, or of its area: the background blended with that
+        colour.
+        """
         palette, area = series_colors(dark=self.app.current_theme.dark), series_and_shade(number)
         if area is None:
             return palette[number - 1]
@@ -271,12 +275,12 @@ class Chart(Widget):
         return self.background_colors[1].blend(Color.parse(palette[role - 1]), share).hex
 
     def _ink(self, name: str) -> Style:
-        """Return a component's colour and weight without its ground."""
+        """Return the colour and weight of a component without its background."""
         style = self.get_component_rich_style(name)
         return Style(color=style.color, bold=style.bold)
 
     def _style(self, role: int) -> Style:
-        """Return the style of a palette number: of what is drawn, and of what it is on."""
+        """Return the style of a palette number, which contains foreground and background."""
         if role not in self._styles_by_role:
             ground = self.rich_style
             below, number = divmod(role, ON)
@@ -293,7 +297,7 @@ class Chart(Widget):
 
 
 def column_of(frame: PlotFrame, at_s: float) -> int | None:
-    """Return the column of the frame in which a moment is; None when it is not in view."""
+    """Return the column of a moment in the frame; None when it is not in view."""
     if not -frame.window_s <= at_s <= 0:
         return None
     return frame.left + frame.column_of(at_s)
@@ -301,14 +305,14 @@ def column_of(frame: PlotFrame, at_s: float) -> int | None:
 
 def moment_of(frame: PlotFrame, column: int) -> float | None:
     """Return the moment of a column, in seconds from the right edge; None beside the axes."""
-    at = column - frame.left
-    if not 0 <= at < frame.columns or frame.columns < 2:
+    plot_column = column - frame.left
+    if not 0 <= plot_column < frame.columns or frame.columns < 2:
         return None
-    return (at / (frame.columns - 1) - 1) * frame.window_s
+    return (plot_column / (frame.columns - 1) - 1) * frame.window_s
 
 
 def moved(frame: PlotFrame, at_s: float | None, columns: int) -> float:
-    """Return the moment some columns further; the first time it stands at the newest values."""
+    """Return the moment `columns` further; the first move sets it to the newest values."""
     if at_s is None:
         return 0.0
     step_s = frame.window_s / max(1, frame.columns - 1)
@@ -316,33 +320,37 @@ def moved(frame: PlotFrame, at_s: float | None, columns: int) -> float:
 
 
 def values_at(data: ChartData, at_s: float) -> list[float | None]:
-    """Return what each line has nearest to a moment: no value between two is made up."""
+    """Return each series' value nearest to a moment; no value is interpolated."""
     if not data.at_s:
         return [None] * len(data.series)
-    right = min(bisect_left(data.at_s, at_s), len(data.at_s) - 1)
-    left = max(0, right - 1)
-    nearest = left if at_s - data.at_s[left] < data.at_s[right] - at_s else right
+    after_index = min(bisect_left(data.at_s, at_s), len(data.at_s) - 1)
+    before_index = max(0, after_index - 1)
+    nearest = (
+        before_index
+        if at_s - data.at_s[before_index] < data.at_s[after_index] - at_s
+        else after_index
+    )
     return [
         series.values[nearest] if nearest < len(series.values) else None for series in data.series
     ]
 
 
 def crossed(runs: Runs, column: int, role: int) -> Runs:
-    """Return a line of a chart with the cross-hair in a column, where nothing else is drawn."""
-    found: Runs = []
-    at = 0
+    """Return a line of a chart with the cross-hair in a column, if that cell is empty."""
+    crossed_runs: Runs = []
+    position = 0
     for text, palette in runs:
-        inside = column - at
+        inside = column - position
         if 0 <= inside < len(text) and text[inside] in _EMPTY:
             parts = [
                 (text[:inside], palette),
                 (CROSS, role + palette // ON * ON),
                 (text[inside + 1 :], palette),
             ]
-            found += [part for part in parts if part[0]]
+            crossed_runs += [part for part in parts if part[0]]
         else:
-            found.append((text, palette))
-        at += len(text)
-    if at <= column:
-        found += [(" " * (column - at), 0), (CROSS, role)]
-    return found
+            crossed_runs.append((text, palette))
+        position += len(text)
+    if position <= column:
+        crossed_runs += [(" " * (column - position), 0), (CROSS, role)]
+    return crossed_runs

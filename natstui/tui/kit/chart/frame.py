@@ -1,4 +1,4 @@
-"""What a chart shows, and the frame that is drawn of it: one point a column, with its ticks."""
+"""The data of a chart, and the frame to draw from it: one point a column, with its ticks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ Columns = tuple[float | None, ...]
 def column_values(
     at_s: Sequence[float], values: Sequence[float | None], window_s: float, columns: int
 ) -> Columns:
-    """Return the mean of each column, and between two of them what lies on the straight line.
+    """Return the mean of each column, and linear values between columns with samples.
 
-    A column that holds only gaps is one; between two columns without any sample the line goes on.
+    A column that contains only gaps is a gap; between two columns without any sample the line
+    continues.
     """
     sums: dict[int, tuple[float, int]] = {}
     for x, value in zip(at_s, values, strict=False):
@@ -38,46 +39,48 @@ def column_values(
         if value is not None and math.isfinite(value):
             y_sum, count = y_sum + value, count + 1
         sums[column] = (y_sum, count)
-    found: list[float | None] = [None] * columns
+    means: list[float | None] = [None] * columns
     before: int | None = None
     for column in sorted(sums):
         y_sum, count = sums[column]
         if not count:
             before = None
             continue
-        found[column] = y_sum / count
-        if before is not None and (start := found[before]) is not None:
+        means[column] = y_sum / count
+        if before is not None and (start := means[before]) is not None:
             slope = (y_sum / count - start) / (column - before)
-            for between in range(before + 1, column):
-                found[between] = start + slope * (between - before)
+            for gap_column in range(before + 1, column):
+                means[gap_column] = start + slope * (gap_column - before)
         before = column
-    return tuple(found)
+    return tuple(means)
 
 
 MOST_SERIES = 6
-"""Series with a colour of their own; further ones take the colours again."""
+"""Number of series with a colour of their own; further ones repeat the colours."""
 
 EVENT_MARK = "!"
-"""Stands at the top where something happened."""
+"""Mark at the top of a chart at the time of an event."""
 
 EVENT_ROLE, CROSS_ROLE = 17, 18
 """Palette numbers of such a mark, and of the cross-hair."""
 AXES_ROLE = 16
-"""Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
+"""Palette number of axes and labels; that of a series is its index + 1."""
 Tone = Literal["note", "good", "bad"]
 MARK_ROLES: dict[Tone, int] = {"note": 19, "good": 20, "bad": 21}
 """Palette numbers of marks."""
 SHADES = (0.85, 0.58, 0.44, 0.34, 0.12)
-"""How much of a series' colour an area has: at its edge, in the upper, the middle and the lower
-rows of the plot, and below a band."""
+"""Shares of a series' colour in its area: edge, upper, middle and lower rows of the plot, below a
+band.
+"""
 FAINT = len(SHADES) - 1
 _FIRST_SHADE = 32
 ON = 64
-"""The palette number of a ground, times this, is added to that of what is on it."""
+"""Factor of the background's palette number, which is added to the foreground's."""
 
 Fill = Literal["below", "between", "band"]
-"""What is an area: all below the first series; below the first two, with what lies between them in
-the colour of the higher one; or only what lies between them."""
+"""Kind of area: below the first series; below the first two, with the part between them in the
+higher one's colour; or only between them.
+"""
 
 
 def shade_of(role: int, shade: int = 0) -> int:
@@ -86,7 +89,9 @@ def shade_of(role: int, shade: int = 0) -> int:
 
 
 def series_and_shade(number: int) -> tuple[int, float] | None:
-    """Return the palette number of the series and the share of its colour; None of no area."""
+    """Return the palette number of the series and the share of its colour; None if it is no
+    area.
+    """
     if number < _FIRST_SHADE:
         return None
     series, depth = divmod(number - _FIRST_SHADE, len(SHADES))
@@ -94,10 +99,10 @@ def series_and_shade(number: int) -> tuple[int, float] | None:
 
 
 class Mark(NamedTuple):
-    """Something that happened, marked on the time axis and named at the top."""
+    """An event, marked on the time axis and named at the top."""
 
     at_s: float
-    """When, in seconds from the right edge (negative)."""
+    """Time of the event, in seconds from the right edge (negative)."""
     sign: str
     text: str
     tone: Tone = "note"
@@ -113,59 +118,59 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class ChartData:
-    """All that a chart shows; every series has one value per `at_s`."""
+    """The data of a chart; every series has one value per `at_s`."""
 
     title: str
     unit: Unit
     at_s: Sequence[float]
-    """When, in seconds from the right edge (negative), rising."""
+    """Times of the values, in seconds from the right edge (negative), rising."""
     series: tuple[Series, ...]
     window_s: float
-    """From the left edge to the right one."""
+    """Width of the time axis, in seconds."""
     from_zero: bool = True
-    """The value axis starts at 0 even if all values are far above."""
+    """Whether the value axis starts at 0 even if all values are far above."""
     ends_at_s: float | None = None
     """Unix time of the right edge: clock times at the axis; None writes ages up to now."""
     events_at_s: tuple[float, ...] = ()
-    """When something happened that is marked at the top, in seconds from the right edge."""
+    """Times of events that are marked at the top, in seconds from the right edge."""
     events_label: str = ""
-    """What the marks are, in a word or two."""
+    """Short label of the event marks."""
     logarithmic: bool = False
-    """The value axis goes by powers of ten; what is not above 0 is a gap on it."""
+    """Whether the value axis is logarithmic; values up to 0 are gaps then."""
     fill: Fill = "below"
     marks: tuple[Mark, ...] = ()
     first_color: int = 0
-    """Which colour the first series has, so that charts side by side can have different ones."""
+    """Index of the first series' colour, so that charts side by side can have different ones."""
     overall: tuple[float | None, ...] = ()
-    """What the legend shows of each series in the place of its newest value: of all the time."""
+    """Values in the legend instead of the newest ones: for the entire time."""
     overall_word: str = ""
-    """What these are: mean, total."""
+    """Label of these values: mean, total."""
 
     def role(self, index: int) -> int:
-        """Return the palette number of a series; both ends of a band have one."""
+        """Return the palette number of a series; both edges of a band have the same."""
         if self.fill == "band" and index == 1:
             index = 0
         return (index + self.first_color) % MOST_SERIES + 1
 
 
 class Zone(NamedTuple):
-    """A part of a column: up to which eighth of a row, counted from below, and of which series."""
+    """A vertical part of a column: its top in eighths of a row from below, and its series."""
 
     top: int
     role: int
     edge_role: int = 0
-    """Of the series whose edge its top is; 0: of the same."""
+    """Palette number of the series whose edge its top is; 0: the same."""
     is_faint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlotFrame:
-    """One frame to draw: lines by column, and where the axes have ticks."""
+    """A frame to draw: lines by column, and the ticks of the axes."""
 
     width: int
     height: int
     lines: tuple[tuple[int, Columns], ...]
-    """Palette number and values of each series that is drawn; the first ones are areas."""
+    """Palette number and values of each drawn series; areas come first."""
     x_ticks: tuple[Tick, ...]
     axis: ValueAxis
     window_s: float
@@ -175,35 +180,35 @@ class PlotFrame:
 
     @property
     def y_ticks(self) -> tuple[Tick, ...]:
-        """The ticks of the value axis."""
+        """Return the ticks of the value axis."""
         return self.axis.ticks
 
     @property
     def axis_lines(self) -> int:
-        """How many lines the time axis takes."""
+        """Return the number of lines of the time axis."""
         return axis_lines(self.height)
 
     @property
     def left(self) -> int:
-        """The first column of the plot: what is before it are labels and the axis."""
+        """Return the first column of the plot, after labels and axis."""
         return label_width(self.y_ticks) + 1
 
     @property
     def columns(self) -> int:
-        """How many columns the plot has."""
+        """Return the number of columns of the plot."""
         return max(2, self.width - self.left)
 
     def column_of(self, at_s: float) -> int:
-        """Return the column of the plot of a moment within the window."""
+        """Return the plot's column of a moment within the window."""
         return round((at_s / self.window_s + 1) * (self.columns - 1))
 
     @property
     def areas_count(self) -> int:
-        """How many of the series are areas; the others are lines."""
+        """Return how many of the series are areas; the others are lines."""
         return min(len(self.lines), 1 if self.fill == "below" else 2)
 
     def zones(self) -> list[list[Zone]]:
-        """Return what each column of the plot consists of, from below; above it is the ground."""
+        """Return the zones of each column of the plot, from below."""
         rows = self.height - self.axis_lines
         row_values = (self.axis.high - self.axis.low) / max(1, rows - 1)
 
@@ -216,36 +221,36 @@ class PlotFrame:
         if len(areas) == 1:
             ((role, values),) = areas
             return [[Zone(top_of(value), role)] for value in values]
-        (one_role, ones), (other_role, others) = areas
-        found: list[list[Zone]] = []
-        for column, (one, other) in enumerate(zip(ones, others, strict=True)):
+        (one_role, ones), (other_role, second_values) = areas
+        columns_zones: list[list[Zone]] = []
+        for column, (one, other) in enumerate(zip(ones, second_values, strict=True)):
             first, second = top_of(one), top_of(other)
             if self.fill == "band":
-                is_known = one is not None and other is not None
+                has_both = one is not None and other is not None
                 band = [Zone(first, one_role, is_faint=True), Zone(second, one_role)]
-                found.append(band if is_known else [])
+                columns_zones.append(band if has_both else [])
             elif abs(first - second) < _SAME_EIGHTHS:
                 # Both edges are in one row: they take turns.
                 edge_role = one_role if column // _DASH_COLUMNS % 2 else other_role
-                found.append([Zone(max(first, second), other_role, edge_role)])
+                columns_zones.append([Zone(max(first, second), other_role, edge_role)])
             elif first > second:
-                found.append([Zone(second, other_role), Zone(first, one_role)])
+                columns_zones.append([Zone(second, other_role), Zone(first, one_role)])
             else:
-                found.append([Zone(first, other_role, one_role), Zone(second, other_role)])
-        return found
+                columns_zones.append([Zone(first, other_role, one_role), Zone(second, other_role)])
+        return columns_zones
 
     @property
     def event_columns(self) -> tuple[int, ...]:
-        """The columns of the plot in which something happened."""
+        """Return the columns of the plot with an event."""
         return tuple(sorted({self.column_of(at_s) for at_s in self.events_at_s}))
 
 
 _SAME_EIGHTHS = 4
-"""Edges of two areas that are nearer than half a row could not be seen both."""
+"""Distance in eighths below which two areas' edges could not be told apart."""
 
 
 def _top(above_low_rows: float, rows: int) -> int:
-    """Return how many eighths of a row an area is high whose value is so many rows up.
+    """Return the height of an area in eighths of a row, from its value in rows.
 
     A value is in the middle of a row, so that the lowest row is half below the axis.
     """
@@ -268,10 +273,10 @@ def axis_of(data: ChartData, height: int) -> ValueAxis:
 def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int = 0) -> PlotFrame:
     """Thin the series to a point per column, and choose the axes.
 
-    With labels of at least as many cells as those of the chart above, both have one time axis.
+    Charts with the same `least_label_cells` have the same time axis.
     """
     axis = axis_of(data, height)
-    ticks = tuple((at, label.rjust(least_label_cells)) for at, label in axis.ticks)
+    ticks = tuple((y, label.rjust(least_label_cells)) for y, label in axis.ticks)
     columns = max(2, width - label_width(ticks) - 1)
     if data.ends_at_s is None:
         x_ticks = age_ticks(data.window_s, columns)
@@ -294,20 +299,21 @@ def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int 
 
 
 def is_drawn(series: Series) -> bool:
-    """Return whether a series has a line: one that is zero throughout is in the legend only."""
+    """Return whether a series is drawn: one that is always zero is in the legend only."""
     return any(series.values)
 
 
 _DASH_COLUMNS = 3
-"""Of one colour, where two lines share their cells."""
+"""Length of a dash where two lines share cells, in columns."""
 
 
 def _told_apart(
     lines: Sequence[tuple[int, Columns]], axis: ValueAxis, rows: int
 ) -> tuple[tuple[int, Columns], ...]:
-    """Return lines of which those that share a cell with an earlier one are dashed there.
+    """Return the lines, dashed where they share a cell with an earlier one.
 
-    A cell has one colour: without it, of two lines that coincide the later one alone is seen.
+    A cell has one colour: without dashes, of two lines that coincide only the later one would be
+    seen.
     """
     row_values = (axis.high - axis.low) / max(1, rows - 1)
     cells = [
@@ -316,19 +322,21 @@ def _told_apart(
     ]
     apart: list[tuple[int, Columns]] = []
     for number, (role, values) in enumerate(lines):
-        dashed = list(values)
+        dashed_values = list(values)
         for column, cell in enumerate(cells[number]):
             if cell is None or number == 0:
                 continue
-            sharing = [at for at, other in enumerate(cells) if other[column] == cell]
+            sharing = [
+                indexes for indexes, other_cells in enumerate(cells) if other_cells[column] == cell
+            ]
             if sharing[column // _DASH_COLUMNS % len(sharing)] != number != sharing[0]:
-                dashed[column] = None
-        apart.append((role, tuple(dashed)))
+                dashed_values[column] = None
+        apart.append((role, tuple(dashed_values)))
     return tuple(apart)
 
 
 def _scaled(data: ChartData, series: Series) -> Sequence[float | None]:
-    """Return the values as they are drawn: on a logarithmic axis, their powers of ten."""
+    """Return the values to draw: on a logarithmic axis, their powers of ten."""
     if not data.logarithmic:
         return series.values
     return [
@@ -352,6 +360,6 @@ def _extent(data: ChartData) -> tuple[float, float]:
         values = [value for value in values if value > 0]
     if not values:
         return 0.0, 1.0
-    low, high = min(values), max(values)
+    lowest, highest = min(values), max(values)
     from_zero = data.from_zero and not data.logarithmic
-    return (min(0.0, low), max(0.0, high)) if from_zero else (low, high)
+    return (min(0.0, lowest), max(0.0, highest)) if from_zero else (lowest, highest)

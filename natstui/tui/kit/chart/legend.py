@@ -1,4 +1,4 @@
-"""The title of a chart, and which line is which: by colour, label and newest value. Pure."""
+"""The title of a chart, and its legend: colour, label and newest value of each line. Pure."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from natstui.tui.kit.text import fit
 from natstui.units import duration_text, local_text
 
 _BESIDE_LABEL = 6
-"""Cells of a legend's part beside its label: two spaces, the sample, a space."""
+"""Cells of a legend entry beside its label: two spaces, the sample, a space."""
 
 Runs = list[tuple[str, int]]
-"""Texts of one line, each with its palette number; 0 is the ground."""
+"""Texts of one line, each with its palette number; 0 is the background."""
 
 
 def title_text(data: ChartData | None, cross_at_s: float | None = None) -> str:
-    """Return the title with unit and scale, and the moment of a cross-hair; or nothing."""
+    """Return the title with unit and scale, and the moment of a cross-hair; empty without data."""
     if data is None:
         return ""
-    about: list[str] = [data.unit] if data.unit else []
-    about += ["log scale"] if data.logarithmic else []
-    title = clean_line(f"{data.title} ({', '.join(about)})" if about else data.title)
+    details: list[str] = [data.unit] if data.unit else []
+    details += ["log scale"] if data.logarithmic else []
+    title = clean_line(f"{data.title} ({', '.join(details)})" if details else data.title)
     return title if cross_at_s is None else f"{title}  at {_moment(data, cross_at_s)}"
 
 
 def _moment(data: ChartData, at_s: float) -> str:
-    """Return a moment as the axis says it: by the clock, or how long ago."""
+    """Return the label of a moment on the axis: clock time or age."""
     if data.ends_at_s is not None:
         return local_text(round((data.ends_at_s + at_s) * 1e6))
     return f"-{duration_text(-at_s)}" if at_s else "now"
@@ -47,9 +47,9 @@ def _moment(data: ChartData, at_s: float) -> str:
 def legend_runs(
     data: ChartData | None, room: int, values: Sequence[float | None] | None = None
 ) -> Runs:
-    """Return each line's sample, label and value; what fits of them.
+    """Return sample, label and value of each line, as many as fit.
 
-    Without `values` it is the one overall, with the word for it, else the newest.
+    Without `values` they are the overall ones, with their label, else the newest ones.
     """
     if data is None:
         return []
@@ -61,24 +61,24 @@ def legend_runs(
         values = [series.values[-1] if series.values else None for series in data.series]
     texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
     samples = _samples(data)
-    named = [(f" {word}", AXES_ROLE)] if word else []
-    whole = [*_events_runs(data), *named, *_runs(samples, labels, texts)]
-    if cells_of(whole) <= room:
-        return whole
+    label_runs = [(f" {word}", AXES_ROLE)] if word else []
+    all_runs = [*_events_runs(data), *label_runs, *_runs(samples, labels, texts)]
+    if cells_of(all_runs) <= room:
+        return all_runs
     share = max(1, room // max(1, len(labels)) - _BESIDE_LABEL)
     short = [fit(label, share) if cell_len(label) > share else label for label in labels]
     return _runs(samples, short, [""] * len(labels))
 
 
 def _events_runs(data: ChartData) -> Runs:
-    """Return what the marks of events are; nothing without any."""
+    """Return the legend of the event marks; empty without any."""
     if not any(-data.window_s <= at_s <= 0 for at_s in data.events_at_s):
         return []
     return [(f"  {EVENT_MARK}", EVENT_ROLE), (f" {clean_line(data.events_label)}", AXES_ROLE)]
 
 
 def _samples(data: ChartData) -> list[tuple[str, int]]:
-    """Return what each series looks like: an area, a line, or nothing where all of it is zero."""
+    """Return the sample of each series: area, line, or empty where all of it is zero."""
     samples: list[tuple[str, int]] = []
     areas = 1 if data.fill == "below" else 2
     for index, series in enumerate(data.series):
@@ -112,5 +112,5 @@ def _runs(
 
 
 def cells_of(runs: Runs) -> int:
-    """Return the cells that texts take side by side."""
+    """Return the width of the texts side by side, in cells."""
     return sum(cell_len(text) for text, _ in runs)

@@ -36,9 +36,9 @@ def draw(frame: PlotFrame) -> list[Runs]:
     _set_rulers(figure, frame)
     for role, values in frame.lines[frame.areas_count :]:
         columns = [column for column, value in enumerate(values) if value is not None]
-        known = [value for value in values if value is not None]
+        known_values = [value for value in values if value is not None]
         ink = plotext.marker("braille", plotext.pixel((0, 0, role)))
-        line = figure.signal(columns, known, marker=ink).lines()
+        line = figure.signal(columns, known_values, marker=ink).lines()
         for at in range(1, len(columns)):
             if columns[at] != columns[at - 1] + 1:
                 line.line(at, active=False)
@@ -66,21 +66,21 @@ def _set_rulers(figure: Any, frame: PlotFrame) -> None:
 def _runs(matrix: Any, frame: PlotFrame) -> list[Runs]:
     """Return each row of a matrix as texts with palette numbers."""
     # A cell of plotext has neither eighths nor a ground below its text: areas are drawn here.
-    zones, left = frame.zones(), frame.left
+    zones, left_cells = frame.zones(), frame.left
     rows = matrix.string(colorless=True).split("\n")[: frame.height]
     plot_rows = frame.height - frame.axis_lines
     cells, inks = [list(row) for row in rows], [[AXES_ROLE] * len(row) for row in rows]
     has_lines = len(frame.lines) > frame.areas_count or bool(frame.event_columns)
     for y in range(min(plot_rows, len(rows))):
         row = rows[y]
-        for x in range(left, len(row)):
+        for x in range(left_cells, len(row)):
             sign, ink = _cell(
-                zones[x - left], 8 * (plot_rows - 1 - y), 1 + y * (FAINT - 1) // plot_rows
+                zones[x - left_cells], 8 * (plot_rows - 1 - y), 1 + y * (FAINT - 1) // plot_rows
             )
             # A space has no colour, and to read one costs more than all else here.
             is_drawn = has_lines and row[x] != " "
-            if is_drawn and (drawn := matrix.get(y, x).foreground()) is not None:
-                ink = drawn[2] + (ink // ON * ON if sign == " " else 0)
+            if is_drawn and (foreground := matrix.get(y, x).foreground()) is not None:
+                ink = foreground[2] + (ink // ON * ON if sign == " " else 0)
             else:
                 cells[y][x] = sign
             inks[y][x] = ink
@@ -88,22 +88,21 @@ def _runs(matrix: Any, frame: PlotFrame) -> list[Runs]:
     return [_joined(row, ink) for row, ink in zip(cells, inks, strict=True)]
 
 
-def _cell(zones: Sequence[Zone], low: int, shade: int) -> tuple[str, int]:
-    """Return the character and the palette numbers of the cell that begins at an eighth.
+def _cell(zones: Sequence[Zone], low_eighth: int, shade: int) -> tuple[str, int]:
+    """Return the character and palette numbers of the cell from `low_eighth` up.
 
-    Inside an area it has a shade of its row.
-
-    A cell has two colours: of three the thinnest is left out.
+    Inside an area it has a shade of its row. A cell has two colours: of three zones the thinnest
+    is left out.
     """
     parts: list[tuple[int, int]] = []
-    at = low
+    eighth = low_eighth
     for zone in zones:
-        top = min(zone.top, low + 8)
-        if top > at:
-            parts.append((top - at, _shade(zone, low, shade)))
-            at = top
-    if at < low + 8:
-        parts.append((low + 8 - at, 0))
+        top = min(zone.top, low_eighth + 8)
+        if top > eighth:
+            parts.append((top - eighth, _shade(zone, low_eighth, shade)))
+            eighth = top
+    if eighth < low_eighth + 8:
+        parts.append((low_eighth + 8 - eighth, 0))
     if len(parts) > 2:
         parts.remove(min(parts))
         parts[-1] = (8 - parts[0][0], parts[-1][1])
@@ -113,15 +112,15 @@ def _cell(zones: Sequence[Zone], low: int, shade: int) -> tuple[str, int]:
     return _EIGHTHS[eighths], below + above * ON
 
 
-def _shade(zone: Zone, low: int, shade: int) -> int:
+def _shade(zone: Zone, low_eighth: int, shade: int) -> int:
     if zone.is_faint:
         return shade_of(zone.role, FAINT)
-    is_edge = zone.top <= low + 8
+    is_edge = zone.top <= low_eighth + 8
     return shade_of(zone.edge_role or zone.role) if is_edge else shade_of(zone.role, shade)
 
 
 def _joined(cells: Sequence[str], inks: Sequence[int]) -> list[tuple[str, int]]:
-    """Return cells as texts of one palette number each."""
+    """Merge cells of the same palette number into texts."""
     runs: list[tuple[str, int]] = []
     start = 0
     for x in range(1, len(cells) + 1):
@@ -132,12 +131,12 @@ def _joined(cells: Sequence[str], inks: Sequence[int]) -> list[tuple[str, int]]:
 
 
 _NAMED_ROWS = 6
-"""With fewer rows than this, what happened is not named."""
+"""Minimum number of rows for the names of events."""
 
 
 def _mark(cells: list[list[str]], inks: list[list[int]], frame: PlotFrame) -> None:
-    """Mark what happened: on the time axis, by a thin line, and by name at the top."""
-    plot_rows, right = frame.height - frame.axis_lines, frame.left + frame.columns
+    """Draw the marks of events: on the time axis, as a thin line, and by name at the top."""
+    plot_rows, right_cell = frame.height - frame.axis_lines, frame.left + frame.columns
     ends = [frame.left, frame.left]
     for mark in frame.marks:
         x, role = frame.left + frame.column_of(mark.at_s), MARK_ROLES[mark.tone]
@@ -147,10 +146,10 @@ def _mark(cells: list[list[str]], inks: list[list[int]], frame: PlotFrame) -> No
         if frame.axis_lines and x < len(cells[plot_rows]):
             cells[plot_rows][x], inks[plot_rows][x] = mark.sign, role
         text = clean_line(mark.text)
-        start = x + 1 if x + 1 + len(text) <= right else x - len(text)
-        row = next((at for at, end in enumerate(ends) if end <= start), None)
+        start = x + 1 if x + 1 + len(text) <= right_cell else x - len(text)
+        row = next((row for row, end in enumerate(ends) if end <= start), None)
         if row is None or plot_rows < _NAMED_ROWS or not text.isascii() or start < frame.left:
             continue
-        for at, letter in enumerate(text, start):
-            cells[row][at], inks[row][at] = letter, role + inks[row][at] // ON * ON
+        for column, letter in enumerate(text, start):
+            cells[row][column], inks[row][column] = letter, role + inks[row][column] // ON * ON
         ends[row] = start + len(text) + 1

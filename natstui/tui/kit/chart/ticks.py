@@ -1,4 +1,4 @@
-"""Round numbers and round times for the axes of a chart, and what is written at them. Pure."""
+"""Round numbers and round times for the axes of a chart, and their labels. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TIME_STEPS_S = (
 
 
 def time_step_s(rough_s: float) -> float:
-    """Return the next usual distance on a clock; whole days beyond one day."""
+    """Return the next larger usual interval on a clock; whole days beyond one day."""
     usual = next((step for step in _TIME_STEPS_S if step >= rough_s * 0.999), None)
     return usual if usual is not None else math.ceil(rough_s / 86_400) * 86_400
 
@@ -77,11 +77,11 @@ def _short(duration_s: float) -> str:
 Unit = Literal["msgs", "msgs/s", "bytes", "bytes/s", "s", "%", ""]
 
 _FLAT = 1e-6
-"""Values closer together than this are one value."""
+"""Relative distance below which values count as equal."""
 
 
 def value_text(value: float, unit: Unit) -> str:
-    """Return a value as it stands at an axis or in a legend."""
+    """Return the text of a value at an axis or in a legend."""
     match unit:
         case "bytes" | "bytes/s":
             return bytes_text(value)
@@ -97,7 +97,7 @@ def value_text(value: float, unit: Unit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ValueAxis:
-    """The ticks of a value axis, as many lines apart everywhere, and the values at its ends."""
+    """The ticks of a value axis, evenly spaced, and the values at its ends."""
 
     ticks: tuple[Tick, ...]
     low: float
@@ -107,7 +107,7 @@ class ValueAxis:
 
 
 def _step(rough: float, unit: Unit) -> float:
-    """Return the next round distance between ticks."""
+    """Return the next larger round interval of ticks."""
     if unit == "s" and rough > 1:
         return time_step_s(rough)
     if unit in ("bytes", "bytes/s"):
@@ -121,14 +121,14 @@ _LINES_BETWEEN_TICKS = (2, 3, 4, 5, 6)
 
 
 def _lines_apart(height: int) -> Sequence[int]:
-    """Return how many lines apart ticks may be on so many lines."""
+    """Return the possible distances of ticks in lines, for a height."""
     return [apart for apart in _LINES_BETWEEN_TICKS if apart < height] or [1]
 
 
 def _evenly(height: int, step_of: Callable[[int], tuple[int, float]]) -> ValueAxis:
     """Return the axis that leaves the fewest of `height` lines unused.
 
-    `step_of` returns, for ticks so many lines apart, the number of the first tick and the step.
+    `step_of` returns the number of the first tick and the step, for ticks at a distance in lines.
     """
     best: tuple[float, int, int, float] | None = None
     for apart in _lines_apart(height):
@@ -145,21 +145,21 @@ def _evenly(height: int, step_of: Callable[[int], tuple[int, float]]) -> ValueAx
     return ValueAxis(ticks, first * step, (first + (height - 1) / apart) * step)
 
 
-def value_axis(low: float, high: float, height: int, unit: Unit) -> ValueAxis:
-    """Return an axis of `height` lines from at or below `low` to at or above `high`."""
-    if high - low <= max(abs(low), abs(high)) * 1e-9 or high - low < _FLAT:
+def value_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxis:
+    """Return an axis of `height` lines from at or below `lowest` to at or above `highest`."""
+    if highest - lowest <= max(abs(lowest), abs(highest)) * 1e-9 or highest - lowest < _FLAT:
         # A line that is level runs through the middle, unless it lies on the zero.
-        around = max(abs(low) * 0.05, 0.5)
-        low, high = (low - around, low + around) if low else (0.0, 1.0)
+        around = max(abs(lowest) * 0.05, 0.5)
+        lowest, highest = (lowest - around, lowest + around) if lowest else (0.0, 1.0)
     height = max(2, height)
 
     def step_of(apart: int) -> tuple[int, float]:
         intervals = (height - 1) / apart
-        step = _step((high - low) / intervals, unit)
-        first = math.floor(low / step + 1e-9)
-        while (first + intervals) * step < high - step * 1e-9:
+        step = _step((highest - lowest) / intervals, unit)
+        first = math.floor(lowest / step + 1e-9)
+        while (first + intervals) * step < highest - step * 1e-9:
             step = _step(step * 1.01, unit)
-            first = math.floor(low / step + 1e-9)
+            first = math.floor(lowest / step + 1e-9)
         return first, step
 
     axis = _evenly(height, step_of)
@@ -173,14 +173,16 @@ def value_axis(low: float, high: float, height: int, unit: Unit) -> ValueAxis:
     return replace(axis, ticks=tuple(zip(values, labels, strict=True)))
 
 
-def log_axis(low: float, high: float, height: int, unit: Unit) -> ValueAxis:
-    """Return an axis with ticks at powers of ten, of two for bytes; places are powers of ten."""
-    if low <= 0:
-        low, high = 1.0, max(10.0, high)
+def log_axis(lowest: float, highest: float, height: int, unit: Unit) -> ValueAxis:
+    """Return an axis with ticks at powers of ten, or of two for bytes; positions are powers of
+    ten.
+    """
+    if lowest <= 0:
+        lowest, highest = 1.0, max(10.0, highest)
     height = max(2, height)
     base = 2.0 if unit in ("bytes", "bytes/s") else 10.0
-    first = math.floor(math.log(low, base) + 1e-9)
-    last = max(first + 1, math.ceil(math.log(high, base) - 1e-9))
+    first = math.floor(math.log(lowest, base) + 1e-9)
+    last = max(first + 1, math.ceil(math.log(highest, base) - 1e-9))
 
     def step_of(apart: int) -> tuple[int, float]:
         step = max(1, math.ceil((last - first) / ((height - 1) / apart) - 1e-9))
@@ -197,5 +199,5 @@ def log_axis(low: float, high: float, height: int, unit: Unit) -> ValueAxis:
 
 
 def label_width(ticks: Sequence[Tick]) -> int:
-    """Return the cells the longest label takes."""
+    """Return the width of the longest label, in cells."""
     return max((len(label) for _, label in ticks), default=0)

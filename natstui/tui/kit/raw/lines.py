@@ -1,4 +1,4 @@
-"""Long text cut into the rows of a screen, and the coloured parts of one line. Pure."""
+"""Long text split into the rows of a screen, and the coloured parts of one line. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 
 class Row(NamedTuple):
-    """A part of a line that stands in one row of the screen."""
+    """A part of a line that fits into one row of the screen."""
 
     line: int
     start: int
@@ -29,7 +29,7 @@ def rows_of(lines: list[str], width: int) -> list[Row]:
 
 
 def _cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
-    """Yield where a long line is cut, so that no part is wider than `width` cells."""
+    """Yield the parts of a line, each at most `width` cells wide."""
     start = 0
     single = line.isascii()
     while start < len(line) or start == 0:
@@ -61,7 +61,7 @@ _COLOURED_CHARACTERS = 4096
 
 
 class Span(NamedTuple):
-    """A part of a line and what it is: key, string, number, word or mark."""
+    """A part of a line and its kind: key, string, number, word or mark."""
 
     start: int
     end: int
@@ -81,15 +81,15 @@ def spans_of(line: str, language: Language) -> list[Span]:
     ]
 
 
-def matches_of(line: str, wanted: str) -> list[Span]:
-    """Return where `wanted` is found; upper case letters in it make case matter."""
-    if not wanted:
+def matches_of(line: str, search_text: str) -> list[Span]:
+    """Return the matches of `search_text`; upper case letters in it make case matter."""
+    if not search_text:
         return []
-    if wanted == wanted.lower():
+    if search_text == search_text.lower():
         line = line.lower()
-    found: list[Span] = []
-    at = line.find(wanted)
-    while at >= 0:
-        found.append(Span(at, at + len(wanted), "found"))
-        at = line.find(wanted, at + len(wanted))
-    return found
+    matches: list[Span] = []
+    position = line.find(search_text)
+    while position >= 0:
+        matches.append(Span(position, position + len(search_text), "found"))
+        position = line.find(search_text, position + len(search_text))
+    return matches

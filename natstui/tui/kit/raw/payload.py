@@ -1,4 +1,4 @@
-"""What a payload is and how it reads: JSON, text or bytes, unpacked where it was packed."""
+"""Converts payloads to readable text: JSON, text or bytes, after decompression."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A payload as text, and what was done to get there."""
+    """A payload as text, with its format and compression."""
 
     text: str
     look: Look
-    """What it is shown as; never `auto`."""
+    """The format that is shown; never `auto`."""
     packing: str | None
-    """`gzip` or `zstd` when it was unpacked, or why it could not be."""
+    """`gzip` or `zstd` after decompression, or why that failed."""
 
 
 def reading(payload: bytes, look: Look = "auto") -> Reading:
     """Return a payload as text; bytes that are no text become a hex dump."""
-    unpacked, packing = unpack(payload)
+    decompressed, packing = unpack(payload)
     if look == "hex":
         return Reading(hex_dump(payload), "hex", None)
     if look in ("auto", "json"):
-        pretty = _json_text(unpacked)
+        pretty = _json_text(decompressed)
         if pretty is not None:
             return Reading(pretty, "json", packing)
-    text = _plain_text(unpacked)
+    text = _plain_text(decompressed)
     if look == "text":
-        shown = unpacked.decode("utf-8", errors="replace") if text is None else text
-        return Reading(shown, "text", packing)
+        text_or_dump = decompressed.decode("utf-8", errors="replace") if text is None else text
+        return Reading(text_or_dump, "text", packing)
     if text is not None:
         return Reading(text, "text", packing)
-    return Reading(hex_dump(unpacked), "hex", packing)
+    return Reading(hex_dump(decompressed), "hex", packing)
 
 
 def unpack(payload: bytes) -> tuple[bytes, str | None]:
-    """Return the payload unpacked, at most 16 MiB of it, and how it was packed."""
+    """Return the decompressed payload, at most 16 MiB of it, and its compression."""
     if payload.startswith(_GZIP):
         try:
-            unpacked = zlib.decompressobj(wbits=31).decompress(payload, MOST_UNPACKED_BYTES)
+            decompressed = zlib.decompressobj(wbits=31).decompress(payload, MOST_UNPACKED_BYTES)
         except (zlib.error, gzip.BadGzipFile):
             return payload, None
-        return unpacked, "gzip"
+        return decompressed, "gzip"
     if payload.startswith(_ZSTD):
         return _unpack_zstd(payload)
     return payload, None
 
 
 def _unpack_zstd(payload: bytes) -> tuple[bytes, str | None]:
-    """Unpack with the standard library, which has zstd since Python 3.14."""
+    """Decompress with the standard library, which has zstd since Python 3.14."""
     try:
         zstd = importlib.import_module("compression.zstd")
     except ModuleNotFoundError:
         return payload, "nothing: zstd needs Python 3.14 or newer"
     try:
-        unpacked: bytes = zstd.ZstdDecompressor().decompress(payload, MOST_UNPACKED_BYTES)
+        decompressed: bytes = zstd.ZstdDecompressor().decompress(payload, MOST_UNPACKED_BYTES)
     except zstd.ZstdError:
         return payload, None
-    return unpacked, "zstd"
+    return decompressed, "zstd"
 
 
 def _json_text(payload: bytes) -> str | None:
-    """Return JSON on lines of its own, every number and key as it was written; else None."""
+    """Return JSON in separate lines, every number and key unchanged; None for other payloads."""
     if payload.lstrip()[:1] not in (b"{", b"["):
         return None
     try:

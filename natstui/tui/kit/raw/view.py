@@ -61,19 +61,19 @@ class RawView(ScrollView, can_focus=True):
     """
 
     class CopyAsked(Message):
-        """The user wants the whole text on the clipboard."""
+        """The user copies the entire text to the clipboard."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class Searched(Message):
-        """A search was made, or another match is looked at: its number from 1, of how many."""
+        """The current match of a search: its number from 1, and the number of matches."""
 
-        def __init__(self, wanted: str, at: int, count: int) -> None:
+        def __init__(self, search_text: str, number: int, count: int) -> None:
             super().__init__()
-            self.wanted = wanted
-            self.at = at
+            self.wanted = search_text
+            self.at = number
             self.count = count
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
@@ -88,7 +88,7 @@ class RawView(ScrollView, can_focus=True):
         self._at = 0
 
     def show(self, text: str, language: Language = "text") -> None:
-        """Show a text from its beginning; beyond 1 Mi characters it is cut, which it says."""
+        """Show a text from its beginning; beyond 1 Mi characters it is cut, with a note."""
         self._text = text
         shown = clean_text(text[:_MOST_CHARACTERS])
         self._lines = shown.split("\n")
@@ -100,13 +100,13 @@ class RawView(ScrollView, can_focus=True):
         self.scroll_to(y=0, animate=False, force=True)
         self.search("")
 
-    def search(self, wanted: str) -> int:
-        """Mark every match, go to the first at or below the top, return how many there are."""
-        self._wanted = wanted
+    def search(self, search_text: str) -> int:
+        """Mark every match, scroll to the first at or below the top, and return their number."""
+        self._wanted = search_text
         self._matches = [
             (number, span.start)
             for number, line in enumerate(self._lines)
-            for span in matches_of(line, wanted)
+            for span in matches_of(line, search_text)
         ]
         top = round(self.scroll_y)
         line = self._rows[top].line if top < len(self._rows) else 0
@@ -115,7 +115,7 @@ class RawView(ScrollView, can_focus=True):
         return len(self._matches)
 
     def action_found(self, step: int) -> None:
-        """Go to the next match or the one before, round and round."""
+        """Go to the next or the previous match, wrapping around."""
         if self._matches:
             self._at = (self._at + step) % len(self._matches)
             self._go()
@@ -125,7 +125,7 @@ class RawView(ScrollView, can_focus=True):
         self.scroll_to(y=self.scroll_y + step, animate=False, force=True)
 
     def action_copy(self) -> None:
-        """Ask for the text to be copied."""
+        """Post a request to copy the text."""
         self.post_message(self.CopyAsked(self._text))
 
     def on_resize(self) -> None:
@@ -141,7 +141,7 @@ class RawView(ScrollView, can_focus=True):
         return len(str(len(self._lines))) + 1
 
     def _cut_into_rows(self) -> None:
-        """Wrap all lines for the present width."""
+        """Wrap all lines for the current width."""
         width = self.scrollable_content_region.width - self._number_width
         if width > 0 and width != self._rows_for:
             self._rows_for = width
@@ -150,15 +150,15 @@ class RawView(ScrollView, can_focus=True):
             self.refresh()
 
     def _go(self) -> None:
-        """Bring the present match into view and tell where it is."""
+        """Scroll to the current match and post its number."""
         if self._matches:
             self._scroll_to_line(*self._matches[self._at])
         self.refresh()
-        at = self._at + 1 if self._matches else 0
-        self.post_message(self.Searched(self._wanted, at, len(self._matches)))
+        number = self._at + 1 if self._matches else 0
+        self.post_message(self.Searched(self._wanted, number, len(self._matches)))
 
     def _scroll_to_line(self, line: int, character: int) -> None:
-        """Scroll so that a place in the text is in the upper third, if it is not in view."""
+        """Scroll so that a position in the text is in the upper third, if it is not in view."""
         at = next(
             (i for i, row in enumerate(self._rows) if row.line == line and character < row.end),
             next((i for i, row in enumerate(self._rows) if row.line == line), 0),
@@ -181,26 +181,28 @@ class RawView(ScrollView, can_focus=True):
         return Strip(segments).crop_extend(0, width, ground)
 
     def _coloured(self, row: Row) -> list[Segment]:
-        """Return a row's text in segments; matches lie over colours."""
+        """Return a row's text in segments; matches are drawn over colours."""
         line = self._lines[row.line]
         kinds: list[str] = [""] * (row.end - row.start)
-        here = self._matches[self._at] if self._matches else None
+        current = self._matches[self._at] if self._matches else None
         for start, end, kind in [*spans_of(line, self._language), *matches_of(line, self._wanted)]:
-            if kind == "found" and here == (row.line, start):
+            if kind == "found" and current == (row.line, start):
                 kind = "here"
-            low, high = max(start, row.start), min(end, row.end)
-            if low < high:
-                kinds[low - row.start : high - row.start] = [kind] * (high - low)
+            start_cell, end_cell = max(start, row.start), min(end, row.end)
+            if start_cell < end_cell:
+                kinds[start_cell - row.start : end_cell - row.start] = [kind] * (
+                    end_cell - start_cell
+                )
         return self._merged(line[row.start : row.end], kinds)
 
     def _merged(self, text: str, kinds: list[str]) -> list[Segment]:
         """Join neighbouring characters of one kind."""
         segments: list[Segment] = []
         start = 0
-        for at in range(1, len(text) + 1):
-            if at == len(text) or kinds[at] != kinds[start]:
-                segments.append(Segment(text[start:at], self._style(kinds[start])))
-                start = at
+        for index in range(1, len(text) + 1):
+            if index == len(text) or kinds[index] != kinds[start]:
+                segments.append(Segment(text[start:index], self._style(kinds[start])))
+                start = index
         return segments
 
     def _style(self, kind: str) -> Style:

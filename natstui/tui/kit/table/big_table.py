@@ -103,17 +103,17 @@ class BigTable(TableView):
         self.move(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by what is visible."""
+        """Move the cursor by pages."""
         self.move(self.cursor + pages * self.page)
 
     def action_edge(self, edge: int) -> None:
-        """Go to the first row (0) or the last (-1)."""
+        """Move the cursor to the first row (0) or the last (-1)."""
         self.move(0 if edge == 0 else len(self.source.order) - 1)
 
     def action_aside(self, step: int) -> None:
         """Scroll sideways to the next column that is cut off."""
         layout = self.columns_now
-        starts = [placed.start - layout.fixed_width for placed in layout.placed[1:]]
+        starts = [column.start - layout.fixed_width for column in layout.placed[1:]]
         now = round(self.scroll_x)
         if step > 0:
             target = next((x for x in starts if x > now), now)
@@ -127,7 +127,7 @@ class BigTable(TableView):
             self.post_message(messages.RowSelected(self, key))
 
     def action_mark(self) -> None:
-        """Mark the row under the cursor, or take its mark away."""
+        """Mark the row under the cursor, or remove its mark."""
         if (key := self.cursor_key) is not None:
             self.marks ^= {key}
             self._marks_changed()
@@ -135,59 +135,64 @@ class BigTable(TableView):
     def action_mark_range(self) -> None:
         """Mark every row from the nearest mark above, or below, to the cursor."""
         order, key = self.source.order, self.source.key
-        marked = [at for at in range(len(order)) if key(order[at]) in self.marks]
-        if not marked:
+        marked_positions = [
+            position for position in range(len(order)) if key(order[position]) in self.marks
+        ]
+        if not marked_positions:
             return self.action_mark()
-        anchor = max((at for at in marked if at < self.cursor), default=min(marked))
-        low, high = sorted((anchor, self.cursor))
-        self.marks |= {key(order[at]) for at in range(low, high + 1)}
+        anchor = max(
+            (position for position in marked_positions if position < self.cursor),
+            default=min(marked_positions),
+        )
+        low_position, high_position = sorted((anchor, self.cursor))
+        self.marks |= {key(order[position]) for position in range(low_position, high_position + 1)}
         return self._marks_changed()
 
     def action_unmark(self) -> None:
-        """Take all marks away."""
+        """Remove all marks."""
         self.marks.clear()
         self._marks_changed()
 
     def action_sort(self, step: int) -> None:
-        """Ask for the sort column `step` to the right; 0 asks for the present one, reversed."""
+        """Request sorting by the column `step` to the right; 0 reverses the current one."""
         columns = [p.column.id for p in self.columns_now.placed if p.column.sortable]
         if not columns:
             return
         sorted_by = self.sort.column_id if self.sort else None
-        at = columns.index(sorted_by) if sorted_by in columns else -step if step > 0 else 0
-        self.post_message(messages.HeaderSelected(self, columns[(at + step) % len(columns)]))
+        index = columns.index(sorted_by) if sorted_by in columns else -step if step > 0 else 0
+        self.post_message(messages.HeaderSelected(self, columns[(index + step) % len(columns)]))
 
     def _marks_changed(self) -> None:
-        """Show and report the marks."""
+        """Redraw the marks and post them."""
         self.repaint_changed()
         self.post_message(messages.MarksChanged(self, frozenset(self.marks)))
 
     def on_click(self, event: events.Click) -> None:
-        """Sort by a title, go to a row, open it with a double click."""
-        at = event.get_content_offset(self)
-        if at is None:
+        """Sort by a title, move to a row, open it with a double click."""
+        offset = event.get_content_offset(self)
+        if offset is None:
             return
-        if at.y < self.titles_lines:
-            column = self.columns_now.at(at.x, round(self.scroll_x))
+        if offset.y < self.titles_lines:
+            column = self.columns_now.at(offset.x, round(self.scroll_x))
             if column is not None and column.sortable:
                 self.post_message(messages.HeaderSelected(self, column.id))
             return
-        position = at.y - self.titles_lines + round(self.scroll_y)
+        position = offset.y - self.titles_lines + round(self.scroll_y)
         if position < len(self.source.order):
             self.move(position)
             if event.chain >= 2:
                 self.action_select()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show which row the pointer is on."""
+        """Highlight the row under the pointer."""
         offset = event.get_content_offset(self)
         row = None if offset is None else offset.y - self.titles_lines
-        at = None if row is None or row < 0 else row + round(self.scroll_y)
-        if at != self._hover:
-            self._hover = at
+        position = None if row is None or row < 0 else row + round(self.scroll_y)
+        if position != self._hover:
+            self._hover = position
             self.repaint_changed()
 
     def on_leave(self) -> None:
-        """The pointer is on no row any more."""
+        """Remove the highlight."""
         self._hover = None
         self.repaint_changed()

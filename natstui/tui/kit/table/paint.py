@@ -1,4 +1,4 @@
-"""A table's lines as strips: every segment has a style, a run of one style is one segment."""
+"""A table's lines as strips: each run of one style is one segment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_CELL = Cell("")
 
 
 class Look(NamedTuple):
-    """All that a row's line depends on; two equal looks are the same line."""
+    """The inputs of a row's line; equal values give the same line."""
 
     cells: Sequence[Cell]
     cursor: bool = False
@@ -26,28 +26,28 @@ class Look(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Return the look that gives the row its background."""
+        """Return the name of the row's background look."""
         if self.cursor:
             return "cursor"
         return "hover" if self.hover else "marked" if self.marked else "row"
 
 
 class Sort(NamedTuple):
-    """By which column the rows are sorted, so that its title says so."""
+    """The column by which the rows are sorted, and the direction."""
 
     column_id: str
     descending: bool = False
 
 
 class Painter:
-    """Turns cells into strips; remembers styles until the theme or the focus changes."""
+    """Turns cells into strips; caches styles until the theme or the focus changes."""
 
     def __init__(self, style_of: Callable[[str], Style]) -> None:
         self._style_of = style_of
         self._styles: dict[tuple[str, str], Style] = {}
 
     def forget(self) -> None:
-        """Drop all styles."""
+        """Clear the cached styles."""
         self._styles.clear()
 
     def style(self, kind: str, look: str = "") -> Style:
@@ -74,13 +74,13 @@ class Painter:
     def header(self, sort: Sort | None, layout: Layout, scroll_x: int, width: int) -> Strip:
         """Return the titles, with an arrow at the sorted column."""
         titles = [_NO_CELL] * len(layout.placed)
-        for placed in layout.placed:
-            titles[placed.index] = _title(placed, sort)
+        for column in layout.placed:
+            titles[column.index] = _title(column, sort)
         before = Cell("‹" if scroll_x > 0 else " ")
         strip = self._line("header", before, titles, layout, scroll_x, width)
         if layout.total_width - scroll_x > width > 1:
-            more = Segment("›", self.style("header", "sorted"))
-            strip = Strip([*strip.crop(0, width - 1), more], width)
+            more_sign = Segment("›", self.style("header", "sorted"))
+            strip = Strip([*strip.crop(0, width - 1), more_sign], width)
         return strip
 
     def _line(
@@ -92,27 +92,32 @@ class Painter:
         scroll_x: int,
         width: int,
     ) -> Strip:
-        """Join the gutter, the fixed column and those in view of the others."""
+        """Join the gutter, the fixed column and the scrolled columns in view."""
         blank = self.style(kind)
         if not layout.placed:
             return Strip([Segment(" " * width, blank)], width)
-        left = layout.fixed_width + scroll_x
-        right = scroll_x + width
-        first, *others = layout.placed
-        seen: list[Placed] = []
-        for placed in others:
-            if placed.start < right and placed.start + placed.width > left:
-                seen.append(placed)
-        fixed = self._strip(kind, [first], cells, layout.gap, gutter)
-        if not seen:
-            return fixed.crop_extend(0, width, blank)
-        rest = self._strip(kind, seen, cells, layout.gap)
-        skipped = left - seen[0].start
-        if skipped < 0:  # the left edge lies in the gap before the first one seen
-            gap = Segment(" " * -skipped, blank)
-            rest, skipped = Strip([gap, *rest], rest.cell_length - skipped), 0
+        left_cell = layout.fixed_width + scroll_x
+        right_cell = scroll_x + width
+        first, *other_columns = layout.placed
+        visible: list[Placed] = []
+        for column in other_columns:
+            if column.start < right_cell and column.start + column.width > left_cell:
+                visible.append(column)
+        fixed_strip = self._strip(kind, [first], cells, layout.gap, gutter)
+        if not visible:
+            return fixed_strip.crop_extend(0, width, blank)
+        scrolled_strip = self._strip(kind, visible, cells, layout.gap)
+        skipped_cells = left_cell - visible[0].start
+        if skipped_cells < 0:  # the left edge lies in the gap before the first one seen
+            gap = Segment(" " * -skipped_cells, blank)
+            scrolled_strip, skipped_cells = (
+                Strip([gap, *scrolled_strip], scrolled_strip.cell_length - skipped_cells),
+                0,
+            )
         room = width - layout.fixed_width
-        return Strip.join([fixed, rest.crop_extend(skipped, skipped + room, blank)])
+        return Strip.join(
+            [fixed_strip, scrolled_strip.crop_extend(skipped_cells, skipped_cells + room, blank)]
+        )
 
     def _strip(
         self,
@@ -122,19 +127,19 @@ class Painter:
         gap: int,
         gutter: Cell | None = None,
     ) -> Strip:
-        """Write each column's cell fitted to its width, and a gap behind it."""
+        """Return each column's cell fitted to its width, with a gap behind it."""
         line: list[tuple[str, str]] = [] if gutter is None else [(gutter.text, gutter.look)]
         length = 0 if gutter is None else 1
-        for placed in columns:
-            cell = cells[placed.index]
-            text = fit(cell.text, placed.width, placed.column.align)
+        for column in columns:
+            cell = cells[column.index]
+            text = fit(cell.text, column.width, column.column.align)
             if cell.tail_from:
                 line.append((text[: cell.tail_from], cell.look))
                 line.append((text[cell.tail_from :], cell.tail_look))
             else:
                 line.append((text, cell.look))
             line.append((" " * gap, ""))
-            length += placed.width + gap
+            length += column.width + gap
         segments: list[Segment] = []
         style, text = self.style(kind), ""
         for part, look in line:
@@ -150,7 +155,7 @@ class Painter:
 
 
 def _title(placed: Placed, sort: Sort | None) -> Cell:
-    """Return a column's title, with an arrow where the rows are sorted by it."""
+    """Return a column's title, with an arrow if the rows are sorted by it."""
     column = placed.column
     if sort is None or column.id != sort.column_id:
         return Cell(column.title)

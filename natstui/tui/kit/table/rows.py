@@ -1,4 +1,4 @@
-"""What a table shows: rows behind a protocol, and how a cursor follows its row. Pure."""
+"""The rows of a table behind a protocol, and how a cursor follows its row. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Cell(NamedTuple):
     text: str
     look: str = ""
     tail_from: int = 0
-    """The character from where the text has another look; 0: it has one."""
+    """The character from which the text has another look; 0: a single look."""
     tail_look: str = ""
 
 
@@ -21,20 +21,20 @@ class RowSource(Protocol):
 
     @property
     def order(self) -> Sequence[int]:
-        """Row numbers after filter and sort: a list, a tuple or a range."""
+        """Return the row numbers after filter and sort: a list, a tuple or a range."""
 
     def __len__(self) -> int:
         """Return how many rows there are before the filter."""
 
     def key(self, row: int) -> Hashable:
-        """Return what identifies the row in every later source."""
+        """Return the identity of the row in every later source."""
 
     def cells(self, row: int) -> Sequence[Cell]:
-        """Return one cell per column; asked only for rows on the screen."""
+        """Return one cell per column; called only for visible rows."""
 
 
 class NoRows:
-    """The source of a table that was given nothing yet."""
+    """The source of a table before it gets one."""
 
     order: Sequence[int] = ()
 
@@ -43,27 +43,27 @@ class NoRows:
         return 0
 
     def key(self, row: int) -> Hashable:
-        """Return the number itself; nobody asks."""
+        """Return the row number; never called."""
         return row
 
     def cells(self, row: int) -> Sequence[Cell]:
-        """Return nothing; nobody asks."""
+        """Return no cells; never called."""
         return ()
 
 
 def position_of(source: RowSource, key: Hashable, position: int, row: int) -> int | None:
-    """Return where `key` is in the source's order, or None when it is not in view.
+    """Return the position of `key` in the source's order, or None when it is not in view.
 
-    `position` and `row` are where it was before: the usual answer, found without a search.
+    `position` and `row` are the previous ones: the usual result, found without a search.
     """
     order = source.order
     if position < len(order) and source.key(order[position]) == key:
         return position
     if not (row < len(source) and source.key(row) == key):
-        found = next((row for row in range(len(source)) if source.key(row) == key), None)
-        if found is None:
+        row_of_key = next((row for row in range(len(source)) if source.key(row) == key), None)
+        if row_of_key is None:
             return None
-        row = found
+        row = row_of_key
     try:
         return order.index(row)
     except ValueError:

@@ -1,4 +1,6 @@
-"""A big table that stays put: newer data moves neither the cursor off its row nor the view."""
+"""A big table that stays in place: newer data moves neither the cursor off its row nor the
+view.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ from natstui.tui.kit.text import fit
 
 _SETTLED_S = 0.2
 _WHOLE = {"header", "cursor", "blurred", "hover", "marked"}
-"""Looks of whole lines; the others lend a cell their ink only."""
+"""Looks of entire lines; other looks change only the text colour of a cell."""
 
 _KEPT_ROWS = 1_000
-"""A user soon comes back to no more than these."""
+"""Limit of cached rows: a user scrolls back to no more than these."""
 _TOLD_AGAIN_S = 60.0
-"""A row that cannot be shown is said this often."""
+"""How long the error of a row that cannot be drawn is not reported again."""
 
 
 class TableLines(ScrollView, can_focus=True):
@@ -46,7 +48,7 @@ class TableLines(ScrollView, can_focus=True):
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
-        """`titles`: the first line names the columns."""
+        """Create empty; with `titles`, the first line names the columns."""
         super().__init__(id=id, classes=classes)
         self.titles_lines = 1 if titles else 0
         """Lines above the first row."""
@@ -62,7 +64,7 @@ class TableLines(ScrollView, can_focus=True):
         self._painted: dict[int, Look | None] = {}
         self._layout: tuple[int, Layout] | None = None
         self._cells: dict[int, Sequence[Cell]] = {}
-        """The cells of the rows drawn last, until newer data comes."""
+        """The cells of the last drawn rows, until newer data comes."""
 
     @property
     def page(self) -> int:
@@ -71,7 +73,7 @@ class TableLines(ScrollView, can_focus=True):
 
     @property
     def columns_now(self) -> Layout:
-        """Return where the columns are at the present width."""
+        """Return the layout of the columns at the current width."""
         width = self.scrollable_content_region.width
         if self._layout is None or self._layout[0] != width:
             self._layout = (width, place(self.columns, width))
@@ -95,7 +97,7 @@ class TableLines(ScrollView, can_focus=True):
 
     @property
     def empty(self) -> str:
-        """What is said when there are no rows; before the first ones come, that they load."""
+        """Return the text without rows; before the first source, that they are loading."""
         return self._empty
 
     @empty.setter
@@ -112,16 +114,16 @@ class TableLines(ScrollView, can_focus=True):
         if position >= len(order):
             return None
         row = order[position]
-        marked = bool(self.marks) and self.source.key(row) in self.marks
+        is_marked = bool(self.marks) and self.source.key(row) in self.marks
         if row not in self._cells:
             self._cells[row] = [Cell("defect", "bad")] * len(self.columns)
             report = partial(self.notify, severity="error", timeout=15)
             with contained("showing a row", report, again_s=_TOLD_AGAIN_S):
                 self._cells[row] = self.source.cells(row)
-        return Look(self._cells[row], position == self.cursor, position == self._hover, marked)
+        return Look(self._cells[row], position == self.cursor, position == self._hover, is_marked)
 
     def repaint_changed(self) -> None:
-        """Repaint the lines that would not look as they did; the rest costs no output."""
+        """Repaint only the lines that look different."""
         if len(self._cells) > _KEPT_ROWS:
             self._cells.clear()
         width = self.size.width
@@ -130,20 +132,20 @@ class TableLines(ScrollView, can_focus=True):
                 self.refresh(Region(0, y, width, 1))
 
     def resize_content(self) -> None:
-        """Tell the scroll bar how many rows and cells there are."""
+        """Set the size of the scrollable content."""
         size = Size(self.columns_now.total_width, len(self.source.order) + self.titles_lines)
         if size != self.virtual_size:
             self.virtual_size = size
 
     def notify_style_update(self) -> None:
-        """Forget the styles of the old theme."""
+        """Clear the cached styles of the old theme."""
         super().notify_style_update()
         self._painter.forget()
 
 
-def _line_of(said: str, line: int, width: int) -> str:
-    """Return a line of what is said where there are no rows: the whole of it is to be read."""
-    lines = wrap(said, max(1, width - 3))
+def _line_of(text: str, line: int, width: int) -> str:
+    """Return a line of the wrapped text that is shown without rows."""
+    lines = wrap(text, max(1, width - 3))
     return "  " + lines[line] if 0 <= line < len(lines) else ""
 
 
@@ -172,7 +174,7 @@ def _coloured(look: str) -> Style:
 
 
 class TableView(TableLines):
-    """Lines with a cursor that belongs to a row key, not to a place."""
+    """Lines with a cursor that follows a row key, not a position."""
 
     _reported_key: Hashable | None = None
     _row = 0
@@ -189,7 +191,7 @@ class TableView(TableLines):
     ) -> None:
         """Show newer data; marks and cursor stay with their rows, and the cursor on its line.
 
-        Until the user moves it, the cursor stays on the first row. `columns` replaces them.
+        Until the user moves it, the cursor stays on the first row. `columns` replaces the columns.
         """
         top = round(self.scroll_y)
         offset = self.cursor - top if 0 <= self.cursor - top < self.page else None
@@ -210,11 +212,11 @@ class TableView(TableLines):
 
     @cached_property
     def visible_rows(self) -> VisibleRows:
-        """The part that reports which rows are on the screen."""
+        """Return the part that reports which rows are visible."""
         return VisibleRows(self)
 
     def move(self, position: int) -> None:
-        """Put the cursor on a row of the order, as the user asks, and bring it into view."""
+        """Move the cursor to a position, as the user requests, and scroll it into view."""
         self._moved_by_user = True
         self._put(position)
         top = round(self.scroll_y)
@@ -225,7 +227,7 @@ class TableView(TableLines):
         self.repaint_changed()
 
     def _adopt(self, sort: Sort | None, columns: tuple[Column, ...]) -> None:
-        """Take over the sort arrow and other columns, and repaint what shows them."""
+        """Set the sort arrow and other columns, and repaint what shows them."""
         if sort != self.sort:
             self.sort = sort
             self.refresh(Region(0, 0, self.size.width, 1))
@@ -235,7 +237,7 @@ class TableView(TableLines):
             self.refresh()
 
     def _put(self, position: int) -> None:
-        """Set the cursor within the rows, and report when it is on another row than before."""
+        """Set the cursor within the rows, and post a message when its row has changed."""
         order = self.source.order
         self.cursor = max(0, min(position, len(order) - 1))
         key = self.cursor_key
@@ -245,17 +247,17 @@ class TableView(TableLines):
             self.post_message(RowHighlighted(self, key))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Other rows come into view."""
+        """Report that other rows come into view."""
         super().watch_scroll_y(old_value, new_value)
         self.visible_rows.look_soon()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """The cursor looks different in the table that has the keys."""
+        """Repaint the cursor, which looks different with the focus."""
         super().watch_has_focus(_has_focus)
         self._painter.forget()
 
     def on_resize(self) -> None:
-        """Place the columns again and keep the cursor in view."""
+        """Lay out the columns again and keep the cursor in view."""
         self.resize_content()
         top = round(self.scroll_y)
         if self._moved_by_user and top <= self.cursor and self.cursor >= top + self.page:
@@ -264,7 +266,7 @@ class TableView(TableLines):
 
 
 class VisibleRows:
-    """Reports which rows of a table are on the screen, once nothing has moved for a moment."""
+    """Reports which rows of a table are visible, after a moment without movement."""
 
     def __init__(self, table: TableView) -> None:
         self._table = table
@@ -272,7 +274,7 @@ class VisibleRows:
         self._timer: Timer | None = None
 
     def look_soon(self, *, restart: bool = True) -> None:
-        """Look after a moment; `restart` delays one that is planned already."""
+        """Check the visible rows after a moment; `restart` delays a planned check."""
         if not self._table.is_attached or (self._timer is not None and not restart):
             return
         if self._timer is not None:
@@ -287,15 +289,15 @@ class VisibleRows:
             self._table.post_message(VisibleChanged(self._table, keys))
 
     def _keys(self) -> tuple[Hashable, ...]:
-        """Return the keys of the rows on the screen, from the top."""
+        """Return the keys of the visible rows, from the top."""
         top = round(self._table.scroll_y)
         order, key = self._table.source.order, self._table.source.key
         end = min(len(order), top + self._table.page)
-        return tuple(key(order[at]) for at in range(top, end))
+        return tuple(key(order[position]) for position in range(top, end))
 
 
 class TableMessage(Message, bubble=True, namespace="big_table"):
-    """A message that knows its table, so that `@on(…, "#id")` works."""
+    """A message that has its table as `control`, so that `@on(…, "#id")` works."""
 
     def __init__(self, table: TableView) -> None:
         super().__init__()
@@ -308,7 +310,7 @@ class TableMessage(Message, bubble=True, namespace="big_table"):
 
 
 class RowHighlighted(TableMessage, namespace="big_table"):
-    """The cursor is on another row; `key` is None when there are no rows."""
+    """The cursor moved to another row; `key` is None when there are no rows."""
 
     def __init__(self, table: TableView, key: Hashable | None) -> None:
         super().__init__(table)
@@ -324,7 +326,7 @@ class RowSelected(TableMessage, namespace="big_table"):
 
 
 class HeaderSelected(TableMessage, namespace="big_table"):
-    """The user wants the rows sorted by a column; again by the same one: the other way round."""
+    """The user sorts by a column; the same column again reverses the direction."""
 
     def __init__(self, table: TableView, column_id: str) -> None:
         super().__init__(table)
@@ -332,7 +334,7 @@ class HeaderSelected(TableMessage, namespace="big_table"):
 
 
 class MarksChanged(TableMessage, namespace="big_table"):
-    """Rows were marked or unmarked; a key may belong to a row that is filtered out or gone."""
+    """Marks have changed; a key may belong to a row that is filtered out or deleted."""
 
     def __init__(self, table: TableView, keys: frozenset[Hashable]) -> None:
         super().__init__(table)
@@ -340,7 +342,7 @@ class MarksChanged(TableMessage, namespace="big_table"):
 
 
 class VisibleChanged(TableMessage, namespace="big_table"):
-    """Other rows are on the screen than before, and scrolling came to rest."""
+    """Other rows are visible than before, and scrolling has stopped."""
 
     def __init__(self, table: TableView, keys: tuple[Hashable, ...]) -> None:
         super().__init__(table)

@@ -1,1 +1,1 @@
-"""Listening to core subjects: the screen, its tables, and one message of them."""
+"""The listening screen: messages on core subjects, its tables, and a single message."""

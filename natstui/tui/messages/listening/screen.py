@@ -1,4 +1,4 @@
-"""What is published to core subjects: counted by subject as it comes, with the newest messages."""
+"""Messages on core subjects: live counts by subject, and the newest messages."""
 
 from __future__ import annotations
 
@@ -34,22 +34,20 @@ from natstui.model.records.listening import (
 from natstui.model.records.messages import Answered, StoredMessage
 from natstui.model.records.record import Command
 from natstui.tui.frame.columns import ColumnSpec, Listed
-from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.requests import PendingRequest, run_task
-from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import Rows
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.kit.raw.payload import one_line
 from natstui.tui.kit.table.big_table import BigTable, Sort
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.view import HeaderSelected, RowSelected
 from natstui.tui.kit.text import safe, safe_copy
-from natstui.tui.messages.cells import StoredView
+from natstui.tui.messages.cells import StoredView, payload_cell
 from natstui.tui.messages.message import MessageScreen
-from natstui.tui.messages.text import payload_of, time_text
+from natstui.tui.messages.text import time_text
 from natstui.units import bytes_text, count_text, counted, duration_text, rate_text
 
 T = TypeVar("T")
@@ -62,7 +60,7 @@ _SIDE_EFFECT = (
 
 
 class SubjectView(Listed[SubjectRow]):
-    """Rows of subjects as they came: they are in order already."""
+    """Rows of subjects, in the order of the engine."""
 
     def __init__(self, rows: Sequence[SubjectRow], *, as_tree: bool) -> None:
         super().__init__(rows, [(row.kind == "rest", row.kind, row.path) for row in rows], ())
@@ -70,7 +68,7 @@ class SubjectView(Listed[SubjectRow]):
 
 
 def label_of(row: SubjectRow, *, as_tree: bool) -> str:
-    """Return what the row of a subject says: its last token where it stands in a tree."""
+    """Return the label of a subject's row: its last token in a tree."""
     count = f"{row.subjects_count:,} more {'subject' if row.subjects_count == 1 else 'subjects'}"
     if row.kind == "others":
         return f"… and about {count} more subjects"
@@ -86,9 +84,9 @@ def label_of(row: SubjectRow, *, as_tree: bool) -> str:
 
 def _subject(view: SubjectView, row: int) -> Cell:
     """Subject; in the tree a token, whose figures are those of all subjects below it together."""
-    one = view.things[row]
-    look = {"branch": "strong", "rest": "dim", "others": "dim"}.get(one.kind, "")
-    return Cell(label_of(one, as_tree=view.as_tree), look)
+    subject_row = view.things[row]
+    look = {"branch": "strong", "rest": "dim", "others": "dim"}.get(subject_row.kind, "")
+    return Cell(label_of(subject_row, as_tree=view.as_tree), look)
 
 
 def _msgs_per_s(view: SubjectView, row: int) -> Cell:
@@ -122,7 +120,7 @@ def _subjects(view: SubjectView, row: int) -> Cell:
 
 
 def _unsorted(view: Listed[T]) -> Sequence[object]:
-    """Return nothing to sort by: the engine has brought the rows into order."""
+    """Return no sort values: the engine has sorted the rows."""
     return range(len(view))
 
 
@@ -139,17 +137,22 @@ _TITLES = {spec.id: spec.title for spec in SUBJECT_COLUMNS}
 
 
 class HeardView(StoredView):
-    """The newest messages, the newest first; each is named by the how manieth it was."""
+    """The newest messages, newest first; a message's key is its number since the screen began to
+    listen.
+    """
 
-    def __init__(self, heard: Sequence[Heard]) -> None:
-        newest = heard[::-1]
+    def __init__(self, messages: Sequence[Heard]) -> None:
+        newest = messages[::-1]
         Listed.__init__(
-            self, [one.message for one in newest], [one.heard_id for one in newest], ()
+            self,
+            [message.message for message in newest],
+            [message.heard_id for message in newest],
+            (),
         )
 
 
 def _number(view: HeardView, row: int) -> Cell:
-    """The how manieth message it was, of all that came."""
+    """Number of the message since the screen began to listen."""
     return Cell(f"{view.key(row):,}", "accent")
 
 
@@ -169,86 +172,83 @@ def _size(view: HeardView, row: int) -> Cell:
     return Cell(bytes_text(message.payload_bytes) + (" ▪" if message.headers else "  "), "dim")
 
 
-def _payload(view: HeardView, row: int) -> Cell:
-    """How the payload begins."""
-    return Cell(clean_line(one_line(payload_of(view.things[row]))))
-
-
 HEARD_COLUMNS: tuple[ColumnSpec[HeardView], ...] = (
     ColumnSpec("number", "#", 9, 3, _number, _unsorted),
     ColumnSpec("came", "CAME", 12, 1, _at, _unsorted, align="left"),
     ColumnSpec("of", "SUBJECT", 20, 0, _of_subject, _unsorted, align="left", flex=1),
     ColumnSpec("size", "SIZE", 10, 4, _size, _unsorted),
-    ColumnSpec("payload", "PAYLOAD", 20, 2, _payload, _unsorted, align="left", flex=2,
+    ColumnSpec("payload", "PAYLOAD", 20, 2, payload_cell, _unsorted, align="left", flex=2,
                max_width=400),
 )  # fmt: skip
 
 
-def whole_text(subjects: tuple[str, ...], listened: Listened) -> str:
-    """Return what came altogether."""
-    about = "about " if listened.other_subjects_count else ""
-    count = listened.subjects_count + listened.other_subjects_count
+def whole_text(subjects: tuple[str, ...], update: Listened) -> str:
+    """Return the total number and rate of the received messages."""
+    prefix = "about " if update.other_subjects_count else ""
+    count = update.subjects_count + update.other_subjects_count
     return "  ·  ".join(
         [
             f"sub {', '.join(subjects)}",
-            f"{rate_text(listened.msgs_per_s)} msgs/s",
-            f"{bytes_text(listened.bytes_per_s)}/s",
-            f"{listened.came_msgs:,} msgs, {bytes_text(listened.came_bytes)}",
-            f"{about}{counted(f'{count:,}', 'subject')}",
-            f"in {duration_text(listened.elapsed_s)}",
+            f"{rate_text(update.msgs_per_s)} msgs/s",
+            f"{bytes_text(update.bytes_per_s)}/s",
+            f"{update.came_msgs:,} msgs, {bytes_text(update.came_bytes)}",
+            f"{prefix}{counted(f'{count:,}', 'subject')}",
+            f"in {duration_text(update.elapsed_s)}",
         ]
     )
 
 
-def look_text(listened: Listened, *, held: bool) -> str:
-    """Return how it is shown, and what is not."""
-    look = listened.look
-    count = counted(f"{listened.wanted_subjects_count:,}", "subject")
+def look_text(update: Listened, *, is_paused: bool) -> str:
+    """Return the order and filter of the list, and the subjects that are not listed."""
+    look = update.look
+    count = counted(f"{update.wanted_subjects_count:,}", "subject")
     arrow = "▼" if look.reverse else "▲"
     parts = [
-        *(["HELD"] if held else []),
+        *(["HELD"] if is_paused else []),
         f"{'tree of ' if look.as_tree else ''}{count} by {_TITLES[look.by]} {arrow}",
         *([f"/{look.pattern}"] if look.pattern else []),
     ]
-    if listened.unwanted_msgs:
-        what = "others" if look.pattern else "internal"
-        parts.append(f"{listened.unwanted_msgs:,} msgs of {what} not shown")
+    if update.unwanted_msgs:
+        hidden_kind = "others" if look.pattern else "internal"
+        parts.append(f"{update.unwanted_msgs:,} msgs of {hidden_kind} not shown")
     return "  ·  ".join(parts)
 
 
-def gap_text(listened: Listened) -> str:
-    """Return that some are missing, if some are."""
-    if not listened.interruptions_count:
+def gap_text(update: Listened) -> str:
+    """Return that messages are missing; empty if none are."""
+    if not update.interruptions_count:
         return ""
-    why = f" ({listened.interrupted_by})" if listened.interrupted_by else ""
-    lost = counted(listened.interruptions_count, "time")
-    return f"the connection was lost {lost}{why}: messages of that time are missing"
+    reason = f" ({update.interrupted_by})" if update.interrupted_by else ""
+    interruptions = counted(update.interruptions_count, "time")
+    return f"the connection was lost {interruptions}{reason}: messages of that time are missing"
 
 
-def newest_text(listened: Listened) -> str:
+def newest_text(update: Listened) -> str:
     """Return which messages are listed."""
-    look = listened.look
-    shown = len(listened.heard)
-    is_all = not look.pattern and not listened.unwanted_msgs
-    of = f" of {listened.came_msgs:,}" if is_all and shown < listened.came_msgs else ""
-    if not shown:
+    look = update.look
+    listed_count = len(update.heard)
+    is_all = not look.pattern and not update.unwanted_msgs
+    total_text = f" of {update.came_msgs:,}" if is_all and listed_count < update.came_msgs else ""
+    if not listed_count:
         return "messages  ·  none yet"
-    return f"messages  ·  the newest {shown:,}{of}, newest first"
+    return f"messages  ·  the newest {listed_count:,}{total_text}, newest first"
 
 
-def waiting_text(subjects: tuple[str, ...], look: SubjectsLook, listened: Listened | None) -> str:
+def waiting_text(
+    subjects: tuple[str, ...], wanted_look: SubjectsLook, update: Listened | None
+) -> str:
     """Return why no subject is listed."""
-    if listened is not None and listened.unwanted_msgs:
-        if look.pattern:
-            return f"no subject matches /{look.pattern}; escape clears the filter"
+    if update is not None and update.unwanted_msgs:
+        if wanted_look.pattern:
+            return f"no subject matches /{wanted_look.pattern}; escape clears the filter"
         return "only internal subjects arrived: i shows them"
     return f"nothing arrived on {', '.join(subjects)} yet; {_SIDE_EFFECT}"
 
 
 def taken_from(state: State, subjects: tuple[str, ...]) -> list[str]:
-    """Return the push consumers that would deliver to whoever listens to these subjects.
+    """Return the push consumers that would deliver to a subscriber of these subjects.
 
-    A subject with a wildcard wakes none, and a group only its members (measured).
+    A subject with a wildcard activates none, and a queue group only its members (measured).
     """
     return [
         f"{consumer_configuration.stream} > {consumer_configuration.name}"
@@ -270,26 +270,28 @@ _TOLD = (
 
 
 class HeardSource:
-    """The newest messages that came, which are in no stream that is known."""
+    """The newest received messages as a source for the message screen: they are in no known
+    stream.
+    """
 
     stream = ""
 
     def command(self, number: int) -> Command:
-        """Return the command that reads one."""
+        """Return the command that reads a message."""
         return ReadHeard(0, number)
 
     def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
-        """Return the message of an answer, and where its reply is awaited."""
-        heard = _decoder.decode(body_json)
-        return heard.message, heard.reply
+        """Return the message in a reply, and its reply subject."""
+        received = _decoder.decode(body_json)
+        return received.message, received.reply
 
     def called(self, number: int) -> str:
-        """Return the how manieth it was."""
+        """Return the caption of a message: its number since the screen began to listen."""
         return f"heard {number:,}"
 
 
 class HeldTable(BigTable):
-    """A table whose rows come by themselves: space holds them, and marks nothing."""
+    """A table with live rows: space pauses it instead of marking rows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "screen.hold", "Hold", id="sub.hold"),
@@ -297,7 +299,7 @@ class HeldTable(BigTable):
 
 
 class Panes(ScreenPart):
-    """Draws the tables, and has the keys that are about both."""
+    """Draws both tables, and has the keys for them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "part('panes', 'next')", "Panes", id="sub.panes"),
@@ -313,44 +315,44 @@ class Panes(ScreenPart):
         self._newest = Static(id="newest", classes="line", markup=False)
 
     def widgets(self) -> Iterable[Widget]:
-        """Return each table below the line about it."""
+        """Yield each table with its caption above it."""
         return self._look, self.subjects, self._newest, self.heard
 
-    def draw(self, listened: Listened | None, look: SubjectsLook, *, held: bool) -> None:
-        """Show a picture; None: none has come yet."""
-        if listened is not None:
+    def draw(self, update: Listened | None, look: SubjectsLook, *, is_paused: bool) -> None:
+        """Show an update; None before the first one."""
+        if update is not None:
             # What is shown may be older than what is wanted.
-            look = listened.look
-        rows = SubjectView(listened.rows if listened else (), as_tree=look.as_tree)
-        heard = HeardView(listened.heard if listened else ())
+            look = update.look
+        rows = SubjectView(update.rows if update else (), as_tree=look.as_tree)
+        messages_view = HeardView(update.heard if update else ())
         order = Sort(look.by, look.reverse)
         self.subjects.show(Rows(rows, SUBJECT_COLUMNS, rows.rows()), sort=order)
-        self.heard.show(Rows(heard, HEARD_COLUMNS, heard.rows()))
-        if listened is not None:
-            self.say(look_text(listened, held=held), "warn" if held else "")
-            self._newest.update(safe(newest_text(listened)))
+        self.heard.show(Rows(messages_view, HEARD_COLUMNS, messages_view.rows()))
+        if update is not None:
+            self.say(look_text(update, is_paused=is_paused), "warn" if is_paused else "")
+            self._newest.update(safe(newest_text(update)))
 
     def say(self, text: str, look: str) -> None:
         """Show a line above the subjects."""
         self._look.update(safe(text, look))
 
-    def explain(self, subjects: str, heard: str) -> None:
-        """Say why a table has no rows, when it has none."""
-        self.subjects.empty, self.heard.empty = subjects, heard
+    def explain(self, subjects: str, messages_text: str) -> None:
+        """Set the texts of the empty tables."""
+        self.subjects.empty, self.heard.empty = subjects, messages_text
 
     def action_next(self) -> None:
-        """Show both tables, only that of subjects, or only that of messages."""
-        now = next((one for one in _PANES if self._screen.has_class(one)), _BOTH)
+        """Switch between both tables, only subjects, and only messages."""
+        now = next((css_class for css_class in _PANES if self._screen.has_class(css_class)), _BOTH)
         after = _PANES[(_PANES.index(now) + 1) % len(_PANES)]
         self._screen.remove_class(*_PANES)
         self._screen.add_class(after)
         (self.heard if after == _MESSAGES else self.subjects).focus()
 
     def action_other(self) -> None:
-        """Give the keys to the other table."""
-        other = self.subjects if self.heard.has_focus else self.heard
-        if other.display:
-            other.focus()
+        """Focus the other table."""
+        other_table = self.subjects if self.heard.has_focus else self.heard
+        if other_table.display:
+            other_table.focus()
 
     def action_copy(self) -> None:
         """Copy the subject under the cursor."""
@@ -362,7 +364,7 @@ class Panes(ScreenPart):
 
 
 class LookKeys(ScreenPart):
-    """The look that is wanted, and the keys that change it."""
+    """The requested order, filter and tree of the subjects, and the keys that change them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "part('looking', 'filter')", "Filter", key_display="/", id="sub.filter"),
@@ -382,20 +384,22 @@ class LookKeys(ScreenPart):
         self,
         look: SubjectsLook,
         ask_pattern: Callable[[str], None],
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
     ) -> None:
-        """`ask_pattern` lets the user edit the filter, `changed` has the rows shown anew."""
+        """Create with a start look; `ask_pattern` prompts for the filter, `on_change` requests the
+        rows again.
+        """
         self.look = look
         self.wrong = ""
         """Why the last filter was not taken, until there is another."""
-        self._ask_pattern, self._changed = ask_pattern, changed
+        self._ask_pattern, self._changed = ask_pattern, on_change
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Grey what only a tree has, in a list."""
+        """Return whether an action is offered; tree keys are grey in a list."""
         return True if action != "deeper" or self.look.as_tree else None
 
     def change(self, look: SubjectsLook) -> None:
-        """Show it so from now on; a bad expression is reported and not used."""
+        """Change the look; an invalid expression is reported and not used."""
         try:
             compiled(look.pattern)
         except UsageError as error:
@@ -405,43 +409,43 @@ class LookKeys(ScreenPart):
         self._changed()
 
     def filter_by(self, pattern: str) -> None:
-        """Keep the subjects that match a regular expression; empty keeps all."""
+        """Show only subjects that match a regular expression; empty shows all."""
         self.change(replace(self.look, pattern=pattern))
 
     def show_all(self) -> bool:
-        """Take the filter away; return whether there was one."""
+        """Remove the filter; return whether there was one."""
         if not (self.look.pattern or self.wrong):
             return False
         self.filter_by("")
         return True
 
     def sort_by(self, column: str) -> None:
-        """Sort by a column; by the present one in the other direction."""
-        by = cast("SubjectOrder", column)
-        again = by == self.look.by
-        reverse = not self.look.reverse if again else by != "subject"
-        self.change(replace(self.look, by=by, reverse=reverse))
+        """Sort by a column; the current one reverses the direction."""
+        order = cast("SubjectOrder", column)
+        is_same = order == self.look.by
+        reverse = not self.look.reverse if is_same else order != "subject"
+        self.change(replace(self.look, by=order, reverse=reverse))
 
     def open_or_close(self, path: str) -> None:
-        """Open a token, or close it."""
-        toggled = tuple(sorted({*self.look.toggled} ^ {path}))
-        self.change(replace(self.look, toggled=toggled))
+        """Expand a token, or collapse it."""
+        toggled_paths = tuple(sorted({*self.look.toggled} ^ {path}))
+        self.change(replace(self.look, toggled=toggled_paths))
 
     def action_filter(self) -> None:
-        """Filter by a regular expression; `!` in front keeps what does not match."""
+        """Prompt for a filter, a regular expression; `!` in front inverts it."""
         self._ask_pattern(self.look.pattern)
 
     def action_tree(self) -> None:
-        """Show tokens below each other, or every subject in a row of its own."""
+        """Switch between a tree of tokens and a row per subject."""
         self.change(replace(self.look, as_tree=not self.look.as_tree))
 
     def action_deeper(self, step: int) -> None:
-        """Open one level more, or one less; what was opened by hand is forgotten."""
+        """Expand one level more or less; tokens expanded by hand are reset."""
         level = max(1, min(_DEEPEST_LEVEL, self.look.open_level + step))
         self.change(replace(self.look, open_level=level, toggled=()))
 
     def action_internal(self) -> None:
-        """Show also what servers and clients send among themselves, or not."""
+        """Show or hide internal subjects of servers and clients."""
         self.change(replace(self.look, internal=not self.look.internal))
 
 
@@ -466,7 +470,7 @@ class ListenScreen(LiveScreen):
     """
 
     newest: ClassVar[dict[str, int]] = {}
-    """The id of the newest request to listen by system: it ended those before it."""
+    """System → id of its newest request to listen, which ended earlier ones."""
 
     caption = getters.query_one("#caption", Static)
     gaps = getters.query_one("#gaps", Static)
@@ -478,7 +482,7 @@ class ListenScreen(LiveScreen):
         self._refusal = ""
         self.held = False
         self._refused_by: LinkChanged | None = None
-        """What the link was when nothing could be listened to."""
+        """The link status when listening was refused."""
         self.looking = LookKeys(
             _first_look(subjects),
             lambda pattern: self.command_line.open("/", pattern),
@@ -487,22 +491,22 @@ class ListenScreen(LiveScreen):
         self.panes = Panes(self)
         self._newest: Listened | None = None
         self.shown: Listened | None = None
-        """The picture on the screen; a held one stays while newer ones come."""
+        """The update on the screen; when paused it stays while newer ones come."""
 
     def body(self) -> Iterable[Widget]:
-        """The tables, each below what it shows."""
+        """Yield the tables with their captions."""
         yield Static(id="caption", markup=False)
         yield Static(id="gaps", classes="line", markup=False)
         yield from self.panes.widgets()
 
     def on_mount(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self.panes.subjects.focus()
         # What lies on a screen that is not drawn yet gets no keys.
         self.call_after_refresh(self._listen_to, self.subjects)
 
     def on_unmount(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         if self._request is not None:
             self.engine.send(StopListening(0, self._request.command_id))
 
@@ -510,9 +514,9 @@ class ListenScreen(LiveScreen):
         run_task(self, self._begin, subjects)
 
     async def _begin(self, subjects: tuple[str, ...]) -> None:
-        """Begin to listen, but ask first where that takes messages that somebody needs."""
-        if taken := taken_from(self.state, subjects):
-            pick = Pick(f"{', '.join(taken)} delivers to us", _CHOICES, _TOLD)
+        """Start to listen, after a prompt if that would consume messages of push consumers."""
+        if consumers := taken_from(self.state, subjects):
+            pick = Pick(f"{', '.join(consumers)} delivers to us", _CHOICES, _TOLD)
             if await self.app.push_screen_wait(pick) != "listen":
                 if self._request is None:
                     self.leave()
@@ -521,7 +525,7 @@ class ListenScreen(LiveScreen):
         self.action_zero()
 
     def action_zero(self) -> None:
-        """Count anew from now on."""
+        """Reset the counts."""
         self.shown, self.held, self._refusal = None, False, ""
         command = StartListening(0, self.subjects, self.looking.look)
         self._request = self.engine.request(command)
@@ -531,7 +535,7 @@ class ListenScreen(LiveScreen):
         self._draw()
 
     def refresh_state(self) -> None:
-        """Listen again once another screen, or a lost connection, has ended it."""
+        """Listen again after another screen, or a lost connection, has ended it."""
         if self._refusal and self._is_silent:
             self._retry()
         elif self._request is not None and self.is_current:
@@ -544,7 +548,7 @@ class ListenScreen(LiveScreen):
         return self._newest is None or not self._newest.came_msgs
 
     async def _follow(self, request: PendingRequest) -> None:
-        """Show each newer picture, or why there is none."""
+        """Show each update, or the error."""
         self._newest = None
         async for record in request:
             if isinstance(record, Listened):
@@ -559,18 +563,18 @@ class ListenScreen(LiveScreen):
         elif self._newest is not None:
             self._show(self._newest)
 
-    def _show(self, listened: Listened) -> None:
-        """Show a newer picture; of a held one only what tells that it is old."""
-        self.caption.update(safe(whole_text(self.subjects, listened)))
-        gaps = "  ·  ".join(filter(None, (self._refusal, gap_text(listened))))
+    def _show(self, update: Listened) -> None:
+        """Show an update; when paused, only show that the screen is old."""
+        self.caption.update(safe(whole_text(self.subjects, update)))
+        gaps = "  ·  ".join(filter(None, (self._refusal, gap_text(update))))
         self.set_class(bool(gaps), "-gaps")
         self.gaps.update(safe(gaps, "warn"))
         if not self.held:
-            self.shown = listened
+            self.shown = update
             self._draw()
 
     def _retry(self) -> None:
-        """Show why nothing is listened to, and try again with the next connection."""
+        """Show why listening failed, and retry with the next connection."""
         text = f"sub {', '.join(self.subjects)}  ·  {self._refusal}"
         self.caption.update(safe(text, "error"))
         self.panes.explain("", "")
@@ -584,12 +588,12 @@ class ListenScreen(LiveScreen):
     def _draw(self) -> None:
         look = self.looking.look
         self.panes.explain(waiting_text(self.subjects, look, self.shown), "no message")
-        self.panes.draw(self.shown, look, held=self.held)
+        self.panes.draw(self.shown, look, is_paused=self.held)
         if self.looking.wrong:
             self.panes.say(self.looking.wrong, "error")
 
     def _look_changed(self) -> None:
-        """Have the engine show it so; what is on the screen stays until it does."""
+        """Request the changed look; the screen stays until the reply."""
         self.held = False
         self.refresh_bindings()
         self._draw()
@@ -606,7 +610,7 @@ class ListenScreen(LiveScreen):
 
     @on(RowSelected)
     def _open(self, message: RowSelected) -> None:
-        """Show a message in full; open a token or close it; of a subject show it alone."""
+        """Open a message; expand or collapse a token; show a single subject alone."""
         if isinstance(message.key, int):
             self.app.push_screen(MessageScreen("", message.key, HeardSource()))
             return
@@ -617,22 +621,22 @@ class ListenScreen(LiveScreen):
             self.looking.filter_by(f"^{re.escape(str(path))}$")
 
     def action_hold(self) -> None:
-        """Hold the picture, or let it go on; what comes meanwhile is counted."""
+        """Pause or resume the screen; messages are counted meanwhile."""
         self.held = not self.held
         self._draw()
 
     def action_subject(self) -> None:
-        """Listen to another subject."""
+        """Prompt for another subject."""
 
         def refusal(text: str) -> str:
-            wrong = [one for one in text.split() or [""] if not is_subject(one)]
-            return f"{wrong[0]!r} is not a subject" if wrong else ""
+            invalid = [subject for subject in text.split() or [""] if not is_subject(subject)]
+            return f"{invalid[0]!r} is not a subject" if invalid else ""
 
         run_task(self, self._type_subjects, refusal)
 
     async def _type_subjects(self, refusal: Callable[[str], str]) -> None:
-        words = "Listen to which subject? * is one token, > all the rest"
-        prompt = Prompt(words, " ".join(self.subjects), refusal=refusal)
+        title = "Listen to which subject? * is one token, > all the rest"
+        prompt = Prompt(title, " ".join(self.subjects), refusal=refusal)
         text = await self.app.push_screen_wait(prompt)
         if text is not None:
             await self._begin(tuple(text.split()))
@@ -644,5 +648,5 @@ class ListenScreen(LiveScreen):
 
 
 def _first_look(subjects: tuple[str, ...]) -> SubjectsLook:
-    """Return how it is shown at first; internal subjects where they are asked for by name."""
+    """Return the look at the start; with internal subjects if they are named in the request."""
     return SubjectsLook(internal=any(map(is_internal, subjects)))

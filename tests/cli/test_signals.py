@@ -1,0 +1,190 @@
+"""Ctrl-C is exit code 130 and SIGTERM 143 in every command that was not done, with what it did."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+from nats.js.api import StreamConfig
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import connected
+from tests.cli.test_manage import Shell
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+PATIENCE_S = 30.0
+BOTH = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+def started(shell: Shell, *words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "natstui", *words], env={**os.environ, **shell.environment},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def shell_code(returncode: int) -> int:
+    """Return an exit code as a shell shows it, also that of a process that a signal ended."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+@pytest.mark.parametrize("number", BOTH)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "health --for 5m", "stuck S C --for 5m", "overview", "watch --once", "check",
+        "pub s x", "pub s x -J --json", "request s x", "consumer next S C --ack",
+        "stream ls --json", "stream rm S --yes", "kv get B k", "object get O f -O -",
+        "stream publishers S", "messages copy S --to-subject t --yes",
+    ],
+)  # fmt: skip
+def test_a_command_that_is_stopped_while_it_connects_is_neither_success_nor_finding(
+    words: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        shell = Shell(f"nats://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
+        process = started(shell, *words.split())
+        silent.settimeout(PATIENCE_S)
+        connection, _ = silent.accept()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE_S)
+        connection.close()
+    assert (shell_code(process.returncode), out) == (128 + number, b""), err
+    assert b"Aborted" not in err and b"Traceback" not in err
+
+
+@pytest.mark.parametrize(("key", "code"), [("", 130), ("\x04", 5), ("no\n", 5)])
+def test_a_question_that_gets_no_answer_changes_nothing(
+    key: str, code: int, tmp_path: Path
+) -> None:
+    shell = Shell("nats://127.0.0.1:1", tmp_path)
+    shell.ok("context", "add", "kept", "--server", "127.0.0.1")
+    ours, terminal = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "natstui", "context", "rm", "kept"],
+        env={**os.environ, **shell.environment}, stdin=terminal, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    asked = b""
+    while b"to remove it" not in asked:
+        asked += os.read(process.stderr.fileno(), 1000)
+    os.write(ours, key.encode())
+    give_up_at = time.monotonic() + PATIENCE_S
+    while process.poll() is None:
+        assert time.monotonic() < give_up_at
+        if not key:
+            # One that comes just before Python waits for a line waits with it.
+            process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    assert process.returncode == code
+    process.stderr.close()
+    os.close(ours)
+    os.close(terminal)
+    assert "kept" in shell.ok("context", "ls")
+
+
+@pytest.mark.parametrize("number", BOTH)
+@pytest.mark.parametrize("flags", [(), ("-J",)])
+async def test_what_was_published_until_it_is_stopped_is_said(
+    flags: tuple[str, ...], number: signal.Signals, shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+        js = nc.jetstream()
+        await js.add_stream(StreamConfig(name="S", subjects=["s"]))
+        process = started(shell, "pub", "s", "x", "--count", "1000", "--sleep", "300ms", *flags)
+        while (await js.stream_info("S")).state.messages < 2:
+            await asyncio.sleep(0.05)
+        process.send_signal(number)
+        out, err = await asyncio.to_thread(process.communicate)
+        stored_count = (await js.stream_info("S")).state.messages
+    said = err.decode()
+    assert (process.returncode, out) == (128 + number, b""), said
+    limit, end = ("", "all acknowledged,") if flags else ("at most ", "arrived")
+    more = " and 1 more without an acknowledgement"
+    sent = re.search(
+        rf"natstui: {limit}(\d+) messages, .* sent to s, {end}({more})? before this", said
+    )
+    assert sent and stored_count - int(sent[1]) in ((0, 1) if sent[2] else (0,)), said
+    assert "publishing was stopped" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "code"),
+    [
+        ("object get O f -O -", signal.SIGTERM, 143),
+        ("object get O f -O -", signal.SIGINT, 130),
+        ("stream view S 500 --raw", signal.SIGTERM, 143),
+        ("stream view S 500 --raw", signal.SIGINT, 130),
+        ("kv history KV_S s --json", signal.SIGTERM, 143),
+        # These run until they are stopped.
+        ("sub s --all --raw", signal.SIGTERM, 0),
+        ("sub s --all --raw", signal.SIGINT, 0),
+        ("consumer sub S C --raw --no-ack", signal.SIGTERM, 0),
+        ("watch --json", signal.SIGTERM, 0),
+    ],
+)
+async def test_a_reader_that_stalls_does_not_keep_a_command_from_ending(
+    words: str, number: signal.Signals, code: int, shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(StreamConfig(name="S", subjects=["s"], description="d" * 4000))
+        await js.add_consumer("S", durable_name="C")
+        for number_of_message in range(300):
+            await js.publish("s", b"%06d" % number_of_message * 100)
+        await (await js.create_object_store("O")).put("f", b"x" * 1_000_000)
+        bucket = await js.create_key_value(bucket="KV_S", history=64)
+        for _ in range(64):
+            await bucket.put("s", b"v" * 2000)
+        if words.startswith("watch"):
+            for name in range(40):
+                await js.add_stream(
+                    StreamConfig(name=f"W{name}", subjects=[f"w{name}"], description="d" * 4000)
+                )
+    process = started(shell, *words.split())
+    assert process.stdout is not None and process.stderr is not None
+    give_up_at = time.monotonic() + PATIENCE_S
+    waiting_bytes = before_bytes = 0
+    # Once a pipe takes no more, what is left waits in the process.
+    while waiting_bytes < 30_000 or waiting_bytes > before_bytes:
+        assert time.monotonic() < give_up_at and process.poll() is None, waiting_bytes
+        await asyncio.sleep(0.2)
+        found = fcntl.ioctl(process.stdout, termios.FIONREAD, struct.pack("i", 0))
+        before_bytes, waiting_bytes = waiting_bytes, struct.unpack("i", found)[0]
+    process.send_signal(number)
+    returncode = await asyncio.to_thread(process.wait, PATIENCE_S)
+    said = process.stderr.read().decode()
+    process.stdout.close()
+    process.stderr.close()
+    assert shell_code(returncode) == code, said
+    assert "Traceback" not in said
+
+
+async def test_a_command_in_json_says_as_json_that_it_was_stopped(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        shell = Shell(f"nats://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
+        process = started(shell, "stream", "ls", "--json")
+        silent.settimeout(PATIENCE_S)
+        connection, _ = silent.accept()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE_S)
+        connection.close()
+    assert json.loads(err) == {"error": "natstui was stopped", "code": 130}

@@ -1,0 +1,80 @@
+"""What a page of `natstui serve` that allows no changes refuses: all that changes its machine."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from natstui.model.records.analysis import StartAnalysis
+from natstui.model.records.record import Command, HostCommand, Watch, WriteNote
+from natstui.model.records.recording import ChangeSession, ExportSelection, StartRecording
+from natstui.model.records.stores import BackUp, GetFile
+from natstui.tui.app import app as app_module
+from natstui.tui.frame.remembered import keep, recall
+from natstui.tui.frame.requests import HOST_REFUSED, SystemEngine
+from natstui.tui.streams.screen import StreamsScreen
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import fed
+
+LAST = Watch(0, ("LAST",), ())
+OF_THE_SERVER = {
+    "AddWorker", "AnswerMessage", "Change", "ChangeKey", "ChangePayload", "ChangeRate",
+    "HoldWorkers", "KickConnection", "KillWorker", "LinkObject", "PublishMessage", "PullNext",
+    "RemoveServer", "RequestReply", "SendAgain", "StopBenchmark", "Undo",
+}  # fmt: skip
+"""Changes of a server, and of benchmarks: read-only mode refuses them before anything is written,
+or nothing runs that they could change."""
+READING = {
+    "BrowseMessages", "ChangeSpeed", "CompareRuns", "CountAgain", "CountSubjects", "Describe",
+    "FindGivenUp", "ListBenchmarks", "ListSessions", "LookAtSubjects", "PauseReplay", "Play",
+    "PollNow", "Prefer", "PreviewDelivery", "ReadApiAudit", "ReadClients", "ReadConnection",
+    "ReadConnections", "ReadHeard", "ReadJournal", "ReadKeyNames", "ReadKeys", "ReadMessage",
+    "ReadNamesInUse", "ReadObjects", "ReadRevisions", "ReadServers", "ReadTheseKeys", "SeekMark",
+    "SeekTo", "SetInterval", "SetPolling", "StartListening", "StartTail", "StartTap", "Step",
+    "StopListening", "StopMoving", "StopReadingClients", "StopTail", "StopTap", "Watch",
+}  # fmt: skip
+
+
+def test_every_command_either_changes_the_host_or_the_server_or_only_reads() -> None:
+    every = {command.__name__ for command in typing.get_args(Command)}
+    of_the_host = {command.__name__ for command in typing.get_args(HostCommand)}
+    assert of_the_host | OF_THE_SERVER | READING == every
+    assert not of_the_host & (OF_THE_SERVER | READING)
+
+
+async def test_no_command_that_changes_the_host_reaches_an_engine() -> None:
+    host_commands = (
+        StartRecording(0, "named"),
+        WriteNote(0, "seen"),
+        ExportSelection(0, "/nowhere/new", "csv", ("ALPHA",), ()),
+        ChangeSession(0, "delete", "/nowhere/session"),
+        BackUp(0, "ALPHA", "/nowhere/backup"),
+        GetFile(0, "FILES", "one", "/nowhere/file"),
+        StartAnalysis(0),
+    )
+    async with fed(*engine_records({"ALPHA": ()}), may_change_host=False) as viewer:
+        engine = SystemEngine(viewer.app, None)
+        for command in host_commands:
+            reply = await engine.request(command)
+            assert (reply.status, reply.text) == ("failed", HOST_REFUSED), command
+        await viewer.press("E")
+        # The same toast is not shown twice within seconds.
+        await viewer.until(lambda: HOST_REFUSED in viewer.toasts, "no question first")
+        assert isinstance(viewer.app.screen, StreamsScreen)
+        engine.send(WriteNote(0, "seen"))
+        await viewer.type_command("note seen")
+        await viewer.press("R")
+        # What comes after them has arrived.
+        engine.send(LAST)
+        await viewer.until(lambda: viewer.sent(Watch)[-1:] == [LAST], "the last command")
+        assert [command for command in viewer.commands if isinstance(command, HostCommand)] == []
+
+
+async def test_what_a_browser_shows_is_not_remembered_for_the_user_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keep(app_module._THEME, ["nord", "nord"])
+    monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
+    keep(app_module._THEME, ["dracula", "nord"])
+    assert recall(app_module._THEME) == ["nord", "nord"]

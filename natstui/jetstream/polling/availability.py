@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from natstui.clock import steady_s
 from natstui.errors import JetStreamUnavailable, NatstuiError, PermissionDenied, RequestTimedOut
 from natstui.feed import Sink
-from natstui.model.records.record import Restored, Unavailable
+from natstui.model.records.record import BULK, Restored, Unavailable
 
-BULK = "JSZ"
-"""Name of bulk replies, which replace lists: nothing waits for them."""
 _DENIED_S = 30.0
 _LONGEST_S = 30.0
 _FIRST_S = 1.0

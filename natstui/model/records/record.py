@@ -94,6 +94,10 @@ class Configured:
     consumers: tuple[ConsumerConfiguration, ...]
 
 
+BULK = "JSZ"
+"""What is unavailable when bulk replies are: they replace lists, and nothing waits for them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unavailable:
     """Something could not be read; its last values become stale."""

@@ -15,7 +15,7 @@ from natstui.model.clients.watch import (
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.snapshot import Peer, Upstream
 from natstui.model.live.state import State
-from natstui.model.records.record import Advisory, Record, Restored, Unavailable
+from natstui.model.records.record import BULK, Advisory, Record, Restored, Unavailable
 from natstui.model.servers.server import (
     JetStreamHere,
     Meta,
@@ -351,6 +351,17 @@ def test_a_plain_user_learns_from_the_error_that_the_meta_group_has_no_quorum() 
     for second in (2, 3, 4):
         state = judged_after(state, at(second))
     assert list(found(state)) == ["NT-M22 STREAM.INFO"]
+
+
+def test_bulk_replies_that_a_restart_delays_are_told_only_when_they_stay_away() -> None:
+    state = after(at(1), Unavailable(EPOCH_US + 1_000_000, BULK, "no response within 2 s"))
+    for second in range(2, 11):
+        state = judged_after(state, at(second))
+        assert found(state) == {}
+    for second in (11, 12):
+        state = judged_after(state, at(second))
+    assert found(state) == {"NT-M25 JSZ": "JSZ: no response within 2 s"}
+    assert found(judged_after(state, Restored(EPOCH_US + 13_000_000, BULK))) == {}
 
 
 def _connection(number: int, stopped_s: float | None, **rest: Any) -> ClientConnection:

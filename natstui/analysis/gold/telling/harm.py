@@ -96,7 +96,7 @@ _HARM_OF: dict[str, str] = {
         ),
         "blind": (
             account.M_NO_LINK, account.M_DENIED, account.M_UNAVAILABLE, account.M_STALE,
-            account.M_EVENTS_LEFT_OUT,
+            account.M_EVENTS_LEFT_OUT, account.M_NO_BULK,
         ),
     }.items()
     for kind in kinds

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
-from natstui.jetstream.polling.availability import BULK, Availability
+from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.bulk.asking import BULK_SHARE, BulkAsking
@@ -21,6 +21,7 @@ from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.live.snapshot import Account
+from natstui.model.records.record import BULK
 
 _KNOWN_ROWS_COUNT = 8_000
 _NEW_RATIO = 1.3

@@ -121,6 +121,14 @@ M_EVENTS_LEFT_OUT = Kind(
     "which consumer has a storm of naks",
     "fix that client first",
 )  # fmt: skip
+M_NO_BULK = Kind(
+    "NT-M25", "monitoring", "warning", "no bulk replies",
+    "the servers send no bulk replies: rows come from lists, and replicas are not compared",
+    "the reason shown here",
+    "fix the reason; natstui tries again by itself",
+    "", 10.0, 0.0,
+)  # fmt: skip
+"""Lists wait for nothing of it: a server that starts may take seconds until it replies."""
 M_NOT_DELIVERED = Kind(
     "NT-M31", "monitoring", "warning", "alert not delivered",
     "a rule of [alerts] cannot send its notifications",

@@ -22,6 +22,7 @@ from natstui.model.findings.thresholds import (
 )
 from natstui.model.live.limits import is_near
 from natstui.model.live.state import State
+from natstui.model.records.record import BULK
 from natstui.model.records.recording import ClockStepped
 from natstui.units import bytes_text, counted, duration_text
 
@@ -131,6 +132,8 @@ def _monitoring(state: State) -> Iterator[Condition]:
             yield entity, kinds.M_EVENTS_LEFT_OUT, symptom
         elif trouble.denied_subject:
             yield entity, kinds.M_DENIED, symptom
+        elif what == BULK:
+            yield entity, kinds.M_NO_BULK, symptom
         else:
             yield entity, kinds.M_UNAVAILABLE, symptom
     old = _stale(state)

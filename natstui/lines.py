@@ -38,6 +38,7 @@ Version 1 had no polls with differences; version 2 no names without rows and no 
 """
 
 _SIGNED_MAX = 2**63 - 1
+_UNSIGNED_MAX = 2**64 - 1
 _LATER: dict[str, Any] = {
     column.name: ()
     if str(column.type).startswith("tuple[tuple[")
@@ -79,6 +80,19 @@ def _may_hold_huge(value: Any) -> bool:
     if isinstance(value, Snapshot):
         columns += [value.consumers.delivered_stream_seq, value.consumers.ack_floor_stream_seq]
     return any(max(column, default=0) > _SIGNED_MAX for column in columns)
+
+
+def _holds_impossible(value: Any) -> bool:
+    """Return whether an integer inside a value of plain types is beyond 64 bits."""
+    match value:
+        case int():
+            return abs(value) > _UNSIGNED_MAX
+        case dict():
+            return any(map(_holds_impossible, value.values()))
+        case list() | tuple():
+            return any(map(_holds_impossible, value))
+        case _:
+            return False
 
 
 def with_later_columns(snapshot: Snapshot) -> Snapshot:
@@ -191,6 +205,11 @@ class Codec(Generic[T]):
                 value = decoder.decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise BadLine(f"a {kind.decode()} line cannot be read: {reason(error)}") from error
+        # A number beyond 64 bits has more digits than these.
+        if _AS_ZEROS in line.translate(_DIGITS_ALIKE) and _holds_impossible(
+            msgspec.to_builtins(value)
+        ):
+            raise BadLine(f"a {kind.decode()} line has a number beyond 64 bits")
         if isinstance(value, Snapshot):
             value = with_later_columns(value)
         check_sound(value, kind.decode())

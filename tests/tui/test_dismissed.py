@@ -7,9 +7,12 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from natstui.tui.app.guarded import GuardedApp, TooSmall
+from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.textual_fixes import TerminalSized
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import fed
 
 
 class Form(TerminalSized, Screen[str]):
@@ -109,3 +112,15 @@ async def test_a_key_that_comes_before_the_parts_of_its_screen_acts_when_they_ar
         await pilot.pause()
         assert answers == [None]
         assert not app._notifications
+
+
+async def test_a_state_that_a_closed_screen_still_gets_is_not_drawn() -> None:
+    async with fed(*engine_records({"ALPHA": ()})) as viewer:
+        await viewer.press("enter")
+        screen = viewer.app.screen
+        assert isinstance(screen, LiveScreen)
+        await viewer.press("escape")
+        await viewer.until(lambda: not screen.children, "it is closed")
+        screen.on_state_changed(viewer.app.parts.newest())
+        await viewer.until(lambda: True)
+        assert viewer.toasts == []

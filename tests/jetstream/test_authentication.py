@@ -25,7 +25,10 @@ pytestmark = pytest.mark.server
 Factory = Callable[..., Broker]
 
 PASSWORD = "p@ss:w/ö%rd?"
-SILENT = "closes the connection: does it require a client certificate (cert, key)?"
+SILENT = (
+    "closes the connection before it accepts the user: it was stopped, or it requires a client "
+    "certificate (cert, key)"
+)
 USER = f'authorization {{ user: "ann@x", password: "{PASSWORD}" }}'
 
 

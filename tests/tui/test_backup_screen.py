@@ -15,7 +15,7 @@ from tests.accounts import Account
 from tests.cli.test_manage import Shell
 from tests.tui.test_forms import own_state, toasts
 from tests.tui.test_object_files import answer, says
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.viewer import Viewer, frozen, viewing
 
 pytestmark = pytest.mark.server
 
@@ -121,4 +121,21 @@ async def test_a_restore_of_what_the_server_removes_at_once_wants_the_name(
         await moving(viewer, f"restore {folder}")
         await answer(viewer, "the server removes all of 5 messages of S at once", "S")
         assert (await ended(viewer)).startswith("S restored, not the same as in its backup")
+    await nc.close()
+
+
+async def test_a_backup_whose_engine_is_killed_may_have_been_made(
+    account: Account, tmp_path: Path
+) -> None:
+    nc = await nats.connect(account.url)
+    await nc.jetstream().add_stream(name="S", subjects=["s.>"])
+    async with viewing(account.url, size=SIZE) as viewer:
+        await viewer.until(lambda: viewer.rows().get("S"), "the stream")
+        await moving(viewer, "backup S")
+        await viewer.until(lambda: "Back up S" in viewer.words, "the folder")
+        with frozen(viewer) as engine:
+            await answer(viewer, "Back up S", str(tmp_path / "kept"))
+            await viewer.until(lambda: "so far" in viewer.words, "sent")
+            engine.kill()
+        assert (await ended(viewer)).endswith("it is not known whether that was done")
     await nc.close()

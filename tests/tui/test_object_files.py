@@ -194,3 +194,23 @@ async def test_a_file_that_was_replaced_while_its_loss_was_shown_stays(
         await says(viewer, "big was changed before you confirmed: nothing was done")
     assert (await store.get("big")).data == b"of another client"
     await nc.close()
+
+
+async def test_a_file_whose_engine_is_killed_while_it_puts_it_may_have_been_stored(
+    account: Account, tmp_path: Path
+) -> None:
+    nc = await nats.connect(account.url)
+    await nc.jetstream().create_object_store("FILES")
+    file = tmp_path / "a file.bin"
+    file.write_bytes(CONTENT)
+    async with viewing(account.url) as viewer:
+        await at_files(viewer)
+        await viewer.press("a")
+        await answer(viewer, "Which file", str(file))
+        await viewer.until(lambda: "stored under which name?" in viewer.words, "the name")
+        with frozen(viewer) as engine:
+            await viewer.press("enter")
+            await viewer.until(lambda: "putting a file.bin" in viewer.words, "sent")
+            engine.kill()
+        await says(viewer, "it is not known whether that was done")
+    await nc.close()

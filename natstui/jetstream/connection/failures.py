@@ -154,8 +154,8 @@ def _refusal(address_text: str, error: BaseException) -> NatstuiError:
         )
     if hung_up(error):
         reason = (
-            f"{address_text} closes the connection: does it require a client certificate "
-            "(cert, key)?"
+            f"{address_text} closes the connection before it accepts the user: it was stopped, "
+            "or it requires a client certificate (cert, key)"
         )
         return ConnectionFailed(reason, step="authentication")
     if isinstance(error, TimeoutError):

@@ -160,9 +160,6 @@ class SystemEngine:
         self, request: PendingRequest, reply: asyncio.Future[Answered], title: str
     ) -> None:
         answered = await _reply_of_change(request)
-        if answered.text == ENGINE_ENDED:
-            text = f"{ENGINE_ENDED}: it is not known whether that was done"
-            answered = replace(answered, text=text)
         if not reply.cancelled():
             reply.set_result(answered)
         elif answered.body_json is None or answered.status != "refused":
@@ -199,9 +196,16 @@ async def _reply_of_change(request: PendingRequest) -> Answered:
                     " been made, or is made when the engine goes on"
                 )
                 return Answered(time.time_ns() // 1000, request.command_id, "failed", text)
-        return await reply
+        return as_of_change(await reply)
     finally:
         reply.cancel()
+
+
+def as_of_change(reply: Answered) -> Answered:
+    """Return the reply to a change; of an engine that ended, with what that leaves open."""
+    if reply.text != ENGINE_ENDED:
+        return reply
+    return replace(reply, text=f"{ENGINE_ENDED}: it is not known whether that was done")
 
 
 def show_reply(app: App[Any], reply: Answered, title: str = "") -> None:

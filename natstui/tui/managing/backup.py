@@ -23,7 +23,7 @@ from natstui.model.records.stores import (
     StopMoving,
 )
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import PendingRequest, run_task, show_reply
+from natstui.tui.frame.requests import PendingRequest, as_of_change, run_task, show_reply
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Section, SectionText, line
@@ -78,8 +78,8 @@ class _MovingScreen(LiveScreen):
             if isinstance(record, FileMoved):
                 self._moved = record
             elif isinstance(record, Answered):
-                self.ended = record
-                show_reply(app, record, f"{request.system} {title}".strip())
+                self.ended = as_of_change(record)
+                show_reply(app, self.ended, f"{request.system} {title}".strip())
             if self.is_open:
                 self.refresh_bindings()
                 self.refresh_state()

@@ -44,7 +44,7 @@ from natstui.tui.frame.confirmation import (
     type_confirmation,
 )
 from natstui.tui.frame.live import NO_SERVER, LiveScreen, ScreenPart, watch_rows
-from natstui.tui.frame.requests import PendingRequest, run_task, show_reply
+from natstui.tui.frame.requests import PendingRequest, as_of_change, run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.pick import Pick
@@ -158,7 +158,8 @@ class Files(ScreenPart):
                         run_task(self._screen, self._put_confirmed, command, record, name_text)
                         return
                     record = replace(record, text="the screen was closed: nothing was stored")
-                show_reply(app, record, f"{request.system} {self._store.bucket}".strip())
+                reply = as_of_change(record)
+                show_reply(app, reply, f"{request.system} {self._store.bucket}".strip())
                 break
         if self._screen.is_open:
             self._store.changed()

@@ -119,6 +119,10 @@ class RequestTimedOut(RequestFailed):
         self.timeout_s = timeout_s
 
 
+class ReplyUnreadable(RequestFailed):
+    """A reply has not the documented shape: of a write, it does not say whether it was done."""
+
+
 class OutcomeUnknown(RequestFailed):
     """A write was sent, and no answer says whether it was done."""
 

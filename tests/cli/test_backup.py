@@ -668,17 +668,19 @@ def test_a_stream_in_memory_that_the_server_cannot_back_up_is_left_out_by_name(
     assert (restored.returncode, left_out in restored.stderr) == (0, True), restored.stderr
 
 
-async def backed_up_without_data(shell: Shell, url: str, folder: Path, more_msgs: int = 0) -> Done:
+async def backed_up_without_data(
+    shell: Shell, url: str, folder: Path, more_msgs: int = 0, name: str = "S"
+) -> Done:
     """Back up S; somebody sends only the beginning of a snapshot, and says that it is complete.
 
-    It says that it has `more_msgs` more messages than the stream.
+    It says that it has `more_msgs` more messages than the stream, and is called `name`.
     """
     async with connected(url) as nc:
         info = json.loads((await nc.request("$JS.API.STREAM.INFO.S", b"", timeout=20)).data)
 
         async def send_nothing(request: Msg) -> None:
             state = info["state"] | {"messages": info["state"]["messages"] + more_msgs}
-            reply = {"config": info["config"], "state": state}
+            reply = {"config": info["config"] | {"name": name}, "state": state}
             await request.respond(json.dumps(reply).encode())
             inbox = json.loads(request.data)["deliver_subject"]
             await nc.publish(inbox, b"\xff\x06\x00\x00S2sTwO")
@@ -711,6 +713,17 @@ def test_a_snapshot_without_data_is_no_backup(nats_server_factory: Any, tmp_path
     (other / "natstui.json").write_text(json.dumps(about))
     refused = shell.run("backup", "verify", str(other))
     assert refused.returncode == 6 and "it has no data" in refused.stderr
+
+
+def test_a_snapshot_of_another_stream_is_no_backup(
+    nats_server_factory: Any, tmp_path: Path
+) -> None:
+    broker = nats_server_factory('mappings { "$JS.API.STREAM.SNAPSHOT.S": "forged.snapshot" }')
+    shell, folder = Shell(broker.url, tmp_path), tmp_path / "kept"
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    done = asyncio.run(backed_up_without_data(shell, broker.url, folder, name="../../evil"))
+    assert done.returncode == 4 and "a snapshot of '../../evil' instead of 'S'" in done.stderr
+    assert not folder.exists()
 
 
 def test_more_messages_than_sequences_are_no_backup(
@@ -750,3 +763,29 @@ def test_a_folder_with_another_stream_than_its_own_is_no_part_of_a_whole_backup(
         done = shell.run(*words, str(folder))
         assert done.returncode == 6, done.stdout
         assert "B is damaged: it contains 'A', not 'B'" in done.stderr
+
+
+def test_a_stream_with_a_control_character_in_its_name_is_restored_and_blocks_no_other(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    name, folder = "T\x07b", tmp_path / "kept"
+    shell.ok("stream", "add", "S", "--subjects", "s")
+
+    async def created() -> None:
+        async with connected(nats_server.url) as nc:
+            config = json.dumps({"name": name, "subjects": ["t"]}).encode()
+            await nc.request(f"$JS.API.STREAM.CREATE.{name}", config)
+            await nc.request("t", b"x")
+
+    asyncio.run(created())
+    shell.ok("backup", str(folder))
+    shell.ok("backup", "verify", str(folder))
+    for stream in (name, "S"):
+        shell.ok("stream", "rm", stream, "--yes")
+    shell.ok("restore", str(folder), "--yes")
+    assert json.loads(shell.ok("stream", "info", name, "--json"))["state"]["messages"] == 1
+    single = tmp_path / "single"
+    shell.ok("stream", "backup", name, str(single))
+    shell.ok("stream", "rm", name, "--yes")
+    shell.ok("stream", "restore", str(single), "--as", "OTHER", "--yes")
+    assert json.loads(shell.ok("stream", "info", "OTHER", "--json"))["state"]["messages"] == 1

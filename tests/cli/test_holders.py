@@ -94,6 +94,8 @@ async def test_publishers_are_named_by_the_answers_that_they_wait_for(
             few = await run(nats_server.url, tmp_path, *asked, "--most", "5")
         await one.jetstream().add_stream(name="M", mirror=nats.js.api.StreamSource(name="S"))
         mirror = await run(nats_server.url, tmp_path, "stream", "publishers", "M")
+    for done in (table, whole, few):
+        assert (done.returncode, done.stderr) == (0, ""), done
     _, *rows, plainly, cost = table.stdout.splitlines()
     assert {row.split()[0] for row in rows} == {"one", "two"}
     assert "the client cannot be identified" in plainly and "it cost" in cost

@@ -363,6 +363,26 @@ async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
     assert copied(done.stdout)["acknowledged_msgs"] == 4
 
 
+async def test_a_stream_whose_acks_cannot_be_read_leaves_it_open_what_is_stored(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 30)
+        # The server quotes the name of such a stream so that its acks are no JSON.
+        name = "T\x07b"
+        config = json.dumps({"name": name, "subjects": ["t.>"]}).encode()
+        await nc.request(f"$JS.API.STREAM.CREATE.{name}", config, timeout=PATIENCE_S)
+        sent = await run(shell, "pub", "t.x", "hello", "-J")
+        assert sent.returncode == 4, sent
+        assert "the last one may still have been stored" in sent.stderr, sent
+        done = await run(shell, "messages", "copy", "S", "--to-subject", "t.y", "--yes", "--json")
+        assert done.returncode == 4 and "is no acknowledgement of a stream" in done.stderr, done
+        account = copied(done.stdout)
+        assert account["refused_msgs"] == 0 and account["unknown_msgs"] > 0, account
+    entries = json.loads(shell.ok("journal", "--json"))
+    assert [entry["outcome"] for entry in entries] == ["unknown", "unknown"]
+
+
 async def test_the_order_is_kept_when_the_server_restarts_and_there_is_a_rate(
     shell: Shell, nats_server: Broker
 ) -> None:

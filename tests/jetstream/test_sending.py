@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.errors import NotFound, Refused, RequestFailed
+from natstui.errors import NotFound, OutcomeUnknown, Refused, RequestFailed
 from natstui.jetstream.messages.publish import publish, request_reply
 from natstui.jetstream.messages.pull import answer, pull_next
 from natstui.jetstream.testbed.broker import Broker
@@ -151,7 +151,7 @@ def test_an_answer_that_is_no_acknowledgement_stores_nothing(
             await msg.respond(b'{"fine": true}')
 
         session.run(session.writer.client.subscribe("service", serve))
-        with pytest.raises(RequestFailed, match='"service" did not come from a stream'):
+        with pytest.raises(OutcomeUnknown, match='"service" is no acknowledgement of a stream'):
             session.run(publish(session.writer, PublishMessage(1, "service", HELLO)))
 
 

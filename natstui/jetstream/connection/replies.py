@@ -11,7 +11,13 @@ import msgspec
 
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
-from natstui.errors import Conflict, JetStreamUnavailable, NotFound, RequestFailed
+from natstui.errors import (
+    Conflict,
+    JetStreamUnavailable,
+    NotFound,
+    ReplyUnreadable,
+    RequestFailed,
+)
 from natstui.parsing import reason
 
 T = TypeVar("T")
@@ -79,7 +85,8 @@ class Page(msgspec.Struct):
 def check_reply(verb: str, data: bytes) -> None:
     """Raise the error of an API reply, if it has one.
 
-    Errors: NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes.
+    Errors: NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes;
+    ReplyUnreadable.
     """
     if _LONG_NUMBER.search(data):
         _check_numbers(verb, data)
@@ -94,7 +101,7 @@ def check_reply(verb: str, data: bytes) -> None:
 
 
 def _check_numbers(verb: str, data: bytes) -> None:
-    """Raise RequestFailed for an impossibly large number, which would break sums and texts."""
+    """Raise ReplyUnreadable for an impossibly large number, which would break sums and texts."""
 
     def number(text: str) -> int:
         if abs(value := int(text)) > _MOST_UNSIGNED:
@@ -105,7 +112,7 @@ def _check_numbers(verb: str, data: bytes) -> None:
         json.loads(data, parse_int=number)
     except (ValueError, RecursionError) as error:
         message = clean_line(reason(error))
-        raise RequestFailed(f"{verb}: the server's reply cannot be read ({message})") from error
+        raise ReplyUnreadable(f"{verb}: the server's reply cannot be read ({message})") from error
 
 
 def _advice(err_code: int | None) -> str:
@@ -125,12 +132,12 @@ def _kind(error: _Error) -> type[RequestFailed]:
 
 
 def read(verb: str, data: bytes, kind: type[T]) -> T:
-    """Return a decoded reply; raises RequestFailed if it has another shape."""
+    """Return a decoded reply; raises ReplyUnreadable if it has another shape."""
     try:
         return decoder_of(kind).decode(data)
     except _UNREADABLE as error:
         message = clean_line(reason(error))
-        raise RequestFailed(f"{verb}: the server's reply cannot be read ({message})") from error
+        raise ReplyUnreadable(f"{verb}: the server's reply cannot be read ({message})") from error
 
 
 _IDLE_PAGES_COUNT = 16
@@ -201,7 +208,7 @@ class reading:
         """Enter the block."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Raise RequestFailed instead of a decoding error."""
+        """Raise ReplyUnreadable instead of a decoding error."""
         if error is not None and isinstance(error, _UNREADABLE):
             sentence = f"the server's reply to {self._what} cannot be read: {reason(error)}"
-            raise RequestFailed(sentence) from error
+            raise ReplyUnreadable(sentence) from error

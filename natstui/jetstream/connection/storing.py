@@ -7,7 +7,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from nats.aio.msg import Msg
@@ -20,6 +20,7 @@ from natstui.errors import (
     OutcomeUnknown,
     PermissionDenied,
     Refused,
+    ReplyUnreadable,
     RequestFailed,
     RequestTimedOut,
     ServerGone,
@@ -31,6 +32,8 @@ from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import removal_reason
 from natstui.model.assets.subjects import contains
 from natstui.model.records.messages import PubAck
+
+T = TypeVar("T")
 
 LEADERLESS_S = 10.0
 """How long a message is sent again that nobody receives: electing a leader takes some seconds."""
@@ -70,13 +73,24 @@ async def store(
             )
         await asyncio.sleep(_AGAIN_S)
     check_reply("publish", reply.data)
-    try:
-        ack = decoder_of(_PubAck).decode(reply.data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise RequestFailed(f'the reply on "{subject}" did not come from a stream') from error
+    ack = read_ack(subject, reply.data, _PubAck)
     pub_ack = PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
     check_ack(pub_ack, subject, (headers or {}).items(), stream)
     return pub_ack
+
+
+def read_ack(subject: str, data: bytes, kind: type[T]) -> T:
+    """Return the decoded ack of a message; raises ReplyUnreadable for what is none.
+
+    The message may be stored all the same: a service may reply before the stream, and of a stream
+    with a control character in its name servers send acks that are no JSON.
+    """
+    try:
+        return decoder_of(kind).decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ReplyUnreadable(
+            f'the reply on "{subject}" is no acknowledgement of a stream'
+        ) from error
 
 
 async def has_stream(client: Client, subject: str) -> bool | None:

@@ -21,6 +21,7 @@ from natstui.errors import (
     NotFound,
     OutcomeUnknown,
     Refused,
+    ReplyUnreadable,
     RequestTimedOut,
     ServerGone,
     SessionError,
@@ -309,7 +310,7 @@ class Writer:
         note = partial(self._note, room, draft)
         try:
             result = await work()
-        except (RequestTimedOut, ServerGone, OutcomeUnknown) as error:
+        except (RequestTimedOut, ServerGone, ReplyUnreadable, OutcomeUnknown) as error:
             if isinstance(error, ServerGone) and not error.sent:
                 note(None, "failed", str(error))
                 raise

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from natstui import __version__
+from natstui.clean import clean_line
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
@@ -143,6 +144,11 @@ async def _write(
     if await _created(client, stream) not in (None, created or info["created"]):
         raise StreamLeftOut(f"stream {stream} was deleted and recreated during the backup")
     check_description(snapshot.answer, f"the reply to the snapshot of {stream}")
+    sent_name = snapshot.answer["config"]["name"]
+    if sent_name != stream:
+        raise RequestFailed(
+            f"the server sent a snapshot of {clean_line(sent_name)!r} instead of {stream!r}"
+        )
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
     description: dict[str, Any] = {
         **_made(client),

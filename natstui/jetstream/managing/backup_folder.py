@@ -21,7 +21,7 @@ from natstui.clean import clean_line
 from natstui.errors import BackupError
 from natstui.files import complete_folder, file_name, open_plain, read_plain
 from natstui.jetstream.connection.writer import Config
-from natstui.model.assets.rules import name_problems
+from natstui.model.assets.subjects import is_stream_name
 from natstui.parsing import parse_json
 
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
@@ -144,7 +144,7 @@ def read_backup(folder: Path) -> Backup:
     description = read_json(folder / CONFIG_FILE)
     check_description(description, str(folder / CONFIG_FILE))
     name = description["config"]["name"]
-    if any(name_problems("name", name, "stream")):
+    if not is_stream_name(name):
         raise BackupError(
             f"{folder / CONFIG_FILE} is damaged: {clean_line(name)!r} is not a valid name"
         )

@@ -20,6 +20,7 @@ from natstui.errors import (
     NotFound,
     OutcomeUnknown,
     PermissionDenied,
+    ReplyUnreadable,
     RequestFailed,
     RequestTimedOut,
     ServerGone,
@@ -282,7 +283,7 @@ async def _replace(
     content, stream = json.dumps(info).encode(), f"{OBJECTS}{object_change.bucket}"
     try:
         await store(writer.client, present.subject, content, headers, stream)
-    except (RequestTimedOut, ServerGone, OutcomeUnknown):
+    except (RequestTimedOut, ServerGone, ReplyUnreadable, OutcomeUnknown):
         if not await _is_stored(writer, object_change, asset, info):
             raise
 

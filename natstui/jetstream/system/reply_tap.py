@@ -131,7 +131,8 @@ class ReplyTap:
         self._subscriptions: list[Subscription] = []
         self._denied: PermissionDenied | None = None
         self._lost_count: Callable[[], int] = int
-        self._ended = stop or asyncio.Event()
+        self._stop_wanted = stop or asyncio.Event()
+        self._ended = asyncio.Event()
         self._why: str | None = None
         self._read_msgs = self._read_bytes = self._anonymous_msgs = self._crowded_msgs = 0
         self._fresh: dict[str, _Tally] = {}
@@ -180,7 +181,7 @@ class ReplyTap:
                 if left_s <= 0:
                     self._stop(f"natstui read for {duration_text(self._for_s)}")
                     break
-                if self._ended.is_set():
+                if self._stop_wanted.is_set():
                     self._stop("reading was stopped")
                 elif self._lost_count():
                     self._stop("the connection was lost: messages of that time are missing")

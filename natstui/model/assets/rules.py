@@ -61,7 +61,10 @@ def name_problems(path: str, name: str, noun: str) -> Iterator[Problem]:
     if not name:
         yield Problem(path, f"a {noun} needs a name")
     elif _BAD_NAME.search(name):
-        yield Problem(path, f"the name of the {noun} has a space, a dot, or one of * > / \\")
+        yield Problem(
+            path,
+            f"the name of the {noun} has a space, a dot, a control character, or one of * > / \\",
+        )
     elif len(name.encode()) > MAX_NAME_LETTERS:
         yield Problem(path, f"the name of the {noun} is longer than {MAX_NAME_LETTERS} bytes")
 

@@ -51,6 +51,11 @@ def is_token(text: str) -> bool:
     return is_literal(text) and "." not in text
 
 
+def is_stream_name(text: str) -> bool:
+    """Return whether a server may have a stream of this name; it allows control characters."""
+    return is_token(text) and not set("*>/\\") & set(text)
+
+
 def is_flow_control(subject: str, stream: str, consumer: str) -> bool:
     """Return whether an empty message to `subject` only continues the delivery of this consumer.
 

@@ -14,19 +14,19 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.clean import clean_line
-from natstui.decoding import decoder_of
 from natstui.errors import (
     NatstuiError,
     NotFound,
     OutcomeUnknown,
     PermissionDenied,
+    ReplyUnreadable,
     RequestFailed,
     RequestTimedOut,
     ServerGone,
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
-from natstui.jetstream.connection.storing import check_ack, has_stream, no_stream
+from natstui.jetstream.connection.storing import check_ack, has_stream, no_stream, read_ack
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account
 from natstui.model.assets.fields import Config, number_at, text_at
@@ -60,7 +60,7 @@ class _Ack(msgspec.Struct):
     error: _Error | None = None
 
 
-_ACK = decoder_of(_Ack)
+_DOUBTS = (ReplyUnreadable, OutcomeUnknown)
 
 
 @dataclass(slots=True)
@@ -121,6 +121,8 @@ class Window:
         self._inbox = client.nc.new_inbox()
         self._is_unanswered = False
         """Whether nobody was there to store a message."""
+        self._doubt: OutcomeUnknown | None = None
+        """Why nobody knows whether a message was stored that was replied to."""
         self._remembering_s: dict[str, float] = {}
         """Stream → its duplicate window."""
         self._had: dict[str, tuple[str, int]] = {}
@@ -183,6 +185,8 @@ class Window:
         """Send open messages again, in order, before a new one is sent."""
         # At once, so that a stream that is recreated meanwhile is noticed.
         await self._learn()
+        if self._doubt is not None:
+            raise self._doubt
         nc = self._client.nc
         while first := self.first_open:
             is_late = time.monotonic() - first.sent_s > _LATE_S
@@ -213,7 +217,7 @@ class Window:
     async def _first(self, outgoing: str, one: Outgoing) -> None:
         try:
             await self._ask(outgoing, one)
-        except (RequestTimedOut, ServerGone):
+        except (RequestTimedOut, ServerGone, *_DOUBTS):
             self.give_up()
             raise
         except RequestFailed as error:
@@ -262,17 +266,16 @@ class Window:
             return
         try:
             self._settle(token, outgoing, msg.data)
+        except _DOUBTS as error:
+            # It may be stored: neither counted as stored nor as refused, which sends it again.
+            self._doubt = OutcomeUnknown(str(error))
+            self._settled.set()
         except RequestFailed as error:
             self._refuse(token, str(error))
 
     def _settle(self, token: str, outgoing: Outgoing, data: bytes) -> None:
         """Count an ack; after a temporary failure the message stays open. Raises RequestFailed."""
-        try:
-            ack = _ACK.decode(data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise RequestFailed(
-                f'the reply on "{outgoing.subject}" did not come from a stream'
-            ) from error
+        ack = read_ack(outgoing.subject, data, _Ack)
         if (ack_error := ack.error) is not None:
             if ack_error.err_code in _UNAVAILABLE:
                 outgoing.sent_s = time.monotonic() - _LATE_S + _AGAIN_S
@@ -356,7 +359,12 @@ class Window:
         return self._account.last_seq if first is None else first.seq - 1
 
     async def _progress(self) -> None:
-        """Wait for acks; send open messages again after a lost connection or a silent server."""
+        """Wait for acks; send open messages again after a lost connection or a silent server.
+
+        Raises OutcomeUnknown for an ack that does not say what is stored.
+        """
+        if self._doubt is not None:
+            raise self._doubt
         await self._learn()
         self._settled.clear()
         await self._check_had()
@@ -437,6 +445,8 @@ class Window:
         """Send a message again as a request that detects denied permissions too."""
         try:
             await self._ask(token, outgoing)
+        except _DOUBTS:
+            raise
         except (RequestTimedOut, ServerGone):
             self._on_wait(f'no reply on "{outgoing.subject}"')
         except RequestFailed as error:

@@ -11,7 +11,12 @@ from typing import Any, get_origin
 
 from platformdirs import user_config_path
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+)
 
 from natstui.clean import clean_line
 from natstui.config.settings import NAMED, Settings
@@ -34,6 +39,24 @@ class LoadedSettings:
     """`monitor.interval_s` → "/path/config.toml", "NATSTUI_MONITOR_INTERVAL_S" or "flag"."""
 
 
+class _Layered(Settings):
+    """Settings from the mappings in `layers`, of which the first that has a value counts."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return a source for each mapping."""
+        assert isinstance(init_settings, InitSettingsSource)
+        layers = init_settings.init_kwargs["layers"]
+        return tuple(InitSettingsSource(cls, dict(layer)) for layer in layers)
+
+
 def default_file() -> Path:
     """Return the default settings file: `config.toml` in the platform's configuration folder."""
     return user_config_path("natstui") / "config.toml"
@@ -50,27 +73,14 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     _refuse_what_is_no_json()
     path = user_path(given_path) if given_path else default_file()
     values = _read(path, must_exist=bool(given_path))
-    layers: dict[str, Mapping[str, Any]] = {str(path): values}
-
-    class Layered(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            layers["environment"] = env_settings()
-            return (init_settings, env_settings, InitSettingsSource(cls, dict(values)))
-
+    environment = EnvSettingsSource(Settings)()
+    layers: dict[str, Any] = {"layers": (flags or {}, environment, values)}
     try:
-        settings = Layered(**(flags or {}))
+        settings = _Layered(**layers)
     except ValidationError as error:
         raise UsageError(_error_text(error, path, values)) from error
     origins = {key: str(path) for key, _ in _leaves(values)}
-    origins.update({key: variable(key) for key, _ in _leaves(layers["environment"])})
+    origins.update({key: variable(key) for key, _ in _leaves(environment)})
     origins.update({key: "flag" for key, _ in _leaves(flags or {})})
     return LoadedSettings(settings, path, origins)
 

@@ -47,9 +47,6 @@ from natstui.jetstream.messages.copying.selection import Wanted, select
 from natstui.jetstream.messages.copying.window import WINDOW_MARGIN
 from natstui.model.assets.subjects import is_subject
 from natstui.paths import user_path
-from natstui.session.library import find, sessions_folder
-from natstui.session.read.given_up import recorded_give_ups
-from natstui.session.read.recording import Recording
 from natstui.units import bytes_text, counted, parse_count
 
 _SHOWN_EVERY_S = 0.2
@@ -154,6 +151,11 @@ def _read_recorded_drops(
     """Return time and sequence of messages that recordings report as dropped; raises
     SessionError.
     """
+    # Imported here: they take a third of the start of a copy, and few copies read recordings.
+    from natstui.session.library import find, sessions_folder
+    from natstui.session.read.given_up import recorded_give_ups
+    from natstui.session.read.recording import Recording
+
     dropped, uncounted_count = list[tuple[int, int]](), 0
     for name in names:
         recording = Recording(find(sessions_folder(settings.session), name))

@@ -29,6 +29,7 @@ from natstui.errors import SessionError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding, Findings
+from tests.cli.test_manage import run_here
 from tests.model.findings.life import Life, at_us
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -254,7 +255,6 @@ async def test_a_signal_ends_it_while_webhooks_hang(
     await nc.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -284,16 +284,12 @@ def test_rules_that_could_never_tell_anybody_are_refused(
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text(text)
-    run = subprocess.run(
-        [sys.executable, "-m", "natstui", "alert", "--config", str(config)],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert run.returncode == 2
-    assert words in run.stderr
-    assert run.stderr.count("\n") == 1
+    done = run_here("alert", "--config", str(config))
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -308,30 +304,26 @@ def test_production_wants_the_subjects_that_findings_are_published_to(
     rules = "".join(f'[alerts.{rule}]\nsubject = "{subject}"\n'
                     for rule, subject in (("x", "c"), ("y", "a.b"), ("z", "c")))  # fmt: skip
     config.write_text(f"{rules}[connection]\nproduction = true\nserver = 'nats://127.0.0.1:1'\n")
-    run = subprocess.run(
-        [sys.executable, "-m", "natstui", "alert", "--config", str(config), *more],
-        capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert run.returncode == 5, run.stderr
-    assert words in run.stderr
+    done = run_here("alert", "--config", str(config), *more)
+    assert done.returncode == 5, done.stderr
+    assert words in done.stderr
 
 
 @pytest.mark.server
-async def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Path) -> None:
-    nc = await stuck(nats_server.url)
+def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Path) -> None:
+    async def make_stuck() -> None:
+        await (await stuck(nats_server.url)).close()
+
+    asyncio.run(make_stuck())
     sessions, config = tmp_path / "sessions", tmp_path / "config.toml"
     config.write_text(
         '[alerts.held]\nhold_s = 0\nbell = true\n[alerts.never]\ncodes = ["NT-C01"]\nbell = true\n'
     )
-    natstui = [sys.executable, "-m", "natstui"]
-    record = [*natstui, "record", "--server", nats_server.url, "--sessions", str(sessions)]
-    await asyncio.to_thread(subprocess.run, [*record, "--duration", "4s"], check=True, timeout=60)
-    await nc.close()
+    record = ("record", "--server", nats_server.url, "--sessions", str(sessions))
+    assert run_here(*record, "--duration", "4s").returncode == 0
     (folder,) = sessions.iterdir()
-    dry = [*natstui, "alert", "--dry-run", folder.name, "--sessions", str(sessions)]
-    run = await asyncio.to_thread(
-        subprocess.run, [*dry, "--config", str(config)], capture_output=True, text=True, timeout=60
-    )
+    dry = ("alert", "--dry-run", folder.name, "--sessions", str(sessions), "--config", str(config))
+    run = run_here(*dry)
     assert run.returncode == 0, run.stderr
     *lines, held_line, never_line = run.stdout.splitlines()
     told = "held open critical NT-C09 SICK > held: max ack pending reached"
@@ -341,8 +333,7 @@ async def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Pat
         == f"held would have fired {'once' if len(lines) == 1 else f'{len(lines)} times'}"
     )
     assert never_line == "never would have fired 0 times"
-    words = [*dry, "--config", str(config), "--json"]
-    as_json = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=60)
+    as_json = run_here(*dry, "--json")
     *notices, held_sum, never_sum = map(json.loads, as_json.stdout.splitlines())
     assert {"alert": "held", "status": "open", "code": "NT-C09"}.items() <= notices[0].items()
     assert held_sum == {"alert": "held", "fired_count": len(lines)}

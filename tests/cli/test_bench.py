@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import os
-from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from natstui.bench.plan.scenario import built_in_scenarios
-from natstui.children import own_program
 from natstui.cli.root import root
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, Shell, run_here
 
@@ -211,52 +209,51 @@ def test_a_run_that_cannot_be_saved_is_printed(nats_server: Broker, tmp_path: Pa
     assert json.loads(done.stdout)["metrics"]["sent"] == 10
 
 
-async def test_a_run_that_takes_messages_of_others_or_works_in_production_is_confirmed(
-    nats_server: Broker, tmp_path: Path
+def test_a_run_that_takes_messages_of_others_or_works_in_production_is_confirmed(
+    account: Account,
 ) -> None:
-    async with connected(nats_server.url) as nc:
-        js = nc.jetstream()
-        await js.add_stream(name="WQ", subjects=["wq.>"], retention="workqueue")
-        await js.add_stream(name="A", subjects=["a.>"])
-        for number in range(5):
-            await js.publish(f"wq.{number}", b"x")
-            await js.publish(f"a.{number}", b"x")
-        await js.add_consumer("WQ", durable_name="d", ack_policy="explicit")
-        await js.add_consumer("A", durable_name="c", ack_policy="explicit")
+    async def fill() -> None:
+        async with connected(account.url) as nc:
+            js = nc.jetstream()
+            await js.add_stream(name="WQ", subjects=["wq.>"], retention="workqueue")
+            await js.add_stream(name="A", subjects=["a.>"])
+            for number in range(5):
+                await js.publish(f"wq.{number}", b"x")
+                await js.publish(f"a.{number}", b"x")
+            await js.add_consumer("WQ", durable_name="d", ack_policy="explicit")
+            await js.add_consumer("A", durable_name="c", ack_policy="explicit")
 
-        async def tried(*words: str, production: bool = False) -> tuple[int | None, str]:
-            own = {"NATSTUI_CONNECTION_SERVER": nats_server.url}
-            own |= {"NATSTUI_CONNECTION_PRODUCTION": "true"} if production else {}
-            # It listens to signals, as only a process of its own can beside a loop.
-            process = await asyncio.create_subprocess_exec(
-                *own_program("natstui", "bench", *words, "--no-save"), env={**os.environ, **own},
-                stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE,
-            )  # fmt: skip
-            said = (await process.communicate())[1].decode()
-            return process.returncode, said
-
-        async def stored() -> tuple[int, int, int]:
+    async def stored() -> tuple[int, int, int]:
+        async with connected(account.url) as nc:
+            js = nc.jetstream()
             states = [(await js.stream_info(name)).state for name in ("WQ", "A")]
             floor = (await js.consumer_info("A", "c")).ack_floor
             assert floor is not None
             return states[0].messages, states[1].messages, floor.stream_seq
 
-        for words, sentence in (
-            (("js", "consume", "--stream", "WQ", "--consumer", "d", "--msgs", "2"),
-             "up to 5 messages of consumer d are acknowledged"),
-            (("js", "fetch", "--stream", "A", "--consumer", "c", "--msgs", "2"),
-             "up to 5 messages of consumer c are acknowledged"),
-        ):  # fmt: skip
-            code, said = await tried(*words)
-            assert code == 5 and sentence in said, said
-        publish = ("js", "pub", "async", "a.new", "--stream", "A", "--msgs", "3")
-        for confirm in ((), ("--yes",), ("--confirm", "WQ")):
-            code, said = await tried(*publish, *confirm, production=True)
-            assert code == 5, said
-        assert await stored() == (5, 5, 0)
-        code, said = await tried(*publish, "--confirm", "A", production=True)
-        assert code == 0, said
-        fetch = ("js", "fetch", "--stream", "A", "--consumer", "c", "--msgs", "8")
-        code, said = await tried(*fetch, "--yes")
-        assert code == 0, said
-        assert await stored() == (5, 8, 8)
+    def tried(*words: str, production: bool = False) -> tuple[int, str]:
+        own = {"NATSTUI_CONNECTION_SERVER": account.url}
+        own |= {"NATSTUI_CONNECTION_PRODUCTION": "true"} if production else {}
+        done = run_here("bench", *words, "--no-save", environment=own)
+        return done.returncode, done.stderr
+
+    asyncio.run(fill())
+    for words, sentence in (
+        (("js", "consume", "--stream", "WQ", "--consumer", "d", "--msgs", "2"),
+         "up to 5 messages of consumer d are acknowledged"),
+        (("js", "fetch", "--stream", "A", "--consumer", "c", "--msgs", "2"),
+         "up to 5 messages of consumer c are acknowledged"),
+    ):  # fmt: skip
+        code, said = tried(*words)
+        assert code == 5 and sentence in said, said
+    publish = ("js", "pub", "async", "a.new", "--stream", "A", "--msgs", "3")
+    for confirm in ((), ("--yes",), ("--confirm", "WQ")):
+        code, said = tried(*publish, *confirm, production=True)
+        assert code == 5, said
+    assert asyncio.run(stored()) == (5, 5, 0)
+    code, said = tried(*publish, "--confirm", "A", production=True)
+    assert code == 0, said
+    fetch = ("js", "fetch", "--stream", "A", "--consumer", "c", "--msgs", "8")
+    code, said = tried(*fetch, "--yes")
+    assert code == 0, said
+    assert asyncio.run(stored()) == (5, 8, 8)

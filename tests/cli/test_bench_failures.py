@@ -165,13 +165,13 @@ def test_what_the_server_refuses_is_one_sentence(
     measured: bool,
 ) -> None:
     url = nats_server_factory(config).url.replace("//", "//u:p@" if config else "//")
-    running = Running(tmp_path, url, scenario)
-    out, err = running.process.communicate(timeout=60)
-    assert running.process.returncode == exit_code, err
-    (said,) = said_in(err)
+    (tmp_path / "own.toml").write_text(scenario)
+    done = bench(str(tmp_path / "own.toml"), "--server", url, "--json", folder=tmp_path)
+    assert done.returncode == exit_code, done.stderr
+    (said,) = said_in(done.stderr)
     assert sentence in said
-    assert "Traceback" not in err
+    assert "Traceback" not in done.stderr
     if measured:
-        assert saved_as(tmp_path, json.loads(out))["results"][0]["verdict"] == "failed"
+        assert saved_as(tmp_path, json.loads(done.stdout))["results"][0]["verdict"] == "failed"
     else:
-        assert out == ""
+        assert done.stdout == ""

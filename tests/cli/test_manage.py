@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import nats
 import pytest
@@ -61,7 +62,7 @@ class Shell:
         self.environment = {**home, "NATSTUI_CONNECTION_SERVER": url}
         self.folder = folder
 
-    def run(self, *words: str, stdin: str = "") -> Done:
+    def run(self, *words: str, stdin: str | IO[bytes] = "") -> Done:
         done = CliRunner().invoke(root, words, input=stdin, env=self.environment)
         if isinstance(done.exception, NatstuiError):
             said = f"{done.stderr}natstui: {done.exception}\n"
@@ -141,16 +142,16 @@ def test_an_empty_value_of_an_option_is_refused_where_it_would_mean_all(shell: S
 
 
 def test_one_long_value_does_not_make_every_row_of_a_list_long(shell: Shell) -> None:
-    many = ",".join(f"subject-number-{number}.of.many" for number in range(2000))
+    many = ",".join(f"subject-number-{number}.of.many" for number in range(1002))
     shell.ok("stream", "add", "MANY", "--subjects", many)
     shell.ok("stream", "add", "LONG", "--subjects", "long." + "x" * 3000)
     for number in range(20):
         shell.ok("stream", "add", f"S-{number}")
     listed = shell.ok("stream", "ls")
     assert max(map(len, listed.splitlines())) < 200
-    assert "subject-number-0.of.many,subject-number-1.of.many +1,998" in listed
+    assert "subject-number-0.of.many,subject-number-1.of.many +1,000" in listed
     rows = json.loads(shell.ok("stream", "ls", "--json"))
-    assert max(len(row["config"]["subjects"]) for row in rows) == 2000
+    assert max(len(row["config"]["subjects"]) for row in rows) == 1002
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,27 +48,59 @@ ZERO, YES = "cat /dev/zero", "yes"
 PAYLOAD = "the payload on stdin cannot be read: it is larger than 67,108,864 bytes"
 CONFIG = "stdin cannot be read: it is larger than 16,777,216 bytes"
 SECRET = "stdin cannot be read: it is larger than 1,048,576 bytes"
+READ_HERE = [
+    (("pub", "s", "-J", "--count", "2"), 2, PAYLOAD),
+    (("pub", "s", "--file", "-"), 2, PAYLOAD),
+    (("request", "s"), 2, PAYLOAD),
+    (("kv", "put", "B", "k"), 2, PAYLOAD),
+    (("kv", "create", "B", "k"), 2, PAYLOAD),
+    (("stream", "add", "--config", "-"), 2, CONFIG),
+    (("stream", "edit", "S", "--file", "-"), 2, CONFIG),
+    (("consumer", "add", "S", "C", "--file", "-"), 2, CONFIG),
+    (("context", "add", "c", "--password", "-"), 2, f"password: {SECRET}"),
+    (("stream", "rm", "S"), 5, "not confirmed"),
+]
+"""What reads `sys.stdin`, whatever that is."""
 REFUSED = [
     (YES, ("pub", "s"), 2, PAYLOAD),
-    (ZERO, ("pub", "s", "-J", "--count", "2"), 2, PAYLOAD),
-    (ZERO, ("pub", "s", "--file", "-"), 2, PAYLOAD),
+    (ZERO, ("engine", "--server", "-"), 2, "the first line on stdin is longer than 1,048,576"),
     (ZERO, ("pub", "s", "--file", "/dev/stdin"), 2, "it is larger than 67,108,864 bytes"),
-    (YES, ("request", "s"), 2, PAYLOAD),
-    (ZERO, ("kv", "put", "B", "k"), 2, PAYLOAD),
-    (YES, ("kv", "create", "B", "k"), 2, PAYLOAD),
-    (YES, ("stream", "add", "--config", "-"), 2, CONFIG),
-    (ZERO, ("stream", "edit", "S", "--file", "-"), 2, CONFIG),
-    (YES, ("consumer", "add", "S", "C", "--file", "-"), 2, CONFIG),
     (ZERO, ("stream", "add", "--config", "/dev/stdin"), 2, "larger than 16,777,216 bytes"),
     (ZERO, ("stream", "ls", "--settings", "/dev/stdin"), 2, "larger than 16,777,216 bytes"),
-    (ZERO, ("context", "add", "c", "--password", "-"), 2, f"password: {SECRET}"),
-    (ZERO, ("engine", "--server", "-"), 2, "the first line on stdin is longer than 1,048,576"),
-    (ZERO, ("stream", "rm", "S"), 5, "not confirmed"),
     (ZERO, ("messages", "copy", "--from-file", "/dev/stdin", "--to-subject", "s"), 4,
      "the line has more than 134,217,728 bytes"),
     (ZERO, ("bench", "run", "/dev/stdin"), 2, "it is larger than 16,777,216 bytes"),
     (ZERO, ("bench", "pub", "s", "--payload", "/dev/stdin"), 2, "does not exist"),
 ]  # fmt: skip
+
+
+class Endless(io.RawIOBase):
+    """Gives bytes without an end, and counts them."""
+
+    given_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.given_bytes += len(buffer)
+        buffer[:] = bytes(len(buffer))
+        assert self.given_bytes < MOST_BYTES
+        return len(buffer)
+
+
+@pytest.mark.parametrize(("words", "code", "said"), READ_HERE, ids=lambda value: None
+    if isinstance(value, int) else " ".join(value)[:40] if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_no_more_is_read_of_an_input_without_an_end_than_may_be_used(
+    shell: Shell, words: tuple[str, ...], code: int, said: str
+) -> None:
+    endless = Endless()
+    done = shell.run(*words, stdin=io.BufferedReader(endless))
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert done.stderr.count("natstui: ") == 1
+    assert endless.given_bytes < 70_000_000
+    assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 0
 
 
 @pytest.mark.parametrize(
@@ -104,7 +138,7 @@ LONG_LINES = 'yes "$(head -c 60000 /dev/zero | tr "\\0" x)"'
 
 @pytest.mark.parametrize("source", [LONG_LINES, ZERO], ids=["lines", "no lines"])
 def test_an_engine_reads_no_faster_than_it_takes_what_it_reads(shell: Shell, source: str) -> None:
-    process = start(shell, f"{source} | head -c 2000000000", "engine")
+    process = start(shell, f"{source} | head -c 1100000000", "engine")
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err[-2000:]
     assert "Error" not in err, err[-2000:]

@@ -94,10 +94,12 @@ def shell(tmp_path: Path) -> Shell:
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_configuration_is_refused(shell: Shell, tmp_path: Path, name: str) -> None:
     ending, text = TEXTS[name]
-    for ends, words in (
+    ways = [
         (f".{ending}", ("stream", "add", "S")), (f".{ending}", ("consumer", "add", "S", "C")),
         ("", ("stream", "add", "S")),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    # PyYAML reads a long list for seconds; what doubles is as many values, and read in every way.
+    for ends, words in ways[:1] if name == "yaml: a long list" else ways:
         file = tmp_path / f"f{ends}"
         file.write_text(text)
         assert str(file) in one_sentence(shell, *words, "--file", str(file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -55,24 +56,23 @@ def needed(command: click.Command, but: click.Parameter) -> list[str]:
     return words
 
 
-def numbers() -> Iterator[tuple[tuple[str, ...], click.Parameter]]:
-    for path, command in COMMANDS.items():
-        yield from ((path, one) for one in command.params if takes_number(one))
+NUMBERED = {
+    path: found
+    for path, command in COMMANDS.items()
+    if (found := [one for one in command.params if takes_number(one)])
+}
+"""The commands that take numbers, and where."""
 
 
-@pytest.mark.parametrize(
-    ("path", "option"),
-    [pytest.param(path, one, id=f"{' '.join(path)} {one.opts[0]}") for path, one in numbers()],
-)
+@pytest.mark.parametrize("path", NUMBERED, ids=" ".join)
 def test_a_number_beyond_all_measure_is_refused_with_one_sentence(
-    path: tuple[str, ...], option: click.Parameter, tmp_path: Path
+    path: tuple[str, ...], tmp_path: Path
 ) -> None:
     home = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("STATE", "CONFIG", "DATA")}
     # Nobody is there: what is not refused speaks of that.
     environment = {**home, "NATSTUI_CONNECTION_SERVER": "nats://127.0.0.1:1"}
-    unit = UNITS.get((option.metavar or "").strip("[]"), "")
-    for number in HUGE:
-        text = f"{number}{unit}"
+    for option, number in product(NUMBERED[path], HUGE):
+        text = f"{number}{UNITS.get((option.metavar or '').strip('[]'), '')}"
         value = [f"{option.opts[0]}={text}"] if isinstance(option, click.Option) else ["--", text]
         words = [*path, *needed(COMMANDS[path], option), *value]
         done = CliRunner().invoke(root, words, env=environment)
@@ -98,4 +98,5 @@ def test_every_range_of_an_option_has_both_ends() -> None:
     ]
     assert open_ranges == []
     plain: tuple[Any, ...] = (click.INT, click.FLOAT)
-    assert [path for path, one in numbers() if one.type in plain] == []
+    found = [path for path, options in NUMBERED.items() for one in options if one.type in plain]
+    assert found == []

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +159,12 @@ def is_stream(row: dict[str, Any]) -> bool:
     return bool(row["kind"] == "stream")
 
 
+def of_kind(system: str, kind: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda row: bool(row["system"] == system and row["kind"] == kind)
+
+
 def stream_of(system: str) -> Callable[[dict[str, Any]], bool]:
-    return lambda row: row["system"] == system and is_stream(row)
+    return of_kind(system, "stream")
 
 
 def test_once_the_code_is_that_of_the_first_that_failed(
@@ -192,16 +197,14 @@ async def test_accounts_of_one_server_are_told_side_by_side(
         await a_consumer(nc, "SAME", account.upper())
         await nc.close()
     words = ("--json", "--server", as_user(server.url, "sys"), "--account", "APP,OTHER")
-    said = watch_apart("--once", *words)
-    assert (said.code, said.err) == (0, "")
-    found = {(row["system"], row["name"]) for row in said.rows if row["kind"] == "consumer"}
-    assert found == {("APP", "APP"), ("OTHER", "OTHER")}
-    assert {row["system"] for row in said.rows if is_stream(row)} == {"APP", "OTHER"}
-    named = {(row["system"], row["name"]) for row in said.rows if row["kind"] == "account"}
-    assert named == {("APP", "APP"), ("OTHER", "OTHER")}
     with watching(*words, environment={}) as watched:
-        for account in ("APP", "OTHER"):
-            watched.until(stream_of(account))
+        for system, kind in product(("APP", "OTHER"), ("account", "stream", "consumer")):
+            watched.until(of_kind(system, kind), 0)
+        rows = [row for _, row in watched.rows]
+        for kind in ("account", "consumer"):
+            named = {(row["system"], row["name"]) for row in rows if row["kind"] == kind}
+            assert named == {("APP", "APP"), ("OTHER", "OTHER")}
+        assert {row["system"] for row in rows if is_stream(row)} == {"APP", "OTHER"}
         own = watched.process.pid
         for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split():
             # What every user of the machine can read names no password.

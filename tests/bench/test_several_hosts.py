@@ -82,7 +82,7 @@ async def test_subscribers_tell_the_messages_of_their_run_from_those_of_another(
 ) -> None:
     small = Payload(size_bytes=16)
     roles = (
-        Role("subs", "subscribe", 2),
+        Role("subs", "subscribe"),
         Role("group", "subscribe", 2, queue="q"),
         Role("pubs", "publish", schedule=RATE, total_msgs=1200),
         Role("small-subs", "subscribe", subject="small", payload=small),
@@ -94,9 +94,9 @@ async def test_subscribers_tell_the_messages_of_their_run_from_those_of_another(
         assert run.verdict == "ok", run.notes
         assert (books.lost_msgs, books.duplicate_msgs) == (0, 0)
         # Each subscriber got everything of its run, and the group each message once.
-        assert books.expected_msgs == books.received_msgs == 4 * 1200
+        assert books.expected_msgs == books.received_msgs == 3 * 1200
         # The last of the others may come after this run has ended.
-        assert 0 < books.foreign_msgs <= 4 * 1200
+        assert 0 < books.foreign_msgs <= 3 * 1200
     assert 0 < merged.common_s <= 3.2
 
 
@@ -106,7 +106,7 @@ async def test_each_of_two_runs_on_one_stream_closes_its_own_account(account: Ac
     await client.request("STREAM.CREATE.SHARED", {"name": "SHARED", "subjects": ["bench"]})
     try:
         roles = (
-            Role("consume", "js-consume", 2),
+            Role("consume", "js-consume"),
             Role("fetch", "js-fetch", acks="none"),
             Role("push", "js-push"),
             Role("ordered", "js-ordered"),

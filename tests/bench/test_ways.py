@@ -75,7 +75,7 @@ async def joined(leaf: Way) -> None:
     await nc.close()
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -88,12 +88,15 @@ async def way(name: str, nats_server_factory: Factory, held_port: int, tmp_path:
     return made
 
 
+@pytest.mark.parametrize("name", WAYS, indirect=True)
 async def test_what_a_run_tells_is_what_somebody_else_saw(way: Way) -> None:
     observer = Observer()
     await observer.begin(way.observer_url, way.observer_tls)
     await prove(way.connection, observer)
 
 
+# The first has what the ways without WebSockets or without TLS have.
+@pytest.mark.parametrize("name", ["wss", "leaf"], indirect=True)
 async def test_a_mebibyte_with_headers_comes_whole_and_once(way: Way) -> None:
     payload = Payload(size_bytes=MIB, headers=(("Kind", "test"),))
     total, rate = 20, (RateSegment(None, 50, 50),)

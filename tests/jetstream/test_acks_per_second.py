@@ -23,7 +23,7 @@ from tests.jetstream.polling import Polled, api, polling
 pytestmark = pytest.mark.server
 
 WATCHED_S = 30
-PAUSE_S = 0.02
+PAUSE_S = 0.04
 BEFORE_IT_COUNTS = 30
 """Messages that each reader has acknowledged before: a rate that begins is another thing."""
 LONGEST_SPAN_S = 5

@@ -21,7 +21,7 @@ from tests.jetstream.polling import Polled, api, polling
 pytestmark = pytest.mark.server
 
 WATCHED_S = 30
-PAUSE_S = 0.01
+PAUSE_S = 0.02
 BEFORE_IT_COUNTS = 200
 
 

@@ -91,11 +91,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> P
     return made(tmp_path_factory.mktemp("sessions"), records, polls_per_segment=40)
 
 
-@pytest.fixture
-def replay(folder: Path) -> Iterator[Replay]:
+@pytest.fixture(scope="module")
+def running(folder: Path) -> Iterator[Replay]:
+    """One replay for the tests that leave its recording as it is."""
     replay = Replay(folder, "--paused")
     yield replay
     assert replay.close() == 0
+
+
+@pytest.fixture
+def replay(running: Replay) -> Replay:
+    """The replay, paused at its beginning, at its lowest speed."""
+    running.ask(PauseReplay(0))
+    running.ask(ChangeSpeed(0, -99))
+    running.ask(SeekTo(0, START_US))
+    return running
 
 
 def live(records: list[Record], at_us: int) -> dict[str, object]:
@@ -112,12 +122,11 @@ def without_replay(state: State) -> dict[str, object]:
     return {name: fact for name, fact in known.items() if not name.startswith("replay")}
 
 
-def test_the_viewer_hears_who_records_then_marks_then_the_beginning(replay: Replay) -> None:
-    kinds = [type(record) for record in replay.heard]
+def test_the_viewer_hears_who_records_then_marks_then_the_beginning(running: Replay) -> None:
+    kinds = [type(record) for record in running.heard]
     assert kinds[:4] == [EngineStarted, ReplayMarks, ReplayReset, EngineStarted]
-    assert isinstance(replay.started, EngineStarted) and replay.started.read_only
-    position = replay.heard[-1]
-    assert isinstance(position, ReplayPosition)
+    assert isinstance(running.started, EngineStarted) and running.started.read_only
+    position = next(record for record in running.heard if isinstance(record, ReplayPosition))
     assert not position.playing and not position.recording
     assert (position.start_at_us, position.end_at_us) == (START_US, second(149))
 

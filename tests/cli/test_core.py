@@ -63,6 +63,22 @@ async def listening(shell: Shell, *words: str) -> Process:
     return process
 
 
+async def listened_to(nc: Client, subject: str) -> None:
+    """Wait until somebody listens to a subject: the server tells a request without a listener."""
+    inbox = nc.new_inbox()
+    told = await nc.subscribe(inbox)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            await nc.publish(subject, b"", reply=inbox)
+            # What the server says of it comes before its reply to this.
+            await flushed(nc)
+            if not told.pending_msgs:
+                break
+            await told.next_msg(5)
+            await asyncio.sleep(0.02)
+    await told.unsubscribe()
+
+
 async def ended(process: Process) -> tuple[list[str], str]:
     """Return the lines it printed and what it said."""
     async with asyncio.timeout(PATIENCE_S):
@@ -267,16 +283,17 @@ async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
     shell: Shell, nats_server: Broker
 ) -> None:
     async with connected(nats_server.url) as nc:
-        forms = ((), ("--json",), ("--raw",), ("--headers-only",), ("--subjects-only",))
-        every = [await listening(shell, "a.*", "-I", "a.not", "--count", "2", *w) for w in forms]
-        await nc.publish("a.not", b"ignored")
-        await nc.publish("a.b", HOSTILE, reply="back", headers={"K": "v"})
-        await nc.publish("a.c", b"\xff\xfe")
-        await flushed(nc)
-        found = [await ended(process) for process in every]
-    text, as_json, raw, headers, subjects = (lines for lines, _ in found)
-    assert all(process.returncode == 0 for process in every)
-    assert all("natstui: 2 messages" in said for _, said in found)
+        every = []
+        for form in ((), ("--json",), ("--raw",), ("--headers-only",), ("--subjects-only",)):
+            words = ("sub", "a.*", "-I", "a.not", "--count", "2", *form)
+            listening_here = asyncio.create_task(run(shell, *words))
+            await listened_to(nc, "a.not")
+            await nc.publish("a.b", HOSTILE, reply="back", headers={"K": "v"})
+            await nc.publish("a.c", b"\xff\xfe")
+            every.append(await listening_here)
+    text, as_json, raw, headers, subjects = (done.stdout.splitlines() for done in every)
+    assert all(done.returncode == 0 for done in every)
+    assert all("natstui: 2 messages" in done.stderr for done in every)
     assert re.match(r"#1  \d\d:\d\d:\d\d\.\d{3}  a\.b  \d+ B  reply back$", text[0])
     assert text[1] == "  K: v"
     assert "\x1b" not in "".join(text) and "evil" in text[2]
@@ -292,9 +309,9 @@ async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
 async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     shell: Shell, nats_server: Broker
 ) -> None:
-    quiet = await listening(shell, "a", "--wait", "200ms")
-    assert await ended(quiet) == ([], "natstui: 0 messages\n")
-    assert quiet.returncode == 0
+    quiet = await run(shell, "sub", "a", "--wait", "200ms")
+    assert (quiet.returncode, quiet.stdout) == (0, "")
+    assert quiet.stderr.splitlines()[1:] == ["natstui: 0 messages"]
     stopped = await listening(shell, "a")
     stopped.send_signal(signal.SIGINT)
     await ended(stopped)

@@ -6,7 +6,8 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from natstui.tui.kit.looks import STYLES, THEMES, footer_styles, series_colors
+from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.kit.looks import DARK, LIGHT, STYLES, THEMES, footer_styles, series_colors
 
 
 def contrast(one: str, other: str) -> float:
@@ -63,3 +64,17 @@ def test_chart_lines_stand_out_and_differ(theme: Theme) -> None:
     assert len(set(colors)) == len(colors)
     for color in colors:
         assert contrast(color, theme.background) >= 3, color
+
+
+async def test_styles_are_parsed_again_for_another_theme_only() -> None:
+    app = GuardedApp()
+    async with app.run_test() as pilot:
+        rules = app.stylesheet.rules
+        # As Textual does when a list is shown for the first time.
+        app.refresh_css()
+        assert app.stylesheet.rules is rules
+        for theme in (LIGHT, DARK):
+            app.theme = theme.name
+            await pilot.pause()
+            assert app.stylesheet.rules is not rules
+            assert app.screen.styles.background == Color.parse(theme.background or "")

@@ -30,7 +30,7 @@ from textual.widgets import Static
 from natstui.clean import clean_line, clean_text
 from natstui.defects import contained, crash_line, log_folder, write_crash_log
 from natstui.tui.app.input_order import ORDERED, InputOrder
-from natstui.tui.kit.looks import THEMES, register_themes
+from natstui.tui.kit.looks import THEMES, ThemedStylesheet, register_themes
 from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy, safe_lines
 from natstui.tui.kit.textual_fixes import TerminalSized
 
@@ -67,6 +67,7 @@ class GuardedApp(App[int]):
         is_known_theme = theme in self.available_themes
         # Not on mount: the first frame would be drawn in Textual's own theme.
         self.set_reactive(GuardedApp.theme, theme if is_known_theme else THEMES[0].name)
+        self.stylesheet = ThemedStylesheet(variables=self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
         """Return natstui's terminal driver on Unix, else the one of Textual."""

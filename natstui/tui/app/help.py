@@ -156,6 +156,7 @@ class HelpSection(Static):
         super().__init__(markup=False)
         self._title, self._pairs, self._least_cells = title, pairs, least_cells
         self._kept = pairs
+        self._drawn_width = 0
 
     def keep(self, text: str) -> None:
         """Show only the pairs that contain all words of a text."""
@@ -166,14 +167,15 @@ class HelpSection(Static):
             if all(search_word in " ".join(pair).lower() for search_word in search_words)
         ]
         self.display = bool(self._kept)
-        if self._kept:
-            self.on_resize()
+        self._drawn_width = 0
+        self.on_resize()
 
     def on_resize(self) -> None:
         """Change the columns to the new width."""
         width = self.content_size.width
-        if not width:
+        if width == self._drawn_width or not self._kept:
             return
+        self._drawn_width = width
         count = max(1, min(len(self._kept), (width + _BETWEEN) // (self._least_cells + _BETWEEN)))
         cells = (width + _BETWEEN) // count - _BETWEEN
         columns = _even(_blocks(self._kept, cells), count)

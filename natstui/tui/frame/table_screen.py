@@ -12,7 +12,6 @@ from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.widget import Widget
-from textual.widgets import Static
 
 from natstui.errors import UsageError
 from natstui.model.live.row_filter import compiled
@@ -24,6 +23,7 @@ from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.systems import Joined, joined_specs, own_key
 from natstui.tui.frame.table_text import Rows, empty_text, in_order
 from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.pick import PickSeveral
 from natstui.tui.kit.table.big_table import BigTable, Column, Sort
 from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
@@ -284,7 +284,7 @@ class TableScreen(LiveScreen):
     """Actions on the row under the cursor, offered while there is one."""
 
     table = getters.query_one(BigTable)
-    caption = getters.query_one("#caption", Static)
+    caption = getters.query_one("#caption", FixedText)
 
     def __init__(self) -> None:
         super().__init__()
@@ -305,7 +305,7 @@ class TableScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """Yield the caption line and the table."""
-        yield Static(id="caption", markup=False)
+        yield FixedText(id="caption", markup=False)
         yield BigTable(table_columns(self.SPECS))
 
     @property

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from textual import events
 from textual.content import Content
-from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.model.records.recording import Mark, MarkKind, ReplayMarks, ReplayPosition, SeekTo
 from natstui.tui.frame.head.status_text import joined
 from natstui.tui.frame.requests import SystemEngine
+from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import counted, duration_text, local_text
@@ -155,7 +155,7 @@ _CLOCK_CELLS = 10
 """Width of the padding and the clock at the left of the bar."""
 
 
-class Timeline(Static):
+class Timeline(FixedText):
     """Two lines: the position as text, then start, marks and end."""
 
     DEFAULT_CSS = """

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from textual.app import App
 from textual.color import Color
+from textual.css.stylesheet import Stylesheet
 from textual.theme import Theme
 
 Answer = TypeVar("Answer")
@@ -109,6 +110,30 @@ def register_themes(app: App[Answer]) -> None:
     """Register natstui's themes in an app; Textual's own stay available."""
     for theme in THEMES:
         app.register_theme(theme)
+
+
+class ThemedStylesheet(Stylesheet):
+    """A stylesheet that is parsed again only for another theme.
+
+    Textual (8.2) parses every style again, twice, whenever a list is shown for the first time, and
+    once more for the second time: a third of what it takes to show one.
+    """
+
+    def __init__(self, *, variables: dict[str, str]) -> None:
+        super().__init__(variables=variables)
+        self._newest = self._parsed_for = variables
+
+    def set_variables(self, variables: dict[str, str]) -> None:
+        """Set the variables; with others than before, forget what was parsed."""
+        if variables != self._newest:
+            self._newest = variables
+            super().set_variables(variables)
+
+    def reparse(self) -> None:
+        """Parse all styles, unless they were parsed with the same variables."""
+        if self._newest != self._parsed_for:
+            super().reparse()
+            self._parsed_for = self._newest
 
 
 STYLES: Mapping[str, str] = {

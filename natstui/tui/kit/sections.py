@@ -132,7 +132,10 @@ class SectionText(Static):
         if sections == self._sections and width == self._drawn_width:
             return
         self._sections, self._drawn_width = sections, width
-        self.update(drawn(sections, width, self._value_cells))
+        text = drawn(sections, width, self._value_cells)
+        # To lay out the screen anew costs more than to draw the text.
+        is_as_high = width > 0 and text.get_height({}, width) == self.content_size.height
+        self.update(text, layout=not is_as_high)
 
     def on_resize(self) -> None:
         """Wrap for the new width."""

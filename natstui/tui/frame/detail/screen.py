@@ -11,7 +11,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.action_keys import Target
@@ -19,6 +18,7 @@ from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.messages import Export, Open
 from natstui.tui.kit.chart.chart import Chart, ChartData, cross_all
 from natstui.tui.kit.chart.frame import EVENT_MARK
+from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
@@ -108,7 +108,7 @@ class ChartedScreen(LiveScreen):
     CHARTS: ClassVar[int] = 3
     CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = CHART_HELP
 
-    caption = getters.query_one("#caption", Static)
+    caption = getters.query_one("#caption", FixedText)
     text = getters.query_one(SectionText)
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class ChartedScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """Yield the caption, then text beside charts."""
-        yield Static(id="caption", markup=False)
+        yield FixedText(id="caption", markup=False)
         with Horizontal(id="detail"):
             sections = VerticalScroll(SectionText(), id="sections")
             sections.border_title = "Now"

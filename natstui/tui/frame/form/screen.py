@@ -45,6 +45,7 @@ from natstui.tui.frame.live import LiveScreen, ScreenPart
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.selection import CreatedRow, SelectionScreen
 from natstui.tui.kit.fields import FieldRow, FormSection
+from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
@@ -410,7 +411,7 @@ class FormScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """Yield the caption, the fields beside the preview, and the help of the focused field."""
-        hint = Static(id="hint", markup=False)
+        hint = FixedText(id="hint", markup=False)
         yield Static(id="caption", markup=False)
         with Horizontal(id="form"):
             yield FormFields(self.entries, hint)

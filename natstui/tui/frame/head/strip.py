@@ -12,6 +12,7 @@ from natstui.tui.frame.action_keys import Target, made_at_us, replaced_text
 from natstui.tui.frame.head.several import all_parts, one_parts, total_parts
 from natstui.tui.frame.head.status_text import account_parts, joined, link_parts
 from natstui.tui.frame.systems import Where
+from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 
@@ -19,7 +20,7 @@ PAUSED = Cell(" PAUSED ", "strong warn")
 """Shown while the user has paused polling."""
 
 
-class StatusStrip(Static):
+class StatusStrip(FixedText):
     """The status strip: connection and server; account, API and the monitor's own cost."""
 
     DEFAULT_CSS = """

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from textual import events
 from textual.content import Content
-from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.tui.frame.head.status_text import wrong_cell
 from natstui.tui.frame.systems import Where
+from natstui.tui.kit.fixed_text import FixedText
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe_cell
 from natstui.units import count_text
@@ -125,7 +125,7 @@ def _width(tabs: Sequence[tuple[str, Sequence[Cell]]]) -> int:
     return sum(len(cell.text) for _, cells in tabs for cell in cells)
 
 
-class TabBar(Static):
+class TabBar(FixedText):
     """The tabs; a click opens one."""
 
     DEFAULT_CSS = """

@@ -112,6 +112,8 @@ class Chart(Widget):
         self._drawn_at_s = 0.0
         self._timer: Timer | None = None
         self._styles_by_role: dict[int, Style] = {}
+        self._head_for: tuple[ChartData | None, Size, int] | None = None
+        """The lines above the axes, and of which data and size they are."""
 
     def show(self, data: ChartData | None) -> None:
         """Show newer data when its frame is drawn; None shows an empty chart at once."""
@@ -211,17 +213,18 @@ class Chart(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Draw the title with the legend, or a line of the last frame."""
-        width = self.size.width
-        if too_small(self.size):
+        size, head = self.size, self._head
+        width = size.width
+        if too_small(size):
             return self._note("chart: too small", y)
         if self._stale:
             self._begin()
-        if y < self._head:
+        if y < head:
             return self._heading(y)
         if not self._lines:
             waiting = "" if self._data is None else "…"
-            return self._note(self._failure or waiting, y - self.size.height // 2)
-        if y - self._head >= len(self._lines):
+            return self._note(self._failure or waiting, y - size.height // 2)
+        if y - head >= len(self._lines):
             return Strip([Segment(" " * width, self._style(0))], width)
         segments = [Segment(clean_line(text), self._style(role)) for text, role in self._drawn(y)]
         return Strip(segments).crop_extend(0, width, self._style(0))
@@ -245,10 +248,15 @@ class Chart(Widget):
         """Return the number of lines above the axes: the legend gets its own when it does not fit
         beside the title.
         """
-        width, height = self.size
-        wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, width))
+        size, known = self.size, self._head_for
+        # Every line of the chart asks for it.
+        if known is not None and known[0] is self._data and known[1] == size:
+            return known[2]
+        wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, size.width))
         # Not of the cross-hair's title: the plot would jump while the mouse moves.
-        return 2 if wide > width and height >= _ROOMY_HEIGHT else 1
+        lines = 2 if wide > size.width and size.height >= _ROOMY_HEIGHT else 1
+        self._head_for = (self._data, size, lines)
+        return lines
 
     def _heading(self, y: int) -> Strip:
         """Draw the title at the left and the legend at the right, or below it."""

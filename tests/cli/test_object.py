@@ -152,6 +152,37 @@ async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
     assert "yes" in (await run(shell, "object", "info", "B")).stdout
 
 
+@pytest.mark.parametrize("content", [CONTENT, b""])
+async def test_chunks_that_a_sealed_store_never_had_do_not_stay_in_it(
+    shell: Shell, nats_server: Broker, tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(content)
+    await run(shell, "object", "add", "B")
+    assert (await run(shell, "object", "seal", "B", "--yes")).returncode == 0
+    done = await run(shell, "object", "put", "B", str(file))
+    assert done.returncode == 4 and "sealed" in done.stderr
+    assert "; nothing was stored" in done.stderr and "chunk" not in done.stderr, done.stderr
+    async with connected(nats_server.url) as nc:
+        assert (await nc.jetstream().stream_info("OBJ_B")).state.messages == 0
+
+
+async def test_chunks_that_cannot_be_removed_again_are_counted(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(CONTENT)
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(
+            name="OBJ_B", subjects=["$O.B.C.>", "$O.B.M.>"], max_bytes=300_000,
+            discard=api.DiscardPolicy.NEW, deny_purge=True, allow_rollup_hdrs=True,
+        )  # fmt: skip
+        done = await run(shell, "object", "put", "B", str(file))
+        assert done.returncode == 4
+        assert "the file was not stored, and 2 chunks of it stay in B: " in done.stderr
+        assert (await nc.jetstream().stream_info("OBJ_B")).state.messages == 2
+
+
 async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         js = nc.jetstream()

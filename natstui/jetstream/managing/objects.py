@@ -43,7 +43,7 @@ from natstui.model.assets.buckets import (
 from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import is_token
 from natstui.model.records.messages import PubAck
-from natstui.units import bytes_text
+from natstui.units import bytes_text, counted
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _CHANGED = {10071, 10164}
@@ -113,7 +113,7 @@ async def put_object(
             if lack := await _lack(writer, store_found, info):
                 raise Conflict(f"{lack}: {object_change.name} was not stored")
         except asyncio.CancelledError:
-            await _purge(writer.client, object_change.bucket, nuid)
+            await _remove_upload(writer.client, object_change.bucket, nuid)
             raise
         except NatstuiError as error:
             await _remove_upload(writer.client, object_change.bucket, nuid, error)
@@ -233,13 +233,9 @@ async def _lack(writer: Writer, asset: Asset, info: _Info) -> str:
     `asset` is the store at the start. Raises the request errors.
     """
     bucket, chunks_count = info["bucket"], info["chunks"]
-    subject = chunk_subject(bucket, info["nuid"])
-    reply = json.loads(
-        await writer.client.request(f"STREAM.INFO.{OBJECTS}{bucket}", {"subjects_filter": subject})
-    )
-    if time_us(reply["created"]) != asset.created_at_us:
+    created_at_us, stored_count = await _read_chunks(writer.client, bucket, info["nuid"])
+    if created_at_us != asset.created_at_us:
         return f"the object store {bucket} was deleted and recreated meanwhile"
-    stored_count = (reply["state"].get("subjects") or {}).get(subject, 0)
     if stored_count == chunks_count:
         return ""
     return (
@@ -248,14 +244,44 @@ async def _lack(writer: Writer, asset: Asset, info: _Info) -> str:
     )
 
 
-async def _remove_upload(client: Client, bucket: str, nuid: str, failure: NatstuiError) -> None:
-    """Delete the chunks of a file that was not stored; raises RequestFailed if they stay."""
+async def _remove_upload(
+    client: Client, bucket: str, nuid: str, failure: NatstuiError | None = None
+) -> None:
+    """Delete the chunks of a file that was not stored; raises RequestFailed if that fails.
+
+    `failure` is why it was not stored, None if a signal stopped it.
+    """
     try:
         await _purge(client, bucket, nuid)
     except NatstuiError as error:
-        raise RequestFailed(
-            f"{failure}; the file was not stored, and its chunks stay in {bucket}: {error}"
-        ) from failure
+        reason_text = f"{failure}; " if failure is not None else ""
+        left_text = await _left_text(client, bucket, nuid, error)
+        raise RequestFailed(f"{reason_text}{left_text}") from (failure or error)
+
+
+async def _left_text(client: Client, bucket: str, nuid: str, error: NatstuiError) -> str:
+    """Return a clause about the chunks of a file that was not stored, and why they stay."""
+    try:
+        _, count = await _read_chunks(client, bucket, nuid)
+    except NatstuiError:
+        return f"the file was not stored, and its chunks may stay in {bucket}: {error}"
+    if not count:
+        return "nothing was stored"
+    chunks_text = f"{counted(count, 'chunk')} of it {'stays' if count == 1 else 'stay'}"
+    return f"the file was not stored, and {chunks_text} in {bucket}: {error}"
+
+
+async def _read_chunks(client: Client, bucket: str, nuid: str) -> tuple[int, int]:
+    """Return when a store was created, in µs, and how many chunks of an id it has.
+
+    Raises the request errors.
+    """
+    subject = chunk_subject(bucket, nuid)
+    reply = json.loads(
+        await client.request(f"STREAM.INFO.{OBJECTS}{bucket}", {"subjects_filter": subject})
+    )
+    count: int = (reply["state"].get("subjects") or {}).get(subject, 0)
+    return time_us(reply["created"]), count
 
 
 async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:

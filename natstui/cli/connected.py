@@ -11,6 +11,7 @@ from typing import TypeVar
 from natstui.cli.terminal_line import TerminalLine
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.link import OnLink
 
 T = TypeVar("T")
 
@@ -19,17 +20,22 @@ _SHOWN_AFTER_S = 1.0
 
 
 def run_connected(
-    connection: Connection, work: Callable[[Client], Awaitable[T]], *, prints: bool = False
+    connection: Connection,
+    work: Callable[[Client], Awaitable[T]],
+    *,
+    prints: bool = False,
+    on_link: OnLink | None = None,
 ) -> T:
     """Connect, return the result of the work, and close.
 
     `prints`: the work itself writes to the terminal, so only connecting shows a progress line.
-    Raises ConnectionFailed, and the errors of the work.
+    `on_link` is called for every change of the connection. Raises ConnectionFailed, and the errors
+    of the work.
     """
 
     async def run() -> T:
         async with progress_shown():
-            client = await connect(connection)
+            client = await connect(connection, on_link=on_link)
         try:
             async with progress_shown(is_shown=not prints):
                 return await work(client)

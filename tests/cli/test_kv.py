@@ -287,6 +287,7 @@ async def test_watching_goes_on_after_the_server_was_away(
         kv = await nc.jetstream().create_key_value(bucket="B", history=3)
         await kv.put("a", b"1")
     words = ("kv", "watch", "B", "--json", "--count", "4")
+    loss_text = "natstui: the connection is lost; changes made in the meantime are printed later"
     watching = asyncio.create_task(run(shell, *words))
     async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
         while not (await nc.jetstream().stream_info("KV_B")).state.consumer_count:
@@ -299,6 +300,8 @@ async def test_watching_goes_on_after_the_server_was_away(
     async with asyncio.timeout(PATIENCE_S):
         done = await watching
     assert [one["value"] for one in lines(done.stdout)] == ["1", "2", "3", "4"]
+    assert loss_text in done.stderr
+    assert "natstui: 4 changes; the connection was lost 1 time\n" in done.stderr
 
 
 async def test_a_ttl_below_that_of_markers_is_told_as_what_it_becomes(

@@ -123,3 +123,21 @@ async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answ
         "natstui: 4 messages, 4 acknowledged; 1 of other senders on the deliver subject left out\n"
     )
     assert process.returncode == 0
+
+
+async def test_a_lost_connection_is_printed_at_once_and_counted(
+    shell: Shell, nats_server: Broker
+) -> None:
+    await filled(nats_server.url, 1)
+    process = await receiving(shell, "C", "--ack", "--raw")
+    assert process.stdout is not None and process.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        assert await process.stdout.readline() == b"0\n"
+        nats_server.kill()
+        line = (await process.stderr.readline()).decode()
+    assert line.startswith(
+        "natstui: the connection is lost; no messages are received in the meantime"
+    )
+    process.send_signal(signal.SIGINT)
+    _, said = await ended(process)
+    assert "1 message, " in said and "; the connection was lost 1 time\n" in said

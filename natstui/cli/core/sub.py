@@ -17,10 +17,12 @@ from natstui.clean import clean_line
 from natstui.cli.complete import streams
 from natstui.cli.core.arrived import Printer, output_format
 from natstui.cli.core.options import parse_optional_seconds, parse_optional_time
+from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import confirm_name
 from natstui.cli.options import COUNT, SEQUENCE, connection_options
 from natstui.cli.sections import command
+from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal, stopped_by_signal
 from natstui.errors import Interrupted, NotFound, Refused, RequestTimedOut, UsageError
@@ -29,7 +31,6 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import READ_ONLY
 from natstui.jetstream.messages.reading import Policy, Reader
 from natstui.model.assets.subjects import overlap
-from natstui.model.records.link import LinkChanged
 from natstui.units import counted
 
 if TYPE_CHECKING:
@@ -71,24 +72,6 @@ _NATS_CLI_HINTS = {
 """Flags of the NATS CLI with another equivalent here: whether they take a value, and the hint."""
 
 
-class LossCounter:
-    """Counts lost connections, and prints each to stderr with its `meaning` for the messages."""
-
-    def __init__(self, meaning: str) -> None:
-        self.count = 0
-        self._meaning = meaning
-        self._is_connected = False
-
-    def add(self, change: LinkChanged) -> None:
-        """Count and print a change from connected to reconnecting; ignore any other change."""
-        was_connected, self._is_connected = self._is_connected, change.state == "connected"
-        if was_connected and change.state == "reconnecting":
-            self.count += 1
-            reason_text = f": {change.reason}" if change.reason else ""
-            text = f"natstui: the connection is lost; {self._meaning}{reason_text}"
-            click.echo(clean_line(text), err=True)
-
-
 @dataclass
 class Listening:
     """A subscription to subjects, printed until enough messages came or it is stopped."""
@@ -101,7 +84,9 @@ class Listening:
     """It ends after this time without a message."""
     printer: Printer
     losses: LossCounter = field(
-        default_factory=lambda: LossCounter("messages published in the meantime are missed")
+        default_factory=lambda: LossCounter(
+            "messages published in the meantime are missed", "some are missing"
+        )
     )
     failure: BaseException | None = None
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
@@ -218,7 +203,9 @@ class StoredListening:
     flags: dict[str, Any]
     """Flags as typed: `--stream` and the start."""
     losses: LossCounter = field(
-        default_factory=lambda: LossCounter("messages stored in the meantime are printed later")
+        default_factory=lambda: LossCounter(
+            "messages stored in the meantime are printed later", "none is missing"
+        )
     )
 
     async def run_until_stopped(self, connection: Connection) -> None:
@@ -377,11 +364,6 @@ def _confirm_queue_group(connection: Connection, queue: str, confirm: str | None
 
 
 def _print_end(listening: Listening | StoredListening) -> None:
-    text = f"natstui: {counted(listening.printer.printed_count, 'message')}"
-    if listening.losses.count:
-        loss_text = "none is" if isinstance(listening, StoredListening) else "some are"
-        text += (
-            f"; the connection was lost {counted(listening.losses.count, 'time')}: "
-            f"{loss_text} missing"
-        )
-    click.echo(text, err=True)
+    print_stderr(
+        f"{counted(listening.printer.printed_count, 'message')}{listening.losses.end_text}"
+    )

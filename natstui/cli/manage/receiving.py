@@ -11,6 +11,7 @@ import click
 from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
 from natstui.cli.core.arrived import Printer, output_format
 from natstui.cli.core.options import parse_optional_seconds
+from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
 from natstui.cli.manage.writing import (
     change_flags,
@@ -59,6 +60,7 @@ def sub(
     )
     stream, name = parse_name(stream), parse_name(name)
     receivers: list[Receiver] = []
+    losses = LossCounter("no messages are received in the meantime")
 
     async def receive(writer: Writer, confirmed_name: str | None) -> None:
         info = await read_consumer(writer.client, stream, name)
@@ -78,13 +80,13 @@ def sub(
         await receiver.receive(writer, confirmed_name)
 
     try:
-        write_confirmed(connection, flags, receive)
+        write_confirmed(connection, flags, receive, on_link=losses.add)
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         if receivers:
-            print_stderr(_receiver_text(receivers[0]))
+            print_stderr(f"{_receiver_text(receivers[0])}{losses.end_text}")
 
 
 def _check_ack(info: Config, name: str, ack: bool) -> None:
@@ -123,8 +125,6 @@ def _receiver_text(receiver: Receiver) -> str:
         text += f"; {receiver.unseen_count} more arrived but were not printed"
     if receiver.foreign_count:
         text += f"; {receiver.foreign_count} of other senders on the deliver subject left out"
-    if receiver.lost_count:
-        text += f"; the connection was lost {counted(receiver.lost_count, 'time')}"
     return text
 
 

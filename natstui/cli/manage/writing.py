@@ -18,6 +18,7 @@ from natstui.config import Connection
 from natstui.errors import Refused, RequestFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.link import OnLink
 from natstui.jetstream.connection.writer import READ_ONLY, Config, NotConfirmed, Writer
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import ChangeResult
@@ -113,17 +114,24 @@ class WriterSession:
     Its asyncio loop only runs during `run`, so a prompt of the user does not block it.
     """
 
-    def __init__(self, connection: Connection, read_only: bool = False) -> None:
-        """Create without a connection; `read_only` is added to the connection's own setting."""
+    def __init__(
+        self, connection: Connection, read_only: bool = False, on_link: OnLink | None = None
+    ) -> None:
+        """Create without a connection; `read_only` is added to the connection's own setting.
+
+        `on_link` is called for every change of the connection.
+        """
         self.connection = dataclasses.replace(
             connection, read_only=connection.read_only or read_only
         )
+        self._on_link = on_link
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> WriterSession:
         """Connect, and return the session; raises ConnectionFailed."""
         try:
-            self._client = self._runner.run(await_with_progress(connect(self.connection)))
+            connecting = connect(self.connection, on_link=self._on_link)
+            self._client = self._runner.run(await_with_progress(connecting))
         except BaseException:
             self._runner.close()
             raise
@@ -223,15 +231,18 @@ def write_confirmed(
     connection: Connection,
     flags: Mapping[str, Any],
     work: Callable[[Writer, str | None], Awaitable[T]],
+    *,
+    on_link: OnLink | None = None,
 ) -> T:
     """Connect, return the result of work that writes, and close.
 
     `work` gets the confirmed name, None if none was given. If it raises NotConfirmed, the user is
-    prompted, and it runs once more with the typed name. Raises Refused if that is not confirmed,
-    ConnectionFailed, and the errors of the work.
+    prompted, and it runs once more with the typed name. `on_link` is called for every change of
+    the connection. Raises Refused if that is not confirmed, ConnectionFailed, and the errors of
+    the work.
     """
     confirm: str | None = flags["confirm"]
-    with WriterSession(connection, flags["read_only"]) as session:
+    with WriterSession(connection, flags["read_only"], on_link) as session:
         try:
             return session.run(lambda writer: work(writer, confirm), prints=True)
         except NotConfirmed as error:

@@ -19,6 +19,7 @@ from natstui.cli.connected import run_connected
 from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import read_payload
 from natstui.cli.listing import list_streams
+from natstui.cli.losses import LossCounter
 from natstui.cli.manage.writing import (
     change_flags,
     print_changed,
@@ -39,6 +40,7 @@ from natstui.cli.stores.options import (
     parse_key_filter,
     print_buckets,
 )
+from natstui.cli.terminal_line import print_stderr
 from natstui.cli.text_table import cut, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
@@ -326,15 +328,21 @@ def watch_keys(
         parse_optional_seconds(wait, "--wait"),
         as_json,
     )
+    losses = LossCounter(
+        "changes made in the meantime are printed later, if the history of the bucket keeps them"
+    )
     policy = "new" if flags["updates_only"] else "all" if flags["history"] else "last_per_subject"
     try:
-        run_connected(connection, lambda client: key_watch.run(client, policy), prints=True)
+        run_connected(
+            connection, lambda client: key_watch.run(client, policy), prints=True,
+            on_link=losses.add,
+        )  # fmt: skip
     except Interrupted:
         pass
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    click.echo(f"natstui: {counted(key_watch.printed_count, 'change')}", err=True)
+    print_stderr(f"{counted(key_watch.printed_count, 'change')}{losses.end_text}")
 
 
 def entry_object(entry: Entry) -> dict[str, Any]:

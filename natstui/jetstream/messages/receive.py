@@ -45,8 +45,6 @@ class Receiver:
     """Messages on the deliver subject that this consumer did not send."""
     unseen_count: int = 0
     """Messages delivered to us at the end, and not printed."""
-    lost_count: int = 0
-    """How often the connection was lost."""
     _failed: BaseException | None = None
 
     async def receive(self, writer: Writer, confirmed_name: str | None) -> None:
@@ -64,7 +62,6 @@ class Receiver:
             raise self._failed
 
     async def _receive(self, client: Client) -> dict[str, int]:
-        before_count = client.nc.stats["reconnects"]
         push = self.config.get("deliver_subject")
         work = self._subscribed(client, str(push)) if push else self._pulled(client)
         working = asyncio.ensure_future(work)
@@ -82,7 +79,6 @@ class Receiver:
             pass
         except (NatstuiError, BrokenPipeError) as error:
             self._failed = self._failed or error
-        self.lost_count = client.nc.stats["reconnects"] - before_count
         return {"received_msgs": self.received_count, "acknowledged_msgs": self.acknowledged_count}
 
     async def _pulled(self, client: Client) -> None:

@@ -1,0 +1,36 @@
+"""Lost connections of commands that run until they are stopped: shown at once, and at the end."""
+
+from __future__ import annotations
+
+from natstui.cli.terminal_line import print_stderr
+from natstui.model.records.link import LinkChanged
+from natstui.units import counted
+
+
+class LossCounter:
+    """Counts lost connections, and prints each to stderr with its `meaning` for the output.
+
+    `missing` is what that leaves out of the output in total, a clause; empty if that is unknown.
+    """
+
+    def __init__(self, meaning: str, missing: str = "") -> None:
+        self._meaning = meaning
+        self._missing = missing
+        self._count = 0
+        self._is_connected = False
+
+    def add(self, change: LinkChanged) -> None:
+        """Count and print a change from connected to reconnecting; ignore any other change."""
+        was_connected, self._is_connected = self._is_connected, change.state == "connected"
+        if was_connected and change.state == "reconnecting":
+            self._count += 1
+            reason_text = f": {change.reason}" if change.reason else ""
+            print_stderr(f"the connection is lost; {self._meaning}{reason_text}")
+
+    @property
+    def end_text(self) -> str:
+        """Return the end of a summary: how often it was lost; empty if it was not."""
+        if not self._count:
+            return ""
+        missing_text = f": {self._missing}" if self._missing else ""
+        return f"; the connection was lost {counted(self._count, 'time')}{missing_text}"

@@ -152,7 +152,7 @@ async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
     assert "yes" in (await run(shell, "object", "info", "B")).stdout
 
 
-@pytest.mark.parametrize("content", [CONTENT, b""])
+@pytest.mark.parametrize("content", [CONTENT, b""], ids=["file", "empty"])
 async def test_chunks_that_a_sealed_store_never_had_do_not_stay_in_it(
     shell: Shell, nats_server: Broker, tmp_path: Path, content: bytes
 ) -> None:
@@ -175,7 +175,7 @@ async def test_chunks_that_cannot_be_removed_again_are_counted(
     async with connected(nats_server.url) as nc:
         await nc.jetstream().add_stream(
             name="OBJ_B", subjects=["$O.B.C.>", "$O.B.M.>"], max_bytes=300_000,
-            discard=api.DiscardPolicy.NEW, deny_purge=True, allow_rollup_hdrs=True,
+            discard=api.DiscardPolicy.NEW, deny_purge=True,
         )  # fmt: skip
         done = await run(shell, "object", "put", "B", str(file))
         assert done.returncode == 4

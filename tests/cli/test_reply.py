@@ -95,7 +95,88 @@ async def test_a_command_answers_and_one_that_fails_does_not(
         assert (await nc.request("ask.two", b"", timeout=PATIENCE_S)).data == b"ask.two  "
     process.send_signal(signal.SIGINT)
     _, said = await ended(process)
-    assert "no reply to a request on ask.one" in said and "2 replies" in said
+    assert "no reply to a request on ask.one" in said
+    assert "natstui: 2 replies; 1 request was not answered\n" in said
+    assert process.returncode == 4
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("false",), "false ended with 1"),
+        (('sh -c "exit 3"',), "sh ended with 3"),
+        (("sleep 600", "--timeout", "100ms"), "sleep took longer than 0.1 s"),
+        (("no-such-program",), "no-such-program cannot be run"),
+    ],
+)
+async def test_requests_that_were_not_answered_are_no_success(
+    shell: Shell, nats_server: Broker, words: tuple[str, ...], reason: str, count: int
+) -> None:
+    process = await answering(shell, "ask", "--count", str(count), "--command", *words)
+    async with connected(nats_server.url) as nc:
+        for _ in range(count):
+            await nc.publish("ask", b"?", reply="nobody.hears")
+        await nc.flush()
+    _, said = await ended(process)
+    assert said.count(f"natstui: no reply to a request on ask: {reason}") == count, said
+    were_text = "request was" if count == 1 else "requests were"
+    assert said.endswith(f"natstui: 0 replies; {count} {were_text} not answered\n"), said
+    assert process.returncode == 4
+
+
+async def test_with_json_a_request_that_was_not_answered_is_an_error_object(
+    shell: Shell, nats_server: Broker
+) -> None:
+    process = await answering(shell, "ask", "--count", "1", "--command", "false", "-j")
+    async with connected(nats_server.url) as nc:
+        await nc.publish("ask", b"?", reply="nobody.hears")
+        await nc.flush()
+    _, said = await ended(process)
+    error = json.loads(said.splitlines()[-1])
+    assert error["error"] == "0 replies; 1 request was not answered", said
+    assert process.returncode == 4
+
+
+async def test_a_lost_connection_is_printed_at_once_and_counted(
+    shell: Shell, nats_server: Broker
+) -> None:
+    process = await answering(shell, "ask", "x")
+    nats_server.kill()
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        line = (await process.stderr.readline()).decode()
+    assert line.startswith(
+        "natstui: the connection is lost; requests sent in the meantime are missed: "
+    )
+    process.send_signal(signal.SIGINT)
+    _, said = await ended(process)
+    assert said.endswith(
+        "natstui: 0 replies; the connection was lost 1 time: some requests are missed\n"
+    )
+    assert process.returncode == 0
+
+
+async def test_a_payload_that_is_no_variable_is_on_stdin_alone(
+    shell: Shell, nats_server: Broker
+) -> None:
+    shell.environment["NATS_REQUEST_BODY"] = "of another request"
+    program = (
+        "import os, sys; asked = sys.stdin.buffer.read(); "
+        "print(os.environb.get(b'NATS_REQUEST_BODY') == asked, "
+        "'NATS_REQUEST_BODY' in os.environ, len(asked), end='')"
+    )
+    process = await answering(shell, "ask", "--command", f'{sys.executable} -c "{program}"')
+    async with connected(nats_server.url) as nc:
+        for payload, is_set in (
+            (b"x" * 100_000, True), (b"x" * 100_001, False), (b"x" * 120_000, False),
+            (b"a\0b", False), (b"\xff", True), (b"", True),
+        ):  # fmt: skip
+            answer = await nc.request("ask", payload, timeout=PATIENCE_S)
+            assert answer.data.decode() == f"{is_set} {is_set} {len(payload)}"
+    process.send_signal(signal.SIGINT)
+    await ended(process)
+    assert process.returncode == 0
 
 
 async def test_nobody_can_make_an_answer_a_request_to_the_server(

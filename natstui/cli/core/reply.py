@@ -13,6 +13,7 @@ import click
 from natstui.children import end_session
 from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import fill_templates, parse_headers
+from natstui.cli.losses import LossCounter
 from natstui.cli.manage.writing import (
     change_flags,
     write_confirmed,
@@ -22,13 +23,14 @@ from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
-from natstui.errors import NatstuiError, UsageError
+from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.files import MOST_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
 from natstui.units import counted
 
 _ENDLESS_COUNT = 2**62
+_BODY_VARIABLE = b"NATS_REQUEST_BODY"
 _MOST_IN_ENVIRONMENT_BYTES = 100_000
 _READ_BYTES = 1 << 16
 
@@ -63,13 +65,16 @@ def reply(
     """Reply to requests on SUBJECT with BODY.
 
     Runs until it is stopped. In BODY, {{Count}}, {{Time}}, {{ID}} and the other templates of
-    `natstui pub` are replaced. A command runs without a shell; NATS_REQUEST_SUBJECT and
-    NATS_REQUEST_BODY contain the request.
+    `natstui pub` are replaced. A command runs without a shell, with the request on stdin.
+    NATS_REQUEST_SUBJECT contains its subject, and NATS_REQUEST_BODY its payload; that is unset if
+    the payload has a NUL byte or more than 100,000 bytes. Exit code 4: some requests were not
+    answered.
     """
     if sum((body is not None, flags["echo"], command is not None)) != 1:
         raise UsageError("use exactly one of BODY, --echo and --command")
     create_reply = _reply_function(body, command, flags)
     responders: list[Responder] = []
+    losses = LossCounter("requests sent in the meantime are missed", "some requests are missed")
 
     async def serve(writer: Writer, confirmed_name: str | None) -> None:
         responder = Responder(
@@ -84,10 +89,23 @@ def reply(
         await responder.serve(writer)
 
     try:
-        write_confirmed(connection, flags, serve)
-    finally:
+        write_confirmed(connection, flags, serve, on_link=losses.add)
+    except NatstuiError:
         if responders:
-            print_stderr(counted(responders[0].replies_count, "reply"))
+            print_stderr(_summary_text(responders[0], losses))
+        raise
+    text = _summary_text(responders[0], losses)
+    if responders[0].unanswered_count:
+        # A script continues after 0.
+        raise RequestFailed(text)
+    print_stderr(text)
+
+
+def _summary_text(responder: Responder, losses: LossCounter) -> str:
+    text = counted(responder.replies_count, "reply")
+    if count := responder.unanswered_count:
+        text += f"; {counted(count, 'request')} {'was' if count == 1 else 'were'} not answered"
+    return f"{text}{losses.end_text}"
 
 
 def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]) -> Answering:
@@ -121,13 +139,15 @@ def _split_command(command: str) -> list[str]:
 
 async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: float) -> bytes:
     """Return the output of a command; raises NatstuiError when it fails or takes too long."""
-    body = request.payload if len(request.payload) <= _MOST_IN_ENVIRONMENT_BYTES else b""
-    variables = {b"NATS_REQUEST_SUBJECT": request.subject.encode(), b"NATS_REQUEST_BODY": body}
-    variables = {name: text for name, text in variables.items() if b"\0" not in text}
+    environment = {**os.environb, b"NATS_REQUEST_SUBJECT": request.subject.encode()}
+    # That of a request that started natstui itself is not this one.
+    environment.pop(_BODY_VARIABLE, None)
+    if len(request.payload) <= _MOST_IN_ENVIRONMENT_BYTES and b"\0" not in request.payload:
+        environment[_BODY_VARIABLE] = request.payload
     try:
         process = await asyncio.create_subprocess_exec(
             *program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            env={**os.environb, **variables}, start_new_session=True,
+            env=environment, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise NatstuiError(f"{program[0]} cannot be run: {error.strerror}") from error

@@ -60,6 +60,11 @@ class Responder:
     _failed: BaseException | None = None
     _answering: asyncio.Future[Reply] | None = None
 
+    @property
+    def unanswered_count(self) -> int:
+        """Return how many received requests got no reply."""
+        return self._asked_count - self.replies_count
+
     async def serve(self, writer: Writer) -> None:
         """Reply until stopped, and journal that; raises Refused and the request errors.
 

@@ -50,7 +50,7 @@ LONG_TIMEOUT_S = 600
 LONGEST_TIMEOUT_S = 900
 """For what is left to `make long`, and for tests of whole analyses: the first that uses one of
 `WHOLE_ANALYSES` waits for it, on a machine that does other things."""
-WHOLE_ANALYSES = {"analysed", "two_runs"}
+WHOLE_ANALYSES = {"answers", "two_runs"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,26 +1,21 @@
-"""One small Spark session for all tests of the room, and one pipeline run they look at."""
+"""One small Spark session for all tests of the room, and one analysis that they look at."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from natstui.analysis.bronze.sources import find_sources
-from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold import build as gold
-from natstui.analysis.gold.build import build_gold
-from natstui.analysis.silver import build as silver
-from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.spark.session import SparkSettings, open_session
-from natstui.analysis.spark.store import Store
-from tests.analysis.locally import Locally, analyse_locally
-from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
-from tests.analysis.troubled import damage
+from natstui.session.files.info import read_info, write_info
+from tests.analysis import clocks, damaged, happened, storms, truths, versions
+from tests.analysis.locally import Answers, Locally, analyse_locally, answers_of
+from tests.analysis.planted import Analysed, Planted, write_planted
 
 
 @pytest.fixture(scope="session")
@@ -65,20 +60,36 @@ def much(spark: SparkSession, broadcasting: None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysed:
-    """Three sessions with planted truths, through the whole pipeline."""
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    """Three sessions with planted truths."""
+    return write_planted(tmp_path_factory.mktemp("planted"))
+
+
+WRITE = (clocks.write, damaged.write, happened.write, storms.write, truths.write,
+         versions.write)  # fmt: skip
+"""What writes sessions for tests, each with an account of its own: they are not compared."""
+
+
+@pytest.fixture(scope="session")
+def answers(
+    spark: SparkSession, planted: Planted, tmp_path_factory: pytest.TempPathFactory
+) -> Answers:
+    """The answers to all sessions that tests write, as one analysis: to plan it is what costs."""
     folder = tmp_path_factory.mktemp("sessions")
-    folders = (write_first(folder), write_second(folder), write_third(folder))
-    records = {one.name: read(one) for one in folders}
-    damage(folders[2])
-    store = Store(spark, str(tmp_path_factory.mktemp("tables")), "run")
-    sources = find_sources(spark, [f"{folder}/*"])
-    silver.build_silver(spark, store, sources, str)
-    names = [source.session for source in sources]
-    layer = read_silver(store, names)
-    build_gold(store, sources, Thresholds(), str)
-    rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
-    return Analysed(folders, records, layer, rows, store)
+    for write in WRITE:
+        write(folder)
+    for session in folder.iterdir():
+        write_info(session, replace(read_info(session), account=session.name))
+    truths.write_systems(folder)
+    damaged.write_undescribed(folder)
+    patterns = [f"{folder}/*", *map(str, planted.folders), *map(str, versions.FROZEN)]
+    return answers_of(spark, tmp_path_factory.mktemp("tables"), patterns)
+
+
+@pytest.fixture(scope="session")
+def analysed(planted: Planted, answers: Answers) -> Analysed:
+    """All that an analysis says of the sessions with planted truths."""
+    return Analysed(planted.folders, planted.records, answers.of(*planted.records))
 
 
 @pytest.fixture(scope="session")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import judged, records, write_records, write_session
-from natstui.analysis.bronze.sources import find_sources
+from natstui.analysis.bronze.sources import Source, find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.answer import AnswerInputs
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
-from natstui.analysis.silver.layer import read_silver
+from natstui.analysis.silver.layer import Silver, read_silver
 from natstui.analysis.spark.store import Store
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured, Record
@@ -115,40 +117,108 @@ def read_tables(spark: SparkSession, out: Path) -> dict[str, list[dict[str, Any]
     return {name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()}
 
 
-class Answers(dict[str, dict[str, Any]]):
-    """Tables as a result has them, with all of their rows: each is computed when it is read."""
+class Answers:
+    """The answers to several sessions, and what Spark had to do for them."""
 
-    def __init__(
-        self, spark: SparkSession, out: Path, pattern: str, thresholds: Thresholds | None = None
-    ) -> None:
-        super().__init__()
-        self._store = Store(spark, str(out), "run")
-        sources = find_sources(spark, [pattern])
-        silver.build_silver(spark, self._store, sources, str)
-        names = [source.session for source in sources]
-        self._given = AnswerInputs(
-            {source.session: source.system for source in sources},
-            read_silver(self._store, names), thresholds or Thresholds(), self.frame,
-            self._is_empty, self._store.known_rows,
-        )  # fmt: skip
-        self._answers = {answer.table.name: answer for answer in gold.ANSWERS}
-        self._written: set[str] = set()
+    def __init__(self, store: Store, sources: Iterable[Source], jobs_count: int) -> None:
+        self.store, self.jobs_count = store, jobs_count
+        self._sources = {source.session: source for source in sources}
+        self.silver = read_silver(store, [*self._sources])
+        self._rows: dict[str, list[dict[str, Any]]] = {}
 
     def frame(self, name: str) -> DataFrame:
-        """Return the rows of an answer; it and those it needs are written at first."""
-        answer = self._answers[name]
-        if name not in self._written:
-            for needed in answer.needs:
-                self.frame(needed)
-            gold.write_answer(self._store, answer, self._given)
-            self._written.add(name)
-        return self._store.gold(answer.table)
+        """Return the rows of an answer."""
+        return self.store.gold(ANSWERS[name].table)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of an answer as dictionaries."""
+        if name not in self._rows:
+            self._rows[name] = [row.asDict() for row in self.frame(name).collect()]
+        return self._rows[name]
+
+    def source(self, session: str) -> Source:
+        """Return where a session is."""
+        return self._sources[session]
+
+    def folder(self, session: str) -> Path:
+        """Return the folder of a session."""
+        path = self._sources[session].path
+        assert path is not None
+        return path
+
+    def of(self, *sessions: str) -> AnswersOfSome:
+        """Return the answers as they are for these sessions alone, all of their systems."""
+        return AnswersOfSome(self, {name: self._sources[name].system for name in sessions})
+
+
+ANSWERS = {answer.table.name: answer for answer in gold.ANSWERS}
+OF_ALL_SESSIONS = {"picture", "delay", "verdict"}
+"""Answers that are others without the other sessions: there is room for few rows of all."""
+
+
+class AnswersOfSome:
+    """The answers to some of the sessions, without computing again what is of each session."""
+
+    def __init__(self, answers: Answers, systems: dict[str, tuple[str, str]]) -> None:
+        self._answers, self._systems = answers, systems
+        self.store = answers.store
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+
+    @cached_property
+    def silver(self) -> Silver:
+        """The silver tables of these sessions."""
+        tables = {
+            field.name: getattr(self._answers.silver, field.name) for field in fields(Silver)
+        }
+        return Silver(**{name: self._of_some(rows) for name, rows in tables.items()})
+
+    def _of_some(self, rows: DataFrame) -> DataFrame:
+        return rows.where(F.col(_session_column(rows.columns)).isin(*self._systems))
+
+    def frame(self, name: str) -> DataFrame:
+        """Return the rows of an answer."""
+        if name in OF_ALL_SESSIONS:
+            rows = [tuple(row.values()) for row in self.rows(name)]
+            return self.store.known_rows(ANSWERS[name].table, rows)
+        return self._of_some(self._answers.frame(name))
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of an answer as dictionaries."""
+        if name not in self._rows:
+            self._rows[name] = [*self._some_rows(name)]
+        return self._rows[name]
+
+    def _some_rows(self, name: str) -> Iterator[dict[str, Any]]:
+        if name in OF_ALL_SESSIONS:
+            inputs = AnswerInputs(
+                self._systems, self.silver, Thresholds(), self.frame, self._is_empty,
+                self.store.known_rows,
+            )  # fmt: skip
+            yield from (row.asDict() for row in ANSWERS[name].rows(inputs).collect())
+        else:
+            for row in self._answers.rows(name):
+                if row[_session_column(row)] in self._systems:
+                    yield row
 
     def _is_empty(self, name: str) -> bool:
-        return self._store.is_empty(self._answers[name].table)
+        return not self.rows(name)
 
-    def __missing__(self, name: str) -> dict[str, Any]:
-        rows = self.frame(name)
-        columns = [{"name": name} for name in rows.columns]
-        self[name] = {"columns": columns, "rows": [list(row) for row in rows.collect()]}
-        return self[name]
+
+def _session_column(columns: Container[str]) -> str:
+    """Return the column with the session of a row: of a comparison the one that is compared."""
+    return "session" if "session" in columns else "compared"
+
+
+def answers_of(spark: SparkSession, out: Path, patterns: list[str]) -> Answers:
+    """Build silver and gold of the sessions that match patterns."""
+    store, sources = Store(spark, str(out), "run"), find_sources(spark, patterns)
+    jobs_before_count = jobs_count(spark)
+    silver.build_silver(spark, store, sources, str)
+    gold.build_gold(store, sources, Thresholds(), str)
+    return Answers(store, sources, jobs_count(spark) - jobs_before_count)
+
+
+def jobs_count(spark: SparkSession) -> int:
+    """Return how many jobs a session has begun."""
+    assert spark.sparkContext._jsc is not None
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())

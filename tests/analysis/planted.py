@@ -11,12 +11,12 @@ from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.spark.store import Store
 from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged, Record
 from natstui.session.share.format import format_text
-from tests.analysis.troubled import write_troubled
+from tests.analysis.locally import ANSWERS, AnswersOfSome
+from tests.analysis.troubled import damage, write_troubled
 from tests.session.by_document.sessions import Reader
 from tests.session.by_document.tables import tables_of
 from tests.session.test_by_document import line_of
@@ -43,7 +43,7 @@ WEEK_US = 7 * 86_400_000_000
 def write_first(folder: Path) -> Path:
     """Write a session with every fault and a benchmark."""
     bench = bench_records(START_AT_US + 410_000_000, "run-1", 11)
-    plan = Plan(20, 40, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
+    plan = Plan(15, 16, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
     return write_session(folder / FIRST, plan, records_per_segment=100)
 
 
@@ -57,7 +57,7 @@ def write_second(folder: Path) -> Path:
     begins = LinkChanged(start, "connected", None)
     ends = LinkChanged(max(record.at_us for record in bench) + 1, "closed", None)
     extra = (begins, *bench, ends)
-    plan = Plan(20, 40, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
+    plan = Plan(15, 16, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
     return write_session(folder / SECOND, plan, records_per_segment=100)
 
 
@@ -67,15 +67,37 @@ def write_third(folder: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Analysed:
-    """A finished run: the recordings, the silver frames and every gold row."""
+class Planted:
+    """The sessions."""
 
     folders: tuple[Path, ...]
     records: dict[str, list[Record]]
     """The records of every session, read before one of them was damaged."""
-    silver: Silver
-    gold: dict[str, list[dict[str, Any]]]
-    store: Store
+
+
+def write_planted(folder: Path) -> Planted:
+    """Write all three, and damage the last one."""
+    folders = (write_first(folder), write_second(folder), write_third(folder))
+    records = {one.name: read(one) for one in folders}
+    damage(folders[2])
+    return Planted(folders, records)
+
+
+@dataclass(frozen=True)
+class Analysed(Planted):
+    """The sessions, and all that an analysis says of them."""
+
+    answers: AnswersOfSome
+
+    @property
+    def silver(self) -> Silver:
+        """The silver tables of the sessions."""
+        return self.answers.silver
+
+    @cached_property
+    def gold(self) -> dict[str, list[dict[str, Any]]]:
+        """Every row of every gold table."""
+        return {name: self.answers.rows(name) for name in ANSWERS}
 
     @property
     def first(self) -> list[Record]:

@@ -145,7 +145,7 @@ def planted_damage(folder: Path) -> tuple[int, int, int, int, str]:
 
 
 def test_a_damaged_recording_is_a_finding(analysed: Analysed) -> None:
-    (row,) = damaged_recordings(analysed.store.gold(SESSION_SUMMARY)).collect()
+    (row,) = damaged_recordings(analysed.answers.frame(SESSION_SUMMARY.name)).collect()
     told = "1 segment is damaged, 2 lines could not be read and are left out"
     assert (row["session"], row["sentence"]) == (THIRD, told)
     assert row["evidence"] == planted_damage(analysed.folders[2])[-1]

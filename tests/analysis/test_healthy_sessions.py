@@ -16,7 +16,7 @@ from natstui.analysis.gold.build import ANSWERS
 from natstui.analysis.gold.telling.harm import REPORTED_SEVERITIES
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.model.records.record import Configured, Record
-from tests.analysis.locally import Answers
+from tests.analysis.locally import answers_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -153,13 +153,13 @@ def test_of_forty_healthy_sessions_nobody_is_accused(spark: SparkSession, tmp_pa
             of_seed = replace(plan, seed=seed, started_at_us=start_us)
             folder = tmp_path / "sessions" / f"{name}-{seed}"
             write_records(folder, judged(changed(of_seed, change)), of_seed)
-    answers = Answers(spark, tmp_path / "out", f"{tmp_path}/sessions/*")
-    assert len(answers["session"]["rows"]) == 40
+    answers = answers_of(spark, tmp_path / "out", [f"{tmp_path}/sessions/*"])
+    assert len(answers.rows("session")) == 40
     told: list[dict[str, Any]] = []
     for answer in ANSWERS:
         for find in answer.findings:
             rows = find(answers.frame(answer.table.name)).collect()
             told += [row.asDict() for row in rows if row["kind"] not in NOT_WRONG]
     assert told == []
-    spans = answers.frame("finding_groups").collect()
-    assert [row.asDict() for row in spans if row["severity"] in REPORTED_SEVERITIES] == []
+    spans = answers.rows("finding_groups")
+    assert [row for row in spans if row["severity"] in REPORTED_SEVERITIES] == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,11 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
+from benchmarks._fleet import Plan
+from benchmarks._sessions import records, write_records
 from natstui.analysis.bronze import files as silver_files
 from natstui.analysis.bronze import parts as silver_parts
-from natstui.analysis.bronze.build import line_schema
+from natstui.analysis.bronze.build import build_bronze, line_schema
+from natstui.analysis.bronze.files import segment_files
+from natstui.analysis.bronze.records import POLL as POLL_KIND
 from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import escape_glob
@@ -24,20 +26,26 @@ from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.rates import consumer_rate
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import events as silver_events
-from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.layer import read_silver
+from natstui.analysis.silver.tables import CONSUMER_SAMPLE, POLL
 from natstui.analysis.spark import store as spark_store
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
-from natstui.session.read.recording import Recording
+from natstui.model.live.snapshot import Snapshot
 from natstui.units import bytes_text
-from tests.analysis.damaged import NO_CUTS, lines_of, small
+from tests.analysis.damaged import (
+    IN_ORDER,
+    NO_CUTS,
+    REORDERED,
+    lines_of,
+    small,
+    without_polls,
+)
+from tests.analysis.locally import Answers
 from tests.analysis.planted import Analysed
-from tests.session.making import made
-from tests.session.test_format import VERSION_1
 
 pytestmark = pytest.mark.spark
 
@@ -59,12 +67,13 @@ def plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.usefixtures("broadcasting")
 def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_together_replaced(
     spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     *names, other = [f"2026092{number}T141320Z-short" for number in range(1, 5)]
     for name in names:
-        small(sessions, name, ticks=5)
+        polls_only(sessions, name, ticks=5)
     held = persisted(spark)
 
     def build(run: str, *left_out: str) -> tuple[int, dict[str, int]]:
@@ -77,33 +86,41 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
         assert persisted(spark) == held
         rows = spark.read.parquet(f"{tmp_path}/out/silver/consumer_sample").groupBy("session")
         found = {row["session"]: row["count"] for row in rows.count().collect()}
-        read = read_silver(store, [folder.name for folder in wanted]).consumer_sample
-        assert read.count() == sum(found[folder.name] for folder in wanted)
+        read = store.silver(CONSUMER_SAMPLE, [folder.name for folder in wanted])
+        assert read.count() == sum(found.get(folder.name, 0) for folder in wanted)
         return count, found
 
     assert build("1") == (3, dict.fromkeys(names, 30))
     first = files(tmp_path / "out")
     assert len(first) == 1
     assert build("2", names[0]) == (0, dict.fromkeys(names, 30))
-    small(sessions, other, ticks=6)
+    polls_only(sessions, other, ticks=6)
     assert build("3") == (1, {**dict.fromkeys(names, 30), other: 36})
     second = files(tmp_path / "out")
     assert first.items() < second.items() and len(second) == 2
-    shutil.rmtree(sessions / other)
-    small(sessions, other, ticks=7)
-    assert build("4", *names) == (1, {**dict.fromkeys(names, 30), other: 42})
-    third = files(tmp_path / "out")
-    assert first.items() < third.items() and len(third) == 2
+    # No poll is left of it that could be read: nothing of the run before is kept.
+    assert without_polls(sessions / other) == 6
+    assert build("4", *names) == (1, dict.fromkeys(names, 30))
+    assert files(tmp_path / "out") == first
+    rows = Store(spark, str(tmp_path / "out"), "other").silver(POLL, None)
+    assert {row["session"] for row in rows.collect()} == {*names}
     # A run that was killed has not written the mark that they are complete.
     shutil.rmtree(tmp_path / "out" / "silver" / "session")
-    assert build("5") == (4, {**dict.fromkeys(names, 30), other: 42})
+    assert build("5") == (4, dict.fromkeys(names, 30))
     last = files(tmp_path / "out")
-    assert len(last) == 1 and not last.keys() & third.keys()
+    assert len(last) == 1 and not last.keys() & first.keys()
     # Another version knows of none of them.
     store = Store(spark, str(tmp_path / "out"), "6")
     assert silver.complete_sessions(store).keys() == {*names, other}
     monkeypatch.setattr(silver_files, "PIPELINE_VERSION", 1000)
     assert silver.complete_sessions(store) == {}
+
+
+def polls_only(sessions: Path, name: str, ticks: int) -> Path:
+    """Write a session of polls: what else is in a session takes as long to plan."""
+    plan = Plan(4, 6, ticks)
+    polls = (record for record in records(plan) if isinstance(record, Snapshot))
+    return write_records(sessions / name, polls, plan, records_per_segment=20)
 
 
 @pytest.mark.parametrize("can_delete", [True, False])
@@ -116,19 +133,20 @@ def test_of_a_session_that_grows_only_new_segments_are_read(
 ) -> None:
     if not can_delete:
         nothing_can_be_deleted(monkeypatch)
-    monkeypatch.setattr(silver_parts, "SMALL_BYTES", 0)
     grown, out = small(sessions), tmp_path / "out"
+    complete = lines_read(lines_of(spark, grown))
     *_, sealed, recorded = sorted(grown.glob("records-*"))
     later = [path.rename(tmp_path / path.name) for path in (sealed, recorded)]
     begun = grown / sealed.name.removesuffix(".gz")
     begun.write_bytes(gzip.decompress(later[0].read_bytes())[:3000])
 
-    def build(run: str, folder: Path = grown, at: Path = out) -> tuple[str, list[str]]:
-        """Return what a run says that it reads, and the samples that are there then."""
-        store, told = Store(spark, str(at), run), []
-        silver.build_silver(spark, store, find_sources(spark, [str(folder)]), told.append)
-        rows = read_silver(store, [folder.name]).consumer_sample.collect()
-        return next(text for text in told if text.startswith("reading ")), sorted(map(str, rows))
+    def build(run: str) -> tuple[str, list[Row]]:
+        """Return what a run says that it reads, and the lines that are there then."""
+        store, told = Store(spark, str(out), run), []
+        store.set_parts({grown.name: grown.name}, [grown.name])
+        sources = find_sources(spark, [str(grown)])
+        lines, _ = build_bronze(store, sources, segment_files(spark, sources), told.append)
+        return told[0], lines_read(lines)
 
     first, _ = build("1")
     assert first.startswith("reading 4 of 4 segments, ")
@@ -138,13 +156,18 @@ def test_of_a_session_that_grows_only_new_segments_are_read(
     size_bytes = sum((grown / path.name).stat().st_size for path in later)
     again, rows = build("2")
     assert again == f"reading 2 of 5 segments, {bytes_text(size_bytes)}"
-    assert rows == build("3", at=tmp_path / "anew")[1]
+    assert rows == complete
     # A piece without the list of its segments is of a run that was killed.
     (piece,) = (out / "bronze" / "segment").glob("*2-0")
     shutil.rmtree(piece)
-    shutil.rmtree(out / "silver")
-    again, rows_again = build("4")
+    again, rows_again = build("3")
     assert again.startswith("reading 1 of 5 segments, ") and rows_again == rows
+
+
+def lines_read(lines: DataFrame) -> list[Row]:
+    """Return the lines of bronze in order, each with the content of its poll."""
+    rows = lines.select("segment", "record_id", "kind", "readable", POLL_KIND).collect()
+    return sorted(rows, key=lambda row: (row["segment"], row["record_id"]))
 
 
 def nothing_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,10 +184,10 @@ def test_a_session_that_has_changed_is_counted_once_also_where_nothing_can_be_de
         """Return the samples of each session, of which those that have other ticks are new."""
         for name, count in zip(names, ticks, strict=True):
             shutil.rmtree(sessions / name, ignore_errors=True)
-            small(sessions, name, ticks=count)
+            polls_only(sessions, name, ticks=count)
         store = Store(spark, str(tmp_path / "out"), run)
         silver.build_silver(spark, store, find_sources(spark, [f"{sessions}/*"]), str)
-        rows = read_silver(store, names).consumer_sample.groupBy("session").count()
+        rows = store.silver(CONSUMER_SAMPLE, names).groupBy("session").count()
         return {row["session"]: row["count"] for row in rows.collect()}
 
     def samples(*ticks: int) -> dict[str, int]:
@@ -179,37 +202,22 @@ def test_a_session_that_has_changed_is_counted_once_also_where_nothing_can_be_de
     assert build("4", 8, 9, 10) == samples(8, 9, 10)
 
 
-def all_read(spark: SparkSession, folder: Path) -> list[list[str]]:
-    """Return the rows that are made of the polls of a session, as text."""
-    lines = lines_of(spark, folder)
-    nothing = spark.createDataFrame([], NO_CUTS)
-    made_of_polls = (
-        silver_index.polls(lines),
-        silver_samples.stream_samples(lines, nothing),
-        silver_samples.consumer_samples(lines, nothing),
-    )
-    return [sorted(str(row) for row in rows.collect()) for rows in made_of_polls]
+def test_the_fields_of_a_poll_may_stand_in_any_order(answers: Answers) -> None:
+    tables = ("poll", "stream_sample", "consumer_sample")
+    in_order, reordered = (made_of_polls(answers, name) for name in (IN_ORDER, REORDERED))
+    assert [len(in_order[name]) for name in tables] == [8, 32, 48]
+    assert reordered == in_order
 
 
-def test_the_fields_of_a_poll_may_stand_in_any_order(spark: SparkSession, sessions: Path) -> None:
-    folder = small(sessions, ticks=8)
-    expected = all_read(spark, folder)
-    assert [len(rows) for rows in expected] == [8, 32, 48]
-    orders = itertools.cycle(itertools.permutations(range(4)))
-    (path,) = folder.glob("records-*.jsonl")
-    lines = []
-    for line in path.read_bytes().splitlines():
-        fields = json.loads(line)
-        if fields["kind"] == "snapshot":
-            others = {"streams", "consumers", "streams_complete", "account"}
-            first = [name for name in fields if name.endswith("_us") or name == "kind"]
-            moved = [sorted(others)[place] for place in next(orders)]
-            last = [name for name in fields if name not in others and name not in first]
-            fields = {name: fields[name] for name in (*first, *moved, *last)}
-            line = json.dumps(fields, separators=(",", ":")).encode()
-        lines.append(line + b"\n")
-    path.write_bytes(b"".join(lines))
-    assert all_read(spark, folder) == expected
+def made_of_polls(answers: Answers, session: str) -> dict[str, list[str]]:
+    """Return the rows that are made of the polls of a session, as text without its name."""
+    silver = answers.of(session).silver
+    tables = {"poll": silver.poll, "stream_sample": silver.stream_sample,
+              "consumer_sample": silver.consumer_sample}  # fmt: skip
+    return {
+        name: sorted(str(row) for row in rows.drop("session", "series_id").collect())
+        for name, rows in tables.items()
+    }
 
 
 def test_a_session_may_have_any_name_and_lie_anywhere(
@@ -218,20 +226,17 @@ def test_a_session_may_have_any_name_and_lie_anywhere(
     # Each has folders of its own, which are called as it is.
     monkeypatch.setattr(silver_parts, "SMALL_BYTES", 0)
     names = ("a b", "50%20 %", "größe + &#", "{x}[2]*")
-    folders = [small(tmp_path / name, name, ticks=5) for name in names]
+    folders = [polls_only(tmp_path / name, name, ticks=5) for name in names]
     store = Store(spark, str(tmp_path / "out"), "one")
     sources = find_sources(spark, [escape_glob(str(folder)) for folder in folders])
     assert silver.build_silver(spark, store, sources, str) == len(names)
     assert len(files(tmp_path / "out")) == len(names)
     for name in names:
-        rows = read_silver(store, [name]).consumer_sample.groupBy("session").count()
+        rows = store.silver(CONSUMER_SAMPLE, [name]).groupBy("session").count()
         assert [(row["session"], row["count"]) for row in rows.collect()] == [(name, 30)]
 
 
-@pytest.mark.parametrize("name", ["backup", "day=1"])
-def test_what_lies_below_a_session_is_no_part_of_it(
-    spark: SparkSession, sessions: Path, name: str
-) -> None:
+def test_what_lies_below_a_session_is_no_part_of_it(spark: SparkSession, sessions: Path) -> None:
     session = small(sessions)
 
     def lines() -> list[tuple[str, int]]:
@@ -239,7 +244,8 @@ def test_what_lies_below_a_session_is_no_part_of_it(
         return [(row["session"], row["count"]) for row in rows.collect()]
 
     alone = lines()
-    shutil.copytree(session, session / name)
+    for name in ("backup", "day=1"):
+        shutil.copytree(session, session / name, ignore=shutil.ignore_patterns("backup"))
     assert lines() == alone and alone[0][0] == session.name
 
 
@@ -295,26 +301,12 @@ def test_every_step_over_samples_is_compiled_and_short_enough_for_the_jvm_to_com
         assert max(step._3().maxMethodCodeSize() for step in steps) < 8000
 
 
-def test_packed_polls_and_those_of_version_1_say_the_same(
-    spark: SparkSession, sessions: Path, tmp_path: Path
-) -> None:
-    first = shutil.copytree(VERSION_1, tmp_path / "20261118T121320Z-first")
-    second = made(sessions, Recording(first).records())
-    nothing = spark.createDataFrame([], NO_CUTS)
-    rows = []
-    for folder in (first, second):
-        samples = silver_samples.consumer_samples(lines_of(spark, folder), nothing)
-        found = samples.drop("session", "series_id").collect()
-        rows.append(sorted(found, key=lambda row: (row["mono_us"], row["consumer"])))
-    assert len(rows[0]) == 65 * 3
-    assert rows[0] == rows[1]
-
-
 def test_rates_are_one_aggregation_of_the_samples(
     analysed: Analysed, spark: SparkSession, much: None
 ) -> None:
     # Not as the run held them: as they are read from the files.
-    layer = read_silver(Store(spark, analysed.store.root, "other"), list(analysed.records))
+    root = analysed.answers.store.root
+    layer = read_silver(Store(spark, root, "other"), list(analysed.records))
     text = plan(consumer_rate(layer, Thresholds()))
     assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
     assert not re.search(r"Join|Window|Python", text)

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from natstui.analysis.bronze.schema import SCHEMA_VERSIONS
-from natstui.analysis.bronze.sources import find_sources
-from natstui.analysis.silver import build as silver
-from natstui.analysis.silver.layer import Silver, read_silver
-from natstui.analysis.spark.store import Store
+from natstui.analysis.silver.layer import Silver
 from tests.analysis.alike import assert_alike
+from tests.analysis.locally import Answers
+from tests.analysis.versions import AGAIN, DATA, VERSIONS
 
 pytestmark = pytest.mark.spark
 
-DATA = Path(__file__).parents[1] / "session" / "data"
-VERSIONS = [f"version-{number}" for number in SCHEMA_VERSIONS]
-
 
 @pytest.fixture(scope="module")
-def layers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Silver]:
+def layers(answers: Answers) -> dict[str, Silver]:
     """The silver tables of the frozen sessions."""
-    store = Store(spark, str(tmp_path_factory.mktemp("versions")), "run")
-    patterns = [str(DATA / version) for version in VERSIONS]
-    silver.build_silver(spark, store, find_sources(spark, patterns), str)
-    return {version: read_silver(store, [version]) for version in VERSIONS}
+    return {version: answers.of(version).silver for version in VERSIONS}
 
 
 def rows(frame: DataFrame) -> list[dict[str, Any]]:
@@ -72,6 +63,15 @@ def test_the_last_samples_are_the_numbers_frozen_with_it(
         for row in sorted(rows(getattr(layers[version], table)), key=lambda row: row["mono_us"]):
             newest[row["series_id"]] = row
         assert sorted(row[name] for row in newest.values()) == sorted(told(version)[name])
+
+
+def test_packed_polls_and_those_of_version_1_say_the_same(answers: Answers) -> None:
+    found = []
+    for session in (VERSIONS[0], AGAIN):
+        samples = answers.of(session).silver.consumer_sample.drop("session", "series_id")
+        found.append(sorted(samples.collect(), key=lambda row: (row["mono_us"], row["consumer"])))
+    assert len(found[0]) == 65 * 3
+    assert found[0] == found[1]
 
 
 def test_a_version_changes_how_samples_are_written_and_not_what_they_say(

@@ -43,7 +43,6 @@ def test_no_answer_changes_when_what_was_announced_is_recorded_as_counts(answers
     single, counted = (answers.of(f"fleet-{way}") for way in ("single", "counted"))
     for name in ("redelivery", "redelivery_hot_spot", "poison", "finding_groups", "verdict"):
         assert bare(counted.rows(name)) == bare(single.rows(name)), name
-        assert single.rows(name), name
     (row,) = (row for row in single.rows("redelivery") if row["consumer"] == CONSUMER)
     assert (row["naks_count"], row["given_up_count"]) == (2_400, 600)
 

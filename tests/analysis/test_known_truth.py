@@ -104,9 +104,9 @@ def test_a_machine_that_was_restarted_is_a_gap_and_nothing_began_anew(
     assert sum(requests) == last.api_requests_count - first.api_requests_count
 
 
-def test_no_two_rows_of_a_table_have_the_same_key(tables: AnswersOfSome) -> None:
+def test_no_two_rows_of_a_table_have_the_same_key(answers: Answers) -> None:
     for each in gold.TABLES:
-        assert_keyed(each, tables.rows(each.name))
+        assert_keyed(each, answers.rows(each.name))
 
 
 COMPARED = {("a", "c"), ("b", "d"), ("f", "g")}

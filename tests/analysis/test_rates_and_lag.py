@@ -185,7 +185,7 @@ def test_capacity_is_growth_over_the_time_watched_and_the_room_left(analysed: An
             # the mean here. Further ahead than a hundred times what was watched nothing is told.
             told = pytest.approx(max(left, 0.0), rel=0.1) if left <= 100 * covered_s else None
             assert row["bytes_full_in_s"] == told
-        assert (row["max_bytes"] is not None) == (number < 15 and number % 3 == 0)
+        assert (row["max_bytes"] is not None) == (number < 20 and number % 3 == 0)
 
 
 def test_the_busiest_bucket_is_the_one_with_the_highest_sum_of_rates(analysed: Analysed) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.capacity import soon_full
 from natstui.analysis.gold.lag import lagging_consumers
+from natstui.analysis.gold.rates import consumer_rate, stream_rate
+from natstui.analysis.silver.layer import Silver
 from tests.analysis.happened import FORGOTTEN, LIMITED, LONG, SHORT, WAITING_MSGS, second
 from tests.analysis.locally import Answers, AnswersOfSome
 
@@ -88,3 +93,12 @@ def test_a_short_recording_tells_why_and_foretells_nothing(result: AnswersOfSome
     assert not [row for row in rows if row["kind"] == "capacity"]
     foretold = soon_full(result.frame("capacity"))
     assert foretold.where(F.col("session") == SHORT).collect() == []
+
+
+@pytest.mark.parametrize("rate", [stream_rate, consumer_rate])
+def test_buckets_are_as_long_as_is_asked_for(
+    result: AnswersOfSome, rate: Callable[[Silver, Thresholds], DataFrame]
+) -> None:
+    rows = rate(result.silver, Thresholds(bucket_s=600)).select("session", "bucket_at_us")
+    bucket_at_us = second(0) - second(0) % 600_000_000
+    assert {*rows.distinct().collect()} == {(LONG, bucket_at_us), (SHORT, bucket_at_us)}

@@ -113,7 +113,7 @@ async def at_rest(viewer: Viewer) -> None:
 @asynccontextmanager
 async def shown(size: tuple[int, int]) -> AsyncIterator[Viewer]:
     """Show the recording in a terminal of a size."""
-    async with replaying(RECORDING, size=size) as viewer:
+    async with replaying(RECORDING, size=size, panel=True) as viewer:
         yield viewer
 
 

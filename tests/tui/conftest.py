@@ -21,5 +21,5 @@ async def shared(
     with pytest.MonkeyPatch.context() as environ:
         keep_apart(environ, tmp_path_factory.mktemp("folders"))
         account = new_account()
-        async with viewing(account.url, "--interval", "250ms") as viewer:
+        async with viewing(account.url, "--interval", "500ms") as viewer:
             yield Shared(account.url, viewer)

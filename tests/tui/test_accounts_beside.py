@@ -18,6 +18,7 @@ from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
+from natstui.tui.frame.detail.peek import KEPT_AS
 from natstui.tui.frame.remembered import keep
 from tests.jetstream.test_bulk import asked
 from tests.jetstream.test_connections import as_user
@@ -32,7 +33,7 @@ ONLY_WATCHED = "the account OTHER is watched through the system account"
 
 
 def engine(*words: str, more: tuple[str, ...]) -> Link:
-    return Link((*NATSTUI, "engine", "--interval", "250ms", *words, *more))
+    return Link((*NATSTUI, "engine", "--interval", "500ms", *words, *more))
 
 
 @asynccontextmanager
@@ -56,6 +57,7 @@ async def viewing_accounts(url: str, *names: str) -> AsyncIterator[Viewer]:
 async def showing(opened: list[OpenSystem], contexts: Contexts) -> AsyncIterator[Viewer]:
     first, *others = opened
     keep("screen", FIRST)
+    keep(KEPT_AS, "none")
     app = NatstuiApp(
         first.started, first.connect, first.link, other_systems=others, contexts=contexts
     )

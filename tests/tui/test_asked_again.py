@@ -17,11 +17,11 @@ from natstui.tui.messages.pull import PullScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.shared import asked, connected
-from tests.tui.test_forms import fill, form, on_form, on_streams, own_state, toasts
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
+from tests.tui.test_forms import SMALL, fill, form, on_form, on_streams, own_state, toasts
 from tests.tui.viewer import Viewer, frozen, viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("asked again")]
 
 __all__ = ["own_state"]
 
@@ -95,10 +95,11 @@ async def test_what_cannot_be_done_to_a_recording_is_asked_again(
             viewer.toasts.clear()
 
 
-async def test_the_folder_of_an_export_is_asked_again(account: Account, tmp_path: Path) -> None:
+@on_the_files_loop
+async def test_the_folder_of_an_export_is_asked_again(shared: Shared, tmp_path: Path) -> None:
     full = tmp_path / "full"
     (full / "of").mkdir(parents=True)
-    async with connected(account.url) as nc, viewing(account.url, size=WIDE) as viewer:
+    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("E")
@@ -111,8 +112,9 @@ async def test_the_folder_of_an_export_is_asked_again(account: Account, tmp_path
         await viewer.until(lambda: "exported 1 of stream" in toasts(viewer), "it is said")
 
 
-async def test_the_name_of_a_template_is_asked_again_over_the_form(account: Account) -> None:
-    async with viewing(account.url, size=WIDE) as viewer:
+@on_the_files_loop
+async def test_the_name_of_a_template_is_asked_again_over_the_form(shared: Shared) -> None:
+    async with shared.as_new(SMALL) as viewer:
         await viewer.press("a")
         await on_form(viewer)
         await fill(viewer, name="S")
@@ -125,11 +127,11 @@ async def test_the_name_of_a_template_is_asked_again_over_the_form(account: Acco
         await on_streams(viewer)
 
 
+@on_the_files_loop
 async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=WIDE) as viewer:
+    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await nc.request("s", b"found by its time", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())

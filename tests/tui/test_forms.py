@@ -23,7 +23,7 @@ from natstui.tui.streams.screen import StreamsScreen
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
-from tests.tui.viewer import Viewer, fed, viewing
+from tests.tui.viewer import AT_ONCE_S, Viewer, fed, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("forms")]
 
@@ -46,7 +46,12 @@ async def go_to(viewer: Viewer, path: str) -> FieldRow:
             return row
         if isinstance(focused, SectionTitle) and not focused.open:
             await viewer.press("enter")
-        await viewer.press("down")
+        viewer.send("down")
+        await viewer.until(
+            lambda focused=focused: viewer.app.focused is not focused,  # type: ignore[misc]
+            f"down leads on from {focused}",
+            every_s=AT_ONCE_S,
+        )
     raise AssertionError(f"no way to {path}\n{viewer.text}")
 
 
@@ -75,9 +80,14 @@ async def fill(viewer: Viewer, walking: bool = False, **texts: str) -> None:
         row = await go_to(viewer, path) if walking else await jump_to(viewer, path)
         if isinstance(row.editor, Choice):
             for _ in range(8):
-                if row.text == text:
+                if (before := row.text) == text:
                     break
-                await viewer.press("right")
+                viewer.send("right")
+                await viewer.until(
+                    lambda row=row, before=before: row.text != before,  # type: ignore[misc]
+                    f"right leads on from {before}",
+                    every_s=AT_ONCE_S,
+                )
         else:
             await viewer.press("ctrl+u")
             await viewer.type(text)
@@ -141,7 +151,7 @@ async def test_request_and_response_streams_are_made_by_keyboard_on_three_server
 async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile(
     shared: Shared,
 ) -> None:
-    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
+    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
         for name in ("A", "C", "E"):
             await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
         await viewer.until(lambda: len(viewer.rows()) == 3)
@@ -420,7 +430,7 @@ async def test_what_the_user_may_not_do_is_greyed(
 @on_the_files_loop
 async def test_a_planned_consumer_shows_what_it_would_deliver_first(shared: Shared) -> None:
     url = shared.url
-    async with connected(url) as nc, shared.as_new((120, 40)) as viewer:
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", config)
         for number in range(10):

@@ -86,12 +86,14 @@ async def test_hostile_text_is_shown_harmlessly_on_every_screen(
     monkeypatch.setattr(App, "copy_to_clipboard", lambda _self, text: copied.append(text))
     await make(account)
     # Nothing changes meanwhile: a poll would only draw the same again.
-    async with viewing(account.url, "--interval", "5s", size=(120, 40)) as viewer:
+    async with viewing(account.url, "--interval", "5s", size=(120, 40), panel=True) as viewer:
         await viewer.until(lambda: len(viewer.rows()) == len(PAYLOADS) + 1, "rows")
         for payload in (*PAYLOADS, ALL):
             if payload in OPENED:
                 await see(viewer, "d", "y", "escape", "enter", "d", "escape", "escape", "escape")
-            await see(viewer, "c", "C", "down")
+            # What both tell stays on the screen.
+            await viewer.type("cC")
+            await see(viewer, "down")
         await see(viewer, "2", "c", "C", "y")
         await see(viewer, "3", "4", "1", "question_mark", "escape", "exclamation_mark", "escape")
         await viewer.type_command("note x[/]y")

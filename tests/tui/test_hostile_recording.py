@@ -47,7 +47,7 @@ async def test_a_recording_that_makes_no_sense_is_shown_as_far_as_it_does(
 ) -> None:
     scenario = Scenario(streams=2, consumers=4)
     folder = made(tmp_path, change([*scenario.beginning(), *scenario.records(0, 5)]))
-    async with replaying(folder, size=(160, 60)) as viewer:
+    async with replaying(folder, size=(160, 60), panel=True) as viewer:
         await viewer.until(lambda: "paused" in viewer.text, "the replay")
         await viewer.type_command("seek +3s")
         await viewer.until(viewer.rows, "streams")

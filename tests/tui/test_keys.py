@@ -113,14 +113,15 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back()
 
 async def test_help_uses_the_width_there_is() -> None:
     first: dict[int, str] = {}
-    for width in (80, 120, 200):
-        async with fed(*engine_records(STREAMS), size=(width, 40)) as viewer:
-            await viewer.press("question_mark")
+    async with fed(*engine_records(STREAMS), size=(80, 40)) as viewer:
+        await viewer.press("question_mark")
+        for width in (80, 120, 200):
+            await viewer.pilot.resize_terminal(width, 40)
+            await viewer.settle()
             await viewer.until(lambda: "↑ k" in viewer.words, "the keys")
             lines = viewer.text.splitlines()
             line = next(one for one in lines if "↑ k" in one)
             first[width] = line[line.index("↑") : line.rindex("│")]
-            await viewer.press("escape")
     # Of the same width each, one, two and three columns of keys.
     assert [len(re.findall(r"\S  +(?=\S)", one)) for one in first.values()] == [1, 3, 5]
 

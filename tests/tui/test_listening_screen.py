@@ -14,16 +14,15 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.listening.screen import ListenScreen
 from natstui.tui.messages.message import MessageScreen
-from tests.accounts import Account
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
-from tests.tui.shared import asked, connected
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_messages import typed
 from tests.tui.test_permissions import INBOX, READING, server_for
 from tests.tui.viewer import Viewer, viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("listening")]
 
 SIZE = (140, 40)
 
@@ -53,9 +52,9 @@ async def listen(viewer: Viewer, line: str) -> None:
     await viewer.until(lambda: came(viewer) >= 0, "it listens")
 
 
-async def test_subjects_are_counted_in_a_tree_and_in_a_list(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
+@on_the_files_loop
+async def test_subjects_are_counted_in_a_tree_and_in_a_list(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new(SIZE) as viewer:
         await listen(viewer, "sub shop.>")
         assert "requests without a responder time out" in viewer.words
         for subject, count in (("shop.eu.paid", 3), ("shop.eu.sent", 2), ("shop.us", 1)):
@@ -116,11 +115,12 @@ async def shows_one_of(viewer: Viewer, nc: Client, subject: str) -> None:
         await ended(sending)
 
 
-async def test_a_hostile_message_is_shown_harmless_and_whole(account: Account) -> None:
-    async with viewing(account.url, size=SIZE) as viewer:
+@on_the_files_loop
+async def test_a_hostile_message_is_shown_harmless_and_whole(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
         await listen(viewer, "subscribe")
         payload = b"\x00\xff\x1b]52;c;aGk=\x07[red]x[/]" + b"y" * 2_000
-        with RawPublisher(account.url) as publisher:
+        with RawPublisher(shared.url) as publisher:
             publisher.publish(b"evil.\x1b[31m\x07", payload, b"NATS/1.0\r\nBad\x1b: \x07\r\n\r\n")
             publisher.settle()
         await viewer.until(lambda: "evil" in viewer.text)
@@ -151,9 +151,9 @@ async def test_a_subject_the_user_may_not_read_is_named(
         await viewer.until(lambda: "'a..b' is not a subject" in viewer.words)
 
 
-async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
+@on_the_files_loop
+async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new(SIZE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         config = {"durable_name": "C", "deliver_subject": "push.here", "ack_policy": "none"}
         body = {"stream_name": "S", "config": config}
@@ -174,8 +174,9 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(account: Ac
         assert info["delivered"]["stream_seq"] == 0, "a wildcard wakes no consumer"
 
 
-async def test_panes_and_the_other_table_have_the_keys(account: Account) -> None:
-    async with viewing(account.url, size=(80, 24)) as viewer:
+@on_the_files_loop
+async def test_panes_and_the_other_table_have_the_keys(shared: Shared) -> None:
+    async with shared.as_new((80, 24)) as viewer:
         await listen(viewer, "sub x")
         screen = screen_of(viewer)
         assert screen.panes.subjects.has_focus
@@ -194,9 +195,9 @@ async def test_panes_and_the_other_table_have_the_keys(account: Account) -> None
         await viewer.until(lambda: "is not a regular expression" in viewer.words)
 
 
-async def test_two_screens_do_not_mix(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
+@on_the_files_loop
+async def test_two_screens_do_not_mix(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new(SIZE) as viewer:
         await listen(viewer, "sub one")
         await listen(viewer, "sub two")
         await nc.publish("two", b"x")

@@ -155,7 +155,7 @@ async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_previe
     shared: Shared,
 ) -> None:
     url = shared.url
-    async with connected(url) as nc, shared.as_new(WIDE) as viewer:
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         stream = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", stream)
         for number in range(6):

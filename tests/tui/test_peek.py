@@ -50,7 +50,7 @@ async def shown(server: Account, size: tuple[int, int]) -> AsyncIterator[Viewer]
         for _ in range(3):
             await js.publish(f"{name}.x", b"x")
     await js.add_consumer("B", durable_name="C", ack_policy="explicit")
-    async with viewing(server.url, "--interval", "250ms", size=size) as viewer:
+    async with viewing(server.url, "--interval", "250ms", size=size, panel=True) as viewer:
         await viewer.until(lambda: {"A", "B"} <= viewer.rows().keys(), "two streams")
         yield viewer
     await nc.close()

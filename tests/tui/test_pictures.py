@@ -44,7 +44,7 @@ subjects = ["load.>"]
 name = "publishers"
 pattern = "js-publish-async"
 subject = "load.x"
-rate = 500
+rate = 100
 [[role]]
 name = "workers"
 pattern = "js-consume"

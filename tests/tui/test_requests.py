@@ -22,11 +22,11 @@ from natstui.tui.sessions.screen import SessionsScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.shared import asked, connected
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import fill, on_form, on_streams
 from tests.tui.viewer import frozen, replaying, viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("requests")]
 
 ENGINE = """
 import os, sys
@@ -200,8 +200,9 @@ async def test_a_message_to_publish_again_that_cannot_be_read_is_told(account: A
         await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
 
 
-async def test_what_was_sent_is_told_of_though_its_screen_was_closed(account: Account) -> None:
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_what_was_sent_is_told_of_though_its_screen_was_closed(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.press("ctrl+d")
@@ -216,8 +217,9 @@ async def test_what_was_sent_is_told_of_though_its_screen_was_closed(account: Ac
         await viewer.until(lambda: "stream S deleted" in " ".join(viewer.toasts), "the reply")
 
 
-async def test_what_is_being_sent_is_not_sent_again_by_the_same_key(account: Account) -> None:
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_what_is_being_sent_is_not_sent_again_by_the_same_key(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         config = {"name": "C", "durable_name": "C", "ack_policy": "explicit"}
         await asked(nc, "CONSUMER.DURABLE.CREATE.S.C", {"stream_name": "S", "config": config})
@@ -257,11 +259,12 @@ async def test_a_change_whose_engine_is_killed_may_have_been_made(account: Accou
         )
 
 
+@on_the_files_loop
 async def test_a_change_of_an_engine_that_hangs_is_told_of_once(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "ENGINE_SILENT_S", 2.0)
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.press("e")
@@ -279,8 +282,9 @@ async def test_a_change_of_an_engine_that_hangs_is_told_of_once(
         assert "stream S changed" not in viewer.said
 
 
-async def test_a_form_that_is_closed_while_it_is_sent_tells_of_its_reply(account: Account) -> None:
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
+@on_the_files_loop
+async def test_a_form_that_is_closed_while_it_is_sent_tells_of_its_reply(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.press("e")

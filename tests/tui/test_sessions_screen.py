@@ -107,18 +107,11 @@ async def test_a_key_analyses_the_recording_under_the_cursor(
         await viewer.until(lambda: "Rename" in viewer.text, "the list again")
 
 
-async def test_what_cannot_be_done_to_a_recording_is_one_sentence(
-    account: Account, library: Path, tmp_path: Path
+async def test_what_cannot_be_done_to_the_recording_that_is_shown_is_one_sentence(
+    library: Path,
 ) -> None:
+    """What else cannot be done, `test_asked_again.py` tests."""
     (folder,) = session_folders(library)
-    (tmp_path / "there").touch()
-    async with viewing(account.url, size=(160, 40)) as viewer:
-        await listed(viewer)
-        await viewer.press("w")
-        await viewer.until(lambda: "pseudonyms" in viewer.text)
-        await viewer.press("enter")
-        await answer(viewer, str(tmp_path / "there"))
-        await viewer.until(lambda: "exists already" in viewer.said, "refused")
     async with replaying(folder, size=(160, 40)) as viewer:
         await listed(viewer)
         await viewer.press("ctrl+d")

@@ -26,6 +26,7 @@ from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import OpenSystem
 from natstui.tui.connections.screen import ConnectionsScreen
+from natstui.tui.frame.detail.peek import KEPT_AS
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.systems import SystemKey
@@ -49,11 +50,13 @@ def brokers(tmp_path: Path) -> Iterator[dict[str, Broker]]:
 
 
 @asynccontextmanager
-async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
+async def viewing_all(
+    brokers: dict[str, Broker], interval: str = "500ms"
+) -> AsyncIterator[Viewer]:
     """Show the first three, in one viewer; the fourth can be added."""
 
     def connect(name: str) -> Callable[..., Link]:
-        words = (*NATSTUI, "engine", "--server", brokers[name].url, "--interval", "250ms")
+        words = (*NATSTUI, "engine", "--server", brokers[name].url, "--interval", interval)
         return lambda *more: Link((*words, *more))
 
     opened = []
@@ -64,6 +67,7 @@ async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
         )
     first = opened[0]
     keep("screen", FIRST)
+    keep(KEPT_AS, "none")
     app = NatstuiApp(
         first.started,
         first.connect,
@@ -287,7 +291,7 @@ async def key_s(viewer: Viewer) -> float:
     return median(times)
 
 
-POLLS, KEYS = 12, 20
+POLLS, KEYS = 7, 10
 BUSY_RATIO, BUSY_S = 3, 1.0
 """So much more may something take because the machine got busier meanwhile. Waiting for a server
 that does not answer would take seconds."""
@@ -298,7 +302,7 @@ async def test_a_frozen_server_and_a_killed_one_change_neither_rhythm_nor_keys_o
 ) -> None:
     for name in NAMES:
         await add(brokers[name], f"OF_{name}", f"TOO_{name}")
-    async with viewing_all(brokers) as viewer:
+    async with viewing_all(brokers, "250ms") as viewer:
         await viewer.until(lambda: len(rows(viewer)) == 6, "all rows")
         await put_cursor_on(viewer, "north", "OF_north")
         before = await rhythm_s(viewer, "north"), await key_s(viewer)

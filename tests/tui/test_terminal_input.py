@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -43,12 +42,24 @@ XTermParser.feed = fail
 """
 
 
-@pytest.mark.parametrize("sent", [*NOT_UTF8, *NO_KEYS])
-def test_input_that_is_no_text_and_no_key_is_survived(sent: bytes, tmp_path: Path) -> None:
-    with OnTerminal(APP, str(tmp_path)) as terminal:
+COUNTING = APP.replace(
+    "    def key_x(self):",
+    """    count = 0
+    def key_q(self):
+        self.count += 1
+        self.query_one(Static).update(safe(f"read {self.count} times"))
+    def key_x(self):""",
+)
+"""Tells how often q was pressed."""
+
+
+def test_input_that_is_no_text_and_no_key_is_survived(tmp_path: Path) -> None:
+    with OnTerminal(COUNTING, str(tmp_path)) as terminal:
         terminal.read("ready ●".encode())
-        os.write(terminal.master, sent + b"q")
-        time.sleep(0.3)
+        for count, sent in enumerate((*NOT_UTF8, *NO_KEYS), 1):
+            os.write(terminal.master, sent + b"q")
+            said = f"read {count} times".encode()
+            assert said in terminal.read(said), sent
         os.write(terminal.master, b"\x11")
         assert terminal.wait() == 0
     assert list(tmp_path.iterdir()) == []

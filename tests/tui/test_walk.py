@@ -50,7 +50,7 @@ async def test_publish_fetch_ack_hole_nak_term_redelivery_max_deliver_and_purge_
         (message,) = await pull.fetch(1, timeout=30)
         return message
 
-    async with viewing(account.url, "--interval", "250ms") as viewer:
+    async with viewing(account.url, "--interval", "250ms", panel=True) as viewer:
         await viewer.press("2")
         for _ in range(6):
             await js.publish("s", b"x")

@@ -30,6 +30,7 @@ from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
 from natstui.tui.bench.form import BenchmarkForm, Draft
 from natstui.tui.bench.scenarios import ScenariosScreen
+from natstui.tui.frame.detail.peek import KEPT_AS
 from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.table_screen import TableScreen
 
@@ -38,6 +39,8 @@ PATIENCE_S = 60.0
 """Where ten others want the processor, a reply of an engine may take half of it."""
 LOOK_AGAIN_S, LOOK_SELDOM_S = 0.1, 0.3
 """To read a whole screen takes 10 to 20 ms of the processor."""
+AT_ONCE_S = 0.005
+"""For what follows a key at once, where what it draws is of no interest."""
 FIRST = "streams"
 """Most tests are about a table; the app itself opens with the overview."""
 NATSTUI = (sys.executable, "-P", "-m", "natstui")
@@ -226,15 +229,17 @@ async def viewing(
     polled: bool = True,
     environ: dict[str, str] | None = None,
     first: str = FIRST,
+    panel: bool = False,
 ) -> AsyncIterator[Viewer]:
     """Start engine and app on a server; end both. `environ` is the engine's besides ours.
 
-    `first` is the list that is in view then, as the app calls it.
+    `first` is the list that is in view then, as the app calls it. With `panel`, tables have the
+    panel that tells of the row under the cursor, as when natstui is new.
     """
     os.environ.update(environ or {})
     argv = (*NATSTUI, "engine", "--server", url, *flags)
     try:
-        async with _running(argv, size, first) as viewer:
+        async with _running(argv, size, first, panel=panel) as viewer:
             if polled:
                 await viewer.until(lambda: viewer.app.state.costs, "no poll yet")
             yield viewer
@@ -245,11 +250,15 @@ async def viewing(
 
 @asynccontextmanager
 async def replaying(
-    folder: Path | str, *flags: str, size: tuple[int, int] = (120, 40), first: str = FIRST
+    folder: Path | str,
+    *flags: str,
+    size: tuple[int, int] = (120, 40),
+    first: str = FIRST,
+    panel: bool = False,
 ) -> AsyncIterator[Viewer]:
     """Show a recording, held at its beginning."""
     argv = (*NATSTUI, "replay-engine", str(folder), "--paused", *flags)
-    async with _running(argv, size, first) as viewer:
+    async with _running(argv, size, first, panel=panel) as viewer:
         await viewer.until(lambda: viewer.app.state.replay, "no position yet")
         yield viewer
 
@@ -286,6 +295,7 @@ async def fed(
     *records: Record,
     size: tuple[int, int] = (120, 40),
     first: str = FIRST,
+    panel: bool = False,
     may_change_host: bool = True,
 ) -> AsyncIterator[FedViewer]:
     """Show records in the app; the first is the EngineStarted of an engine."""
@@ -304,7 +314,9 @@ async def fed(
         loop.add_reader(reading, _CommandReader(reading, commands).read)
         stack.callback(loop.remove_reader, reading)
         argv = ("sh", "-c", _PASS_ON, "sh", up, down)
-        async with _running(argv, size, first, may_change_host) as viewer:
+        async with _running(
+            argv, size, first, panel=panel, may_change_host=may_change_host
+        ) as viewer:
             yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, commands, writing)
 
 
@@ -321,7 +333,12 @@ class _CommandReader:
 
 @asynccontextmanager
 async def _running(
-    argv: tuple[str, ...], size: tuple[int, int], first: str, may_change_host: bool = True
+    argv: tuple[str, ...],
+    size: tuple[int, int],
+    first: str,
+    *,
+    panel: bool,
+    may_change_host: bool = True,
 ) -> AsyncIterator[Viewer]:
     # A viewer is a process of its own; here several share one.
     ScenariosScreen.drafts.clear()
@@ -329,6 +346,9 @@ async def _running(
     ScenariosScreen.last = ""
     # It opens where it was left: to draw another list before costs as much again.
     keep("screen", first)
+    if not panel:
+        # To draw text and charts of a row with each key costs more than all the rest.
+        keep(KEPT_AS, "none")
     link = Link(argv)
     started = await asyncio.to_thread(link.wait_started)
     app = NatstuiApp(

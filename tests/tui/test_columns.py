@@ -36,7 +36,7 @@ async def test_every_column_of_the_streams_table_says_what_the_server_says(
         await js.publish(f"orders.{n}", b"x" * 100)
     await js.delete_msg("ORDERS", 30)
     await js.add_consumer("ORDERS", ConsumerConfig(durable_name="c", ack_policy="explicit"))
-    async with viewing(account.url) as viewer:
+    async with viewing(account.url, panel=True) as viewer:
         info: StreamInfo = await js.stream_info("ORDERS")
         await viewer.becomes("ORDERS", consumers="1", msgs="59")
         await viewer.until(lambda: len(viewer.rows()) == 4, "four streams")
@@ -68,7 +68,7 @@ async def test_rates_of_the_streams_table_are_those_of_the_traffic(account: Acco
     nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(StreamConfig(name="S", subjects=["s"], max_msgs=10))
-    async with viewing(account.url) as viewer:
+    async with viewing(account.url, panel=True) as viewer:
         await viewer.becomes("S", msgs="0")
         before = viewer.app.state.stream_history.recent[-1]
         for _ in range(50):
@@ -108,7 +108,7 @@ async def test_every_column_of_the_consumers_table_says_what_the_server_says(
     messages = await pull.fetch(7)
     await messages[0].ack_sync(timeout=30)
     await messages[2].ack_sync(timeout=30)
-    async with viewing(account.url) as viewer:
+    async with viewing(account.url, panel=True) as viewer:
         await viewer.press("2")
         await viewer.becomes("worker", pending="13", ack_pending="5/7")
         info: ConsumerInfo = await js.consumer_info("S", "worker")

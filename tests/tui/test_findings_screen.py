@@ -28,6 +28,7 @@ from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.findings.text import CALM
 from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.columns import Order
+from natstui.tui.frame.detail.peek import Peek
 from natstui.tui.frame.head.status_text import findings_parts
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import in_order
@@ -258,7 +259,7 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
 ) -> None:
     async with (
         shop(account) as js,
-        viewing(account.url, "--interval", "250ms", *flags, size=(120, 40)) as viewer,
+        viewing(account.url, "--interval", "250ms", *flags, panel=True) as viewer,
     ):
         config = {"durable_name": "[b]C", "deliver_subject": "nobody.subscribes"}
         body = json.dumps({"stream_name": "S", "config": config}).encode()
@@ -278,6 +279,8 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
         await viewer.press("2")
         await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
         assert "no subscriber" not in viewer.rows()["[b]C"]["status"]
+        text = viewer.app.screen.query_one(Peek).text
+        await viewer.until(lambda: "silenced: [/] mended" in " ".join(str(text.visual).split()))
         await viewer.press("5", "home", "z")
         await viewer.until(lambda: "z silenced" not in viewer.words, "that it is heard of")
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")

@@ -104,6 +104,9 @@ async def test_another_size_gives_it_another_place(account: Account) -> None:
         await viewer.until(lambda: peek.place == "beside" and title(viewer) == "A", "beside")
         await viewer.pilot.resize_terminal(100, 40)
         await viewer.until(lambda: peek.place == "below" and peek.region.y > 5, "below")
+        await viewer.press("v")
+        said = "no room for the panel beside the table"
+        await viewer.until(lambda: said in " ".join(viewer.toasts), said)
 
 
 def test_a_screen_offers_no_key_of_a_part_that_is_still_being_made() -> None:

@@ -7,6 +7,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from natstui.tui.app.guarded import GuardedApp, TooSmall
+from natstui.tui.frame import requests
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
@@ -124,3 +125,21 @@ async def test_a_state_that_a_closed_screen_still_gets_is_not_drawn() -> None:
         screen.on_state_changed(viewer.app.parts.newest())
         await viewer.until(lambda: True)
         assert viewer.toasts == []
+
+
+async def test_what_a_task_of_a_closed_screen_would_still_draw_is_no_defect() -> None:
+    async with fed(*engine_records({"ALPHA": ()})) as viewer:
+        listed = viewer.app.screen
+        await viewer.press("enter")
+        screen = viewer.app.screen
+        await viewer.press("escape")
+        await viewer.until(lambda: not screen.children, "it is closed")
+
+        async def draw() -> None:
+            screen.query_one("#caption")
+
+        for node in (screen, listed):
+            # The worker of a screen that closes may come to this before it is cancelled.
+            await requests._guard(node, draw, ())
+            await viewer.until(lambda: True)
+            assert len(viewer.toasts) == (node is listed)

@@ -222,7 +222,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         self._covers_another = message.covers_another
         if has_switched or self.state.permitted is not before.permitted:
             self.refresh_bindings()
-        if not (self.is_mounted and self.is_attached):
+        if not (self.is_mounted and self.is_open):
             # It has no widgets yet, or none any more: it was closed while this was on its way.
             return
         report = partial(self.notify, severity="error", timeout=15)

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, Protocol, TypeVarTuple, runtime_checkable
 
 from textual.app import App
-from textual.dom import DOMNode
+from textual.css.query import NoMatches
+from textual.dom import DOMNode, NoScreen
 from textual.notifications import SeverityLevel
 from textual.worker import Worker
 
@@ -232,13 +233,15 @@ def run_task(
     """
     group = replaces or "requests"
     # Not a coroutine: one that is cancelled before it begins would never be awaited.
-    task = partial(_guard, node.app, function, arguments)
+    task = partial(_guard, node, function, arguments)
     return node.run_worker(task, group=group, exclusive=bool(replaces))
 
 
 async def _guard(
-    app: App[Any], function: Callable[..., Coroutine[Any, Any, None]], arguments: tuple[Any, ...]
+    node: DOMNode, function: Callable[..., Coroutine[Any, Any, None]], arguments: tuple[Any, ...]
 ) -> None:
+    app = node.app
+
     def tell(sentence: str) -> None:
         app.notify(sentence, severity="error", timeout=_DEFECT_SHOWN_S)
 
@@ -247,3 +250,14 @@ async def _guard(
             await function(*arguments)
         except NatstuiError as error:
             show_error(app, error)
+        except NoMatches:
+            # A screen that closes loses its widgets before its tasks are cancelled.
+            if not _is_closed(node):
+                raise
+
+
+def _is_closed(node: DOMNode) -> bool:
+    try:
+        return node.screen not in node.app.screen_stack
+    except NoScreen:
+        return True

@@ -230,6 +230,23 @@ async def test_a_payload_that_no_longer_fits_with_headers_is_refused_by_name(
         assert await counts(nc, "T") == {"t.1": 1, "t.3": 1}
 
 
+@pytest.mark.needs_server("2.12")
+async def test_messages_of_an_atomic_batch_are_copied_as_single_ones(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        config = {"name": "S", "subjects": ["s.>"], "allow_atomic": True}
+        await nc.request("$JS.API.STREAM.CREATE.S", json.dumps(config).encode(), timeout=20)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        for number in (1, 2, 3):
+            headers = {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": str(number)}
+            headers |= {"Nats-Batch-Commit": "1"} if number == 3 else {}
+            await nc.request(f"s.{number}", b"x", headers=headers, timeout=20)
+        done = await run(shell, "messages", "copy", *TO_T)
+        assert (done.returncode, copied(done.stdout)["acknowledged_msgs"]) == (0, 3), done
+        assert await counts(nc, "T") == {"t.1": 1, "t.2": 1, "t.3": 1}
+
+
 async def test_a_target_that_is_deleted_meanwhile_ends_the_copy(
     shell: Shell, nats_server: Broker
 ) -> None:

@@ -20,7 +20,7 @@ from natstui.tui.messages.tail import TailScreen
 from tests.accounts import Account
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import SMALL, fill, flat, on_form, own_state, toasts
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.viewer import Viewer, frozen, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("messages")]
 
@@ -274,3 +274,30 @@ async def test_in_production_a_message_is_published_and_pulled_once_its_name_is_
         await typed(viewer, "C", "enter")
         await shows(viewer, "first delivery")
         assert await state(nc, "CONSUMER.INFO.S.C", "num_ack_pending") == 1
+
+
+async def test_a_message_is_sent_again_only_after_it_was_read_and_byte_by_byte(
+    account: Account,
+) -> None:
+    stored = b"line1\r\nline2\ttab\n"
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await nc.jetstream().publish("s", stored)
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        with frozen(viewer):
+            screen = PublishScreen("S", "s", 1)
+            await viewer.app.push_screen(screen)
+            await viewer.press("ctrl+s")
+            await viewer.until(
+                lambda: "nothing was sent: message 1 was not read yet" in viewer.words
+            )
+        await viewer.until(lambda: "line1" in viewer.text, "it is read")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "stored as 2 in S" in viewer.words, "the reply")
+        assert (await nc.jetstream().get_msg("S", 2)).data == stored
+        missing = PublishScreen("S", "s", 9)
+        await viewer.app.push_screen(missing)
+        await viewer.until(lambda: "message 9 cannot be read" in viewer.words, "the reason")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "nothing was sent: message 9 cannot be read" in viewer.words)
+        assert (await nc.jetstream().stream_info("S")).state.last_seq == 2

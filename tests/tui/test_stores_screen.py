@@ -10,6 +10,7 @@ from nats.aio.client import Client
 from nats.js.kv import KeyValue
 from textual.widgets import TextArea
 
+from natstui.model.records.messages import Answered
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.history import HistoryScreen, RevisionScreen
@@ -19,7 +20,7 @@ from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.shared import Shared, on_the_files_loop
-from tests.tui.viewer import Viewer, replaying, viewing
+from tests.tui.viewer import Viewer, frozen, replaying, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("stores")]
 
@@ -330,6 +331,38 @@ async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
         assert (await kv.get("large")).value == binary
         await viewer.press("e")
         await viewer.until(lambda: "revision 4: the value is not text" in viewer.words)
+        for key, words in (("ctrl+s", "nothing was put"), ("ctrl+o", "there is nothing to edit")):
+            await viewer.press(key)
+            await viewer.until(lambda words=words: f"{words}: the value is not" in viewer.words)
+        assert (await kv.get("large")).revision == 4
+        await nc.close()
+
+
+@on_the_files_loop
+async def test_a_value_that_was_not_read_is_not_overwritten(shared: Shared) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        await kv.put("key", b"precious")
+        await at_keys(viewer)
+        await viewer.becomes("key", value="precious")
+        await viewer.press("home")
+        with frozen(viewer):
+            await viewer.press("e", "ctrl+s")
+            await viewer.until(
+                lambda: "nothing was put: the value was not read yet" in viewer.words
+            )
+            await viewer.type("mine")
+        await viewer.until(lambda: "revision 1" in viewer.words, "it is read")
+        screen = viewer.app.screen
+        assert isinstance(screen, PutScreen)
+        # What was typed before stays, and replaces only the revision that was read.
+        assert (screen.area.text, screen._revision) == ("mine", 1)
+        failed = Answered(1, 1, "failed", "JetStream is away")
+        screen._take_reply(failed)
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "cannot be read: JetStream is away" in viewer.words)
+        assert (await kv.get("key")).value == b"precious"
         await nc.close()
 
 

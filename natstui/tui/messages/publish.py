@@ -128,6 +128,8 @@ class PublishScreen(LiveScreen):
         super().__init__()
         self.stream, self.seq = stream, seq
         self.texts = {"subject": subject}
+        self._unread = "" if seq is None else f"message {seq} was not read yet"
+        """Why the message to publish again is not known: nothing is sent then."""
         self._original: bytes | None = None
         self._original_headers: tuple[tuple[str, str], ...] | None = None
         """Headers of the message to publish again, until their text is changed."""
@@ -164,8 +166,10 @@ class PublishScreen(LiveScreen):
     async def _read(self, seq: int) -> None:
         reply = await self.engine.request(ReadMessage(0, self.stream, seq))
         if reply.body_json is None:
-            self.answer.update(safe(reply.text, "error"))
+            self._unread = f"message {seq} cannot be read: {reply.text}"
+            self.answer.update(safe(self._unread, "error"))
         else:
+            self._unread = ""
             self._take_over(_decoder.decode(reply.body_json))
 
     def action_move(self, step: int) -> None:
@@ -207,8 +211,11 @@ class PublishScreen(LiveScreen):
         found = {"subject": message.subject, "headers": headers_text, "payload": payload_text}
         texts = {path: text for path, text in found.items() if path not in self._typed}
         if PAYLOAD in texts:
-            self.texts[PAYLOAD] = payload_text
-            self.query_one(TextArea).text = payload_text
+            area = self.query_one(TextArea)
+            with area.prevent(TextArea.Changed):
+                area.text = payload_text
+            # It has one kind of line ends: what it shows is not an edit.
+            texts[PAYLOAD] = area.text
         for row in self.query(FieldRow):
             if row.field.path in texts:
                 with row.prevent(Input.Changed):
@@ -229,6 +236,9 @@ class PublishScreen(LiveScreen):
             self._sending_task = run_task(self, self._send)
 
     async def _send(self) -> None:
+        if self._unread:
+            self.answer.update(safe(f"nothing was sent: {self._unread}", "error"))
+            return
         payload = self._original
         if payload is None:
             payload = self.texts.get(PAYLOAD, "").encode()

@@ -22,6 +22,7 @@ from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.files import MOST_PAYLOAD_BYTES, read_plain
 from natstui.model.assets.fields import Field
+from natstui.model.records.messages import Answered
 from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
 from natstui.paths import user_path
 from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
@@ -94,7 +95,8 @@ _decoder = decoder_of(KeysPage)
 
 _KEY = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
 _FILE = Field("file", "From file", "text", "", "If set, the content of this file is the value.")
-_NO_TEXT = ": the value is not text that can be edited here; use a file"
+_NO_TEXT = "the value is not text that can be edited here; use a file"
+_UNREAD = "the value was not read yet"
 
 
 class PutScreen(LiveScreen):
@@ -123,6 +125,10 @@ class PutScreen(LiveScreen):
         self._file = ""
         self._revision: int | None = None
         """The revision that is edited: a newer one is not overwritten."""
+        self._unread = _UNREAD if key else ""
+        """Why the current value is not known: it is not overwritten then."""
+        self._hidden = ""
+        """Why the current value is not shown: only a file or typed text replaces it."""
         self._began = ""
         self._is_sending = False
 
@@ -149,10 +155,14 @@ class PutScreen(LiveScreen):
             run_task(self, self._read)
 
     async def _read(self) -> None:
-        reply = await self.engine.request(ReadRevisions(0, self.bucket, self.key))
+        self._take_reply(await self.engine.request(ReadRevisions(0, self.bucket, self.key)))
+
+    def _take_reply(self, reply: Answered) -> None:
         if reply.body_json is None:
-            self.answer.update(safe(reply.text, "error"))
+            self._unread = f"the value cannot be read: {reply.text}"
+            self.answer.update(safe(self._unread, "error"))
         else:
+            self._unread = ""
             self._take_over(_decoder.decode(reply.body_json))
 
     @on(FieldRow.Edited)
@@ -175,14 +185,14 @@ class PutScreen(LiveScreen):
         except UnicodeDecodeError:
             is_text = False
         if not is_text:
-            note += _NO_TEXT
+            self._hidden = _NO_TEXT
         elif not self.area.text:
             self.area.load_text(text)
             if self.area.text != text:  # mixed ends of lines: it would not be the same again
                 self.area.load_text("")
-                note += _NO_TEXT
+                self._hidden = _NO_TEXT
             self._began = self.area.text
-        self.answer.update(safe(note, "dim"))
+        self.answer.update(safe(f"{note}: {self._hidden}" if self._hidden else note, "dim"))
 
     def unsent(self) -> str:
         """Return a summary of typed text that was not sent."""
@@ -223,6 +233,9 @@ class PutScreen(LiveScreen):
     def action_editor(self) -> None:
         """Edit the value in the user's own editor."""
         before = self.area.text
+        if reason := self._unread or (self._hidden if not before else ""):
+            self.answer.update(safe(f"there is nothing to edit: {reason}", "error"))
+            return
         try:
             text = edit_in_terminal(self.app, before)
         except UsageError as error:
@@ -236,8 +249,16 @@ class PutScreen(LiveScreen):
             self.answer.update(safe("unchanged" if text == before else "edited, not sent yet"))
 
     def _value(self) -> bytes:
-        """Return the value to put; raises UsageError when the file cannot be read."""
+        """Return the value to put.
+
+        Raises UsageError when the file or the current value was not read, and without a new value
+        for one that is not shown.
+        """
+        if self._unread:
+            raise UsageError(f"nothing was put: {self._unread}")
         if not self._file:
+            if self._hidden and not self.area.text:
+                raise UsageError(f"nothing was put: {self._hidden}")
             return self.area.text.encode()
         try:
             return read_plain(user_path(self._file), MOST_PAYLOAD_BYTES)

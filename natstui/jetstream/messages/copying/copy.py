@@ -57,7 +57,7 @@ from natstui.units import duration_text
 MSG_ID, ROLLUP = "Nats-Msg-Id", "Nats-Rollup"
 KEPT_ID = "Natstui-Msg-Id"
 """Header with the publisher's id when the copy gets one of its own."""
-_NOT_COPIED = ("nats-rollup", "nats-expected-", "nats-msg-size")
+_NOT_COPIED = ("nats-rollup", "nats-expected-", "nats-msg-size", "nats-batch-")
 """Headers that are meant for the original stream, and would delete or refuse at another."""
 _SERVERS = ("$JS.>", "$SYS.>")
 _SAVED_EVERY_S = 0.2

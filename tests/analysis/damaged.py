@@ -126,7 +126,7 @@ DAMAGE: dict[str, tuple[int, Callable[[list[bytes]], None]]] = {
     "noise": (3, appended(b"noise", b"more \xff noise", b'{"kind":"noted"}')),
     "not-text": (1, replaced(b"end of the simulation", b"end of \xff\xfe simulation")),
     "of-tomorrow": (1, appended(b'{"kind":"of_tomorrow","at_us":1,"line":991}')),
-    "huge": (0, replaced(b'"stream_seq":', b'"stream_seq":99999999999999')),
+    "huge": (1, replaced(b'"stream_seq":', b'"stream_seq":99999999999999')),
     "glued": (1, glued),
     "keyframe": (1, keyframe),
     "same-number-twice": (2, appended(b'{"kind":"noted","at_us":1,"text":"x","line":7}')),

@@ -14,6 +14,7 @@ from natstui.model.records.messages import Answered, BrowseMessages, StartTail, 
 from natstui.model.records.record import Noted, Record
 from natstui.tui.app.link import Link
 from natstui.tui.frame import requests
+from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.requests import ReplyRecord
 from natstui.tui.messages.publish import PublishScreen
@@ -253,6 +254,12 @@ async def test_a_change_whose_engine_is_killed_may_have_been_made(account: Accou
         with frozen(viewer) as engine:
             await viewer.press("ctrl+s")
             await viewer.until(lambda: "closing this does not stop it" in viewer.words, "sent")
+            form = viewer.app.screen
+            assert isinstance(form, FormScreen)
+            # As for a reply to the preview that the engine had sent before.
+            form.redraft()
+            await viewer.settle()
+            assert "closing this does not stop it" in viewer.words
             engine.kill()
         await viewer.until(
             lambda: "it is not known whether that was done" in viewer.said, "it is told"

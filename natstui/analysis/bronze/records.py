@@ -48,8 +48,22 @@ OPTIONS = {
 _TABLES = (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 POLL = kind_of(Snapshot)
 """Kind of the lines with a poll."""
-_HUGE = r'"\d{19,}"(?!:)|(?<=[:,\[])(?:9[2-9]\d{17}|\d{20,})(?=[,\]}])'
-"""Pattern of numbers beyond signed 64 bits: as text, written by natstui, or bare; not in keys."""
+
+
+def _digits_up_to(largest: str) -> str:
+    """Return a pattern of the numbers with as many digits that are not larger."""
+    lower = (
+        rf"{largest[:at]}[0-{int(digit) - 1}]\d{{{len(largest) - at - 1}}}"
+        for at, digit in enumerate(largest)
+        if digit != "0"
+    )
+    return "|".join((*lower, largest))
+
+
+_UNSIGNED = _digits_up_to(str(2**64 - 1))
+_HUGE = rf'"(?:\d{{19}}|{_UNSIGNED})"(?!:)|(?<=[:,\[])(?:9[2-9]\d{{17}}|{_UNSIGNED})(?=[,\]}}])'
+"""Pattern of numbers beyond signed 64 bits, and within unsigned ones: as text, written by natstui,
+or bare; not in keys. A line with a larger one is left out."""
 
 
 @dataclass(frozen=True, slots=True)

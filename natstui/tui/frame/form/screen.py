@@ -460,7 +460,8 @@ class FormScreen(LiveScreen):
         preview_text = preview(self.entries.subject, self.entries.draft, self.sending.removes)
         self.query_one("#plan", Static).update(preview_text)
         self.sending.preview_loss()
-        self._say("")
+        # The reply to a preview may come while the form is sent.
+        self._say(SENDING_TEXT if self.sending.is_sending else "")
 
     def _say(self, text: str, style: str = "") -> None:
         """Show a sentence in the caption; for an empty text, whether the form can be sent."""

@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import click
+
+from natstui.clean import clean_json
+from natstui.cli.connected import run_connected
 from natstui.cli.terminal_line import print_stderr
+from natstui.config import Connection
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.units import counted
 
+PrintRows = Callable[[list[dict[str, Any]]], None]
+"""Prints STREAM.INFO or CONSUMER.INFO of each row, decoded, as a table."""
 
-async def list_streams(client: Client, subject: str | None = None) -> list[dict[str, Any]]:
-    """Return STREAM.INFO of each running stream, decoded; with `subject`, of those that store it.
 
-    The names of the others, and how many the server leaves out, are printed to stderr. Raises
-    RequestFailed.
+def print_streams(
+    connection: Connection,
+    print_table: PrintRows,
+    *,
+    as_json: bool,
+    subject: str | None = None,
+    prefix: str = "",
+) -> None:
+    """Print STREAM.INFO of each running stream; raises RequestFailed, also for an incomplete list.
+
+    With `subject` only of those that store it, and only of names that begin with `prefix`.
     """
-    return await _list_running(
-        client, "STREAM.LIST", "streams", {"subject": subject} if subject else {}
-    )
+    body = {"subject": subject} if subject else {}
+    _print_list(connection, "STREAM.LIST", "streams", body, prefix, print_table, as_json=as_json)
 
 
-async def list_consumers(client: Client, stream: str) -> list[dict[str, Any]]:
-    """Return CONSUMER.INFO of each running consumer of a stream, decoded.
+def print_consumers(
+    connection: Connection, stream: str, print_table: PrintRows, *, as_json: bool
+) -> None:
+    """Print CONSUMER.INFO of each running consumer of a stream.
 
-    The names of the others, and how many the server leaves out, are printed to stderr. Raises
-    RequestFailed, NotFound without such a stream.
+    Raises RequestFailed, also for an incomplete list, and NotFound without such a stream.
     """
-    return await _list_running(client, f"CONSUMER.LIST.{stream}", "consumers", {})
+    verb = f"CONSUMER.LIST.{stream}"
+    _print_list(connection, verb, "consumers", {}, "", print_table, as_json=as_json)
 
 
-async def _list_running(
-    client: Client, verb: str, list_field: str, body: dict[str, str]
-) -> list[dict[str, Any]]:
-    """Return the rows of a list; names without a row are printed to stderr."""
-    pages = [json.loads(page) async for page in client.pages(verb, body)]
+def _print_list(
+    connection: Connection,
+    verb: str,
+    list_field: str,
+    body: dict[str, str],
+    prefix: str,
+    print_table: PrintRows,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the rows of a list, then to stderr what has no row."""
+
+    async def read(client: Client) -> list[Any]:
+        return [json.loads(page) async for page in client.pages(verb, body)]
+
+    pages = run_connected(connection, read)
     refused_reasons = {
         name: reason for page in pages for name, reason in (page.get("offline") or {}).items()
     }
     missing_names = {name for page in pages for name in page.get("missing") or ()}
-    print_away(missing_names, refused_reasons)
     # The server fills rows of what is away with zeros, and some without a name.
     rowless_names = missing_names | refused_reasons.keys()
     rows = [
@@ -51,23 +77,36 @@ async def _list_running(
     ]
     total_count = max((page.get("total") or 0 for page in pages), default=0)
     left_out_count = total_count - len(rows) - len(rowless_names)
+    printed_rows = [row for row in rows if _row_name(row).startswith(prefix)]
+    if as_json:
+        click.echo(clean_json(json.dumps(printed_rows)))
+    else:
+        print_table(printed_rows)
     if left_out_count > 0:
         print_stderr(
             f"the server counts {counted(left_out_count, f'more {list_field[:-1]}')} than it lists"
         )
-    return rows
+    fail_if_away(
+        {name for name in missing_names if name.startswith(prefix)},
+        {name: reason for name, reason in refused_reasons.items() if name.startswith(prefix)},
+        left_out_count=left_out_count,
+    )
 
 
-def print_away(missing_names: Collection[str], refused_reasons: Mapping[str, str]) -> None:
-    """Print to stderr the assets without a row.
+def fail_if_away(
+    missing_names: Collection[str], refused_reasons: Mapping[str, str], left_out_count: int = 0
+) -> None:
+    """Print to stderr the assets without a row; raises RequestFailed if there are any.
 
     `missing_names` cannot be reached; `refused_reasons` has those that the server refuses to run,
-    by name, with its reason.
+    by name, with its reason; of `left_out_count` not even the names are known.
     """
     for name, reason in sorted(refused_reasons.items()):
         print_stderr(f"the server does not run {name}: {reason}")
     if unreachable := sorted(set(missing_names) - refused_reasons.keys()):
         print_stderr(f"not reachable: {', '.join(unreachable)}")
+    if missing_names or refused_reasons or left_out_count > 0:
+        raise RequestFailed("the list is incomplete")
 
 
 def _row_name(row: dict[str, Any]) -> str:

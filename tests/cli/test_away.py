@@ -1,4 +1,5 @@
-"""What cannot be reached, or is not run, is named by every command that lists the others."""
+"""What cannot be reached, or is not run, is named by every command that lists the others: these
+fail, after they printed the others."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def told(account: Account, tmp_path: Path) -> Iterator[Any]:
         def run(lie: Lie, *words: str) -> tuple[str, str]:
             wire.lie = lie
             ended = shell.run(*words)
-            assert ended.returncode == 0, ended.stderr
+            assert ended.returncode == 4, ended.stderr
+            assert ended.stderr.endswith("natstui: the list is incomplete\n")
             return ended.stdout, ended.stderr
 
         yield run
@@ -103,3 +105,10 @@ def test_a_stream_that_is_away_is_named(told: Any, words: tuple[str, ...], name:
     assert f"natstui: the server does not run {name}: {REASON}" in stderr
     stderr = told(away("streams", name, refused=False), *words)[1]
     assert f"natstui: not reachable: {name}" in stderr
+
+
+def test_of_a_stream_that_is_away_no_consumer_is_known(told: Any) -> None:
+    for words in (("find",), ("find", "S"), ("report", "S")):
+        stdout, stderr = told(away("streams", "S", refused=False), "consumer", *words)
+        assert "stays" not in stdout
+        assert "natstui: not reachable: the consumers of S\n" in stderr

@@ -285,9 +285,12 @@ async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
     async with connected(nats_server.url) as nc:
         every = []
         for form in ((), ("--json",), ("--raw",), ("--headers-only",), ("--subjects-only",)):
-            words = ("sub", "a.*", "-I", "a.not", "--count", "2", *form)
+            # The server may still count the subscription of the command before: hence a subject
+            # of this one.
+            unread = f"a{len(every)}.not"
+            words = ("sub", "a.*", unread, "-I", unread, "--count", "2", *form)
             listening_here = asyncio.create_task(run(shell, *words))
-            await listened_to(nc, "a.not")
+            await listened_to(nc, unread)
             await nc.publish("a.b", HOSTILE, reply="back", headers={"K": "v"})
             await nc.publish("a.c", b"\xff\xfe")
             every.append(await listening_here)

@@ -92,6 +92,7 @@ def test_nagios_and_a_stream_by_its_name_say_the_same(address: str) -> None:
 
 def test_a_list_of_streams_names_those_that_are_away(address: str) -> None:
     ended = run("stream", "ls", "--server", address)
+    assert ended.returncode == 4
     assert "natstui: not reachable: ONE1, ONE2" in ended.stderr
     assert "THREE" in ended.stdout and "ONE1" not in ended.stdout
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from natstui.cli.complete import stream_of_consumer_argument
-from natstui.cli.connected import run_connected
-from natstui.cli.listing import list_consumers
+from natstui.cli.listing import print_consumers
 from natstui.cli.manage.names import parse_name
 from natstui.cli.options import as_json, connection_options
 from natstui.cli.sections import LazyGroup, command
@@ -26,11 +24,10 @@ if TYPE_CHECKING:
 @connection_options
 def ls(connection: Connection, stream: str, as_json: bool, **_flags: Any) -> None:
     """List the consumers of STREAM."""
-    name = parse_name(stream)
-    rows = run_connected(connection, lambda client: list_consumers(client, name))
-    if as_json:
-        click.echo(json.dumps(rows))
-        return
+    print_consumers(connection, parse_name(stream), _print_consumers, as_json=as_json)
+
+
+def _print_consumers(rows: list[dict[str, Any]]) -> None:
     print_rows(
         ("NAME", "ACK POLICY", "UNPROCESSED", "ACK PENDING", "REDELIVERED", "WAITING"),
         [

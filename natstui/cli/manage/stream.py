@@ -10,7 +10,7 @@ import click
 
 from natstui.cli.complete import stream_argument
 from natstui.cli.connected import run_connected
-from natstui.cli.listing import list_streams
+from natstui.cli.listing import print_streams
 from natstui.cli.manage.names import parse_name, parse_subject
 from natstui.cli.options import as_json, connection_options
 from natstui.cli.sections import LazyGroup, command
@@ -48,10 +48,10 @@ def _fit_subjects(subjects: Sequence[str]) -> str:
 @connection_options
 def ls(connection: Connection, subject: str | None, as_json: bool, **_flags: Any) -> None:
     """List the streams."""
-    rows = run_connected(connection, lambda client: list_streams(client, subject))
-    if as_json:
-        click.echo(json.dumps(rows))
-        return
+    print_streams(connection, _print_streams, as_json=as_json, subject=subject)
+
+
+def _print_streams(rows: Sequence[dict[str, Any]]) -> None:
     print_rows(
         ("NAME", "SUBJECTS", "MESSAGES", "SIZE", "CONSUMERS"),
         [

@@ -18,7 +18,7 @@ from natstui.cli.complete import buckets as bucket_names
 from natstui.cli.connected import run_connected
 from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import read_payload
-from natstui.cli.listing import list_streams
+from natstui.cli.listing import print_streams
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.writing import (
     change_flags,
@@ -181,13 +181,11 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any)
     if bucket is not None:
         _print_keys(connection, parse_bucket(bucket), ">", as_json=as_json)
         return
-    streams = run_connected(connection, lambda client: list_streams(client, "$KV.>"))
-    rows = [row for row in streams if row["config"]["name"].startswith(KV)]
-    if as_json:
-        click.echo(json.dumps(rows))
-        return
     columns = ("bucket", "description", "values", "keys", "history", "ttl", "bytes", "replicas")
-    print_buckets(rows, columns)
+    print_streams(
+        connection, lambda rows: print_buckets(rows, columns),
+        as_json=as_json, subject="$KV.>", prefix=KV,
+    )  # fmt: skip
 
 
 @command()

@@ -16,7 +16,7 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.backups import BytesLine, run_stoppable
 from natstui.cli.complete import stores as store_names
 from natstui.cli.connected import run_connected
-from natstui.cli.listing import list_streams
+from natstui.cli.listing import print_streams
 from natstui.cli.manage.stream_changes import seal_change
 from natstui.cli.manage.writing import (
     change_flags,
@@ -91,12 +91,11 @@ def ls(connection: Connection, bucket: str | None, as_json: bool, **_flags: Any)
     if bucket is not None:
         _print_objects(connection, parse_bucket(bucket), as_json=as_json)
         return
-    streams = run_connected(connection, lambda client: list_streams(client, "$O.>"))
-    rows = [row for row in streams if row["config"]["name"].startswith(OBJECTS)]
-    if as_json:
-        click.echo(clean_json(json.dumps(rows)))
-        return
-    print_buckets(rows, ("bucket", "description", "bytes", "replicas", "sealed"))
+    columns = ("bucket", "description", "bytes", "replicas", "sealed")
+    print_streams(
+        connection, lambda rows: print_buckets(rows, columns),
+        as_json=as_json, subject="$O.>", prefix=OBJECTS,
+    )  # fmt: skip
 
 
 def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_of_consumer_argument
 from natstui.cli.health.look import read_server_state
-from natstui.cli.listing import print_away
+from natstui.cli.listing import fail_if_away
 from natstui.cli.manage.names import parse_name
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
@@ -165,21 +165,28 @@ def _read_state(connection: Connection) -> State:
     return reading.state
 
 
-def _print_streams_away(state: State) -> None:
-    """Print to stderr the streams without a row."""
+def _fail_if_streams_away(state: State) -> None:
+    """Print to stderr the streams without a row; raises RequestFailed if there are any."""
     refused_reasons = {
         stream: reason for (stream, consumer), reason in state.offline.items() if not consumer
     }
-    print_away(state.rowless_streams(), refused_reasons)
+    fail_if_away(state.rowless_streams(), refused_reasons)
 
 
-def _print_consumers_away(state: State, stream: str | None) -> None:
-    """Print to stderr the consumers without a row, of one stream if named."""
+def _fail_if_consumers_away(state: State, stream: str | None) -> None:
+    """Print to stderr the consumers without a row, of one stream if named.
+
+    Raises RequestFailed if there are any.
+    """
     rowless_names = {name for name in state.rowless_consumers() if stream in (None, name[0])}
     refused_reasons = {
         " ".join(name): reason for name, reason in state.offline.items() if name in rowless_names
     }
-    print_away({" ".join(name) for name in rowless_names}, refused_reasons)
+    missing_names = {" ".join(name) for name in rowless_names}
+    missing_names |= {
+        f"the consumers of {name}" for name in state.rowless_streams() if stream in (None, name)
+    }
+    fail_if_away(missing_names, refused_reasons)
 
 
 def _parse_conditions(columns: Iterable[Column[Any]], flags: dict[str, Any]) -> list[Condition]:
@@ -243,9 +250,9 @@ def find_streams(connection: Connection, **flags: Any) -> None:
         )
     conditions += _idle_since(flags["idle"])
     state = _read_state(connection)
-    _print_streams_away(state)
     matching_rows = _filter_rows(stream_rows(state), conditions, invert=flags["invert"])
     _print_rows(matching_rows, [row.name for row in matching_rows], stream_table, flags)
+    _fail_if_streams_away(state)
 
 
 @command("report")
@@ -254,9 +261,9 @@ def find_streams(connection: Connection, **flags: Any) -> None:
 def report_streams(connection: Connection, as_json: bool, **_flags: Any) -> None:
     """Print once how much every stream stores. Prints rates, too."""
     state = _read_state(connection)
-    _print_streams_away(state)
     rows = sorted(stream_rows(state), key=lambda row: -row.stored_bytes)
     _print_rows(rows, [], stream_table, {"as_json": as_json, "names": False})
+    _fail_if_streams_away(state)
 
 
 @command("find")
@@ -282,12 +289,12 @@ def find_consumers(connection: Connection, stream: str | None, **flags: Any) -> 
     conditions += [lambda row: row.pinned_client is not None] if flags["pinned"] else []
     conditions += _idle_since(flags["idle"])
     state = _read_state(connection)
-    _print_consumers_away(state, name)
     rows = [row for row in consumer_rows(state) if name in (None, row.stream)]
     matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
     _print_rows(
         matching_rows, [f"{row.stream} {row.name}" for row in matching_rows], consumer_table, flags
     )
+    _fail_if_consumers_away(state, name)
 
 
 @command("report")
@@ -298,11 +305,11 @@ def report_consumers(connection: Connection, stream: str, as_json: bool, **_flag
     """Print once how far every consumer is. STREAM is the stream of the consumers."""
     name = parse_name(stream)
     state = _read_state(connection)
-    if name not in state.streams.columns.name:
+    if name not in state.streams.columns.name and name not in state.rowless_streams():
         raise UsageError(f"there is no stream {name}")
-    _print_consumers_away(state, name)
     rows = [row for row in consumer_rows(state) if row.stream == name]
     _print_rows(rows, [], consumer_table, {"as_json": as_json, "names": False})
+    _fail_if_consumers_away(state, name)
 
 
 def _print_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,27 +18,26 @@ from natstui.bench.job.tally import Tally
 from natstui.jetstream.connection.client import Client
 from natstui.units import counted
 
-RUN_KEY = "natstui_run"
-"""Metadata key of a created stream: the id of its run."""
 _DELETE = "STREAM.DELETE."
 
 
 async def remove(
     client: Client,
     verb: str,
-    run_id: str,
+    created: Mapping[str, str],
     timeout_s: float | None = None,
     own_last_seq: int | None = None,
 ) -> str:
     """Send an API verb that deletes an asset of a run; return why it is kept, or "" if deleted.
 
-    A stream may have been deleted and created again during the run, or have messages of others:
-    those after `own_last_seq`, if known. Raises the request errors.
+    `created` has the creation time of each stream of the run, as the server printed it: another
+    one of its name may have come during the run, and is kept. So is a stream with messages of
+    others: those after `own_last_seq`, if known. Raises the request errors.
     """
     if verb.startswith(_DELETE):
         name = verb.removeprefix(_DELETE)
         info = json.loads(await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s))
-        if (info["config"].get("metadata") or {}).get(RUN_KEY) != run_id:
+        if info["created"] != created[name]:
             return f"stream {name} was recreated during the run: natstui keeps it"
         last_seq: int = info["state"]["last_seq"]
         if own_last_seq is not None and last_seq > own_last_seq:

@@ -49,6 +49,8 @@ class Orders(_Line, frozen=True, tag="orders"):
     """Prefix of response subjects; the number of the requester follows."""
     cleanup: tuple[str, ...] = ()
     """API verbs to send when the controller ends unexpectedly."""
+    created: dict[str, str] = {}
+    """Creation time of each stream of the run, by name, as the server printed it."""
 
 
 class Go(_Line, frozen=True, tag="go"):

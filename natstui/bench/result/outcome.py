@@ -227,7 +227,7 @@ def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if accounting.foreign_msgs:
         yield f"{accounting.foreign_msgs} messages came from other senders and are not counted"
     if accounting.retried_msgs:
-        yield f"{accounting.retried_msgs} messages were sent again while the server was restarting"
+        yield f"{accounting.retried_msgs} messages were sent again: the server refused them first"
     yield from accounting.complaints
 
 

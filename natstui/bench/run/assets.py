@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from natstui.bench.job.job import RUN_KEY, consumer_description, remove
+from natstui.bench.job.job import consumer_description, remove
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
 from natstui.errors import (
     JetStreamUnavailable,
@@ -77,8 +77,8 @@ class RunAssets:
     begun: dict[str, ConsumerFigures] = field(default_factory=dict)
     """Role → the figures of that consumer before the run."""
     own_consumers: list[str] = field(default_factory=list)
-    made_stream: bool = False
-    made_responses: bool = False
+    created: dict[str, str] = field(default_factory=dict)
+    """Creation time of each stream that the run created, by name, as the server printed it."""
     _in_memory: bool = True
 
     @property
@@ -94,14 +94,19 @@ class RunAssets:
 
     def cleanup(self) -> tuple[str, ...]:
         """Return the API verbs that delete everything the run created."""
-        second = self.made_responses and not (self.plan.responses or _KEPT).keep
+        is_made = self.responses in self.created
+        second = is_made and not (self.plan.responses or _KEPT).keep
         return (
             *self._cleanup_of_stream(),
             *((f"STREAM.DELETE.{self.responses}",) if second else ()),
         )
 
+    @property
+    def _removes_stream(self) -> bool:
+        return self.stream in self.created and not (self.plan.stream or _KEPT).keep
+
     def _cleanup_of_stream(self) -> tuple[str, ...]:
-        if self.made_stream and self.plan.stream is not None and not self.plan.stream.keep:
+        if self._removes_stream:
             return (f"STREAM.DELETE.{self.stream}",)
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in self.own_consumers)
 
@@ -113,10 +118,8 @@ class RunAssets:
         if stream.create:
             self._refuse_newer_patterns()
             await self._create_stream(stream)
-            self.made_stream = True
         if self.plan.responses is not None:
             await self._create_stream(self.plan.responses)
-            self.made_responses = True
         info = await self._ask(f"STREAM.INFO.{self.stream}")
         await self._check_keys(stream, info)
         self.first_seq = info["state"]["last_seq"] + 1
@@ -254,13 +257,13 @@ class RunAssets:
                 own_last_seq = self.first_seq - 1 + stored_most_msgs
             with contextlib.suppress(NotFound):
                 kept_assets.append(
-                    await remove(self.client, verb, self.run_id, own_last_seq=own_last_seq)
+                    await remove(self.client, verb, self.created, own_last_seq=own_last_seq)
                 )
         return tuple(filter(None, kept_assets))
 
     async def _left_behind(self) -> tuple[str, ...]:
         """Return the verbs that delete consumers created by killed workers."""
-        if self.stream is None or (self.made_stream and not (self.plan.stream or _KEPT).keep):
+        if self.stream is None or self._removes_stream:
             return ()
         names: list[str] = []
         async for data in self.client.pages(f"CONSUMER.LIST.{self.stream}"):
@@ -323,9 +326,9 @@ class RunAssets:
         name = stream_name(stream)
         # Without the run in it, the server would take it for the stream that is there already.
         config = stream_config(stream, self.client.api_level)
-        config["metadata"] = {RUN_KEY: self.run_id}
+        config["metadata"] = {"natstui_run": self.run_id}
         try:
-            await self.client.request(f"STREAM.CREATE.{name}", config)
+            reply = await self.client.request(f"STREAM.CREATE.{name}", config)
         except RequestFailed as error:
             if error.err_code != _NAME_IN_USE:
                 raise
@@ -334,6 +337,7 @@ class RunAssets:
                 f" --stream, or work on {name} (--stream {name} without --create, or create ="
                 " false in a scenario)"
             ) from error
+        self.created[name] = json.loads(reply).get("created", "")
 
     async def _check_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
         """Raise Refused if the run would overwrite keys of a bucket that no benchmark created."""

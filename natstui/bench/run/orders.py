@@ -87,6 +87,7 @@ def orders_for(
         responses=assets.responses,
         response_subject=_response_subject(plan) if role.traits.needs_responses else None,
         cleanup=assets.cleanup(),
+        created=assets.created,
     )
 
 

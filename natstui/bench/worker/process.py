@@ -15,6 +15,7 @@ import selectors
 import signal
 import sys
 import time
+from collections.abc import Mapping
 
 import platformdirs
 
@@ -97,7 +98,7 @@ class Worker:
             listening.cancel()
             if self._orphaned.is_set():
                 verbs = (*self._orders.cleanup, *self._job.cleanup)
-                await clean_up(client, verbs, self._orders.run_id)
+                await clean_up(client, verbs, self._orders.created)
             await link.close()
             await client.close()
 
@@ -247,7 +248,7 @@ class Worker:
         write_line(protocol.Log(text=f"{change.state}{reason}"))
 
 
-async def clean_up(client: Client, verbs: tuple[str, ...], run_id: str) -> None:
+async def clean_up(client: Client, verbs: tuple[str, ...], created: Mapping[str, str]) -> None:
     """Delete the assets of the run, one worker after the other: another one may be faster.
 
     A server cannot be told to delete a stream only if it is of this run. If two workers had read
@@ -262,7 +263,7 @@ async def clean_up(client: Client, verbs: tuple[str, ...], run_id: str) -> None:
             await asyncio.to_thread(wait_for_lock, lock)
         for verb in verbs:
             with contextlib.suppress(NatstuiError):
-                await remove(client, verb, run_id, _CLEANUP_S)
+                await remove(client, verb, created, _CLEANUP_S)
 
 
 def _arm() -> None:

@@ -78,6 +78,11 @@ async def test_what_clients_published_to_a_stream_that_is_restored_already_stays
     await client.request("STREAM.CREATE.S", marked)
     assert await _removed(client, marked, backup) == "the part restored until then was removed"
     assert await _info(client) is None
+    # Without the mark it is not what was restored.
+    await client.request("STREAM.CREATE.S", backup.config)
+    theirs = "somebody else created the stream S that is on the server: it stays"
+    assert await _removed(client, marked, backup) == theirs
+    assert await _info(client) is not None
     await nc.close()
     await client.close()
 

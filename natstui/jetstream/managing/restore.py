@@ -302,8 +302,10 @@ async def _removed(
     name, mark = marked_config["name"], _mark_of(marked_config)
     try:
         info = json.loads(await _again(lambda: client.request(f"STREAM.INFO.{name}"), within_s))
-        if mark is None or _mark_of(info["config"]) != mark:
+        if mark is None:
             return f"a stream {name} is on the server, and may be incomplete"
+        if _mark_of(info["config"]) != mark:
+            return f"somebody else created the stream {name} that is on the server: it stays"
         newer_count = number_at(info["state"], "last_seq") - number_at(backup.state, "last_seq")
         if newer_count > 0:
             # The server has all of it, and clients publish to it.

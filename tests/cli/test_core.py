@@ -285,10 +285,11 @@ async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
     async with connected(nats_server.url) as nc:
         every = []
         for form in ((), ("--json",), ("--raw",), ("--headers-only",), ("--subjects-only",)):
-            # The server may still count the subscription of the command before: hence a subject
-            # of this one.
+            # Of its own: the server may still count the subscription of the command before. And a
+            # command in a thread has to end by itself.
             unread = f"a{len(every)}.not"
-            words = ("sub", "a.*", unread, "-I", unread, "--count", "2", *form)
+            end = ("--count", "2", "--wait", f"{PATIENCE_S}s")
+            words = ("sub", "a.*", unread, "-I", unread, *end, *form)
             listening_here = asyncio.create_task(run(shell, *words))
             await listened_to(nc, unread)
             await nc.publish("a.b", HOSTILE, reply="back", headers={"K": "v"})

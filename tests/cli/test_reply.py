@@ -225,17 +225,24 @@ async def test_a_command_that_prints_without_an_end_is_ended(
 
 
 async def test_a_command_that_takes_long_does_not_keep_it_from_ending(
-    shell: Shell, nats_server: Broker
+    shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
-    process = await answering(shell, "ask.me", "--command", "sleep 600", "--timeout", "600s")
+    begun = tmp_path / "begun"
+    command = f'sh -c "touch {begun}; sleep 600"'
+    process = await answering(shell, "ask.me", "--command", command, "--timeout", "600s")
     async with connected(nats_server.url) as nc:
-        await nc.publish("ask.me", b"?", reply="nobody.hears")
+        for _ in range(3):
+            await nc.publish("ask.me", b"?", reply="nobody.hears")
         await nc.flush()
-    await asyncio.sleep(0.5)
+    async with asyncio.timeout(PATIENCE_S):
+        while not begun.exists():
+            await asyncio.sleep(0.05)
     process.terminate()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         _, said = await ended(process)
     assert "natstui was stopped" in said
+    assert said.endswith("natstui: 0 replies; 3 requests were not answered\n")
+    assert process.returncode == 4
 
 
 async def test_an_echo_has_every_header_of_the_request_and_of_the_command_line(

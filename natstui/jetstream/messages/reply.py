@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+import nats.errors
 from nats.aio.msg import Msg
 
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, RequestTimedOut
@@ -62,8 +64,11 @@ class Responder:
 
     @property
     def unanswered_count(self) -> int:
-        """Return how many received requests got no reply."""
-        return self._asked_count - self.replies_count
+        """Return how many received requests got no reply; of those behind the last one, none."""
+        asked_count = self._asked_count
+        if self.most_count is not None:
+            asked_count = min(asked_count, self.most_count)
+        return asked_count - self.replies_count
 
     async def serve(self, writer: Writer) -> None:
         """Reply until stopped, and journal that; raises Refused and the request errors.
@@ -88,8 +93,18 @@ class Responder:
 
     async def _serve(self, client: Client) -> int:
         async def take(msg: Msg) -> None:
+            if not msg.reply or overlap(msg.reply, "$JS.>") or overlap(msg.reply, "$SYS.>"):
+                reason = (
+                    "its reply would go to the server itself"
+                    if msg.reply
+                    else "it requests no reply"
+                )
+                self.told(f"no reply to a message on {msg.subject}: {reason}")
+                return
+            self._asked_count += 1
             async with self._busy:
-                await self._take(client, msg)
+                if not self.stopped.is_set():
+                    await self._answer(client, msg, self._asked_count)
 
         subscription = await client.subscribe(self.subject, take, self._end, queue=self.queue)
         limit_s = client.connection.request_timeout_s
@@ -108,24 +123,19 @@ class Responder:
         except TimeoutError:
             if self._answering is not None:
                 self._answering.cancel()
+        # Those that wait behind it are counted.
         async with self._busy:
-            if client.link.state == "connected":
-                await subscription.unsubscribe()
+            pass
+        if client.link.state == "connected":
+            # A connection that is lost now cannot bring any more.
+            with suppress(TimeoutError, nats.errors.Error):
+                async with asyncio.timeout(limit_s):
+                    await subscription.drain()
         if self._failed is not None:
             raise self._failed
         return self.replies_count
 
-    async def _take(self, client: Client, msg: Msg) -> None:
-        if self.stopped.is_set():
-            return
-        if not msg.reply or overlap(msg.reply, "$JS.>") or overlap(msg.reply, "$SYS.>"):
-            reason = (
-                "its reply would go to the server itself" if msg.reply else "it requests no reply"
-            )
-            self.told(f"no reply to a message on {msg.subject}: {reason}")
-            return
-        self._asked_count += 1
-        number = self._asked_count
+    async def _answer(self, client: Client, msg: Msg, number: int) -> None:
         received = ReceivedRequest(number, msg.subject, pairs_of(msg.headers), msg.data)
         self._answering = asyncio.ensure_future(self.answering(received))
         try:

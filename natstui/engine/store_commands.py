@@ -92,7 +92,14 @@ async def _change(writer: Writer, command: ChangeKey) -> tuple[str, object]:
         if action == "put_key":
             ttl = remaining_ttl(before.ttl, before.created_at_us, time.time_ns() // 1000)
     change = KeyChange(
-        action, command.bucket, command.key, value, command.if_revision_seq, ttl, command.confirmed
+        action,
+        command.bucket,
+        command.key,
+        value,
+        command.if_revision_seq,
+        ttl,
+        command.confirmed,
+        command.created_at_us,
     )
     changed = await change_key(writer, change)
     return changed.sentence, changed

@@ -240,6 +240,60 @@ async def test_what_changed_meanwhile_is_not_overwritten(shared: Shared) -> None
 
 
 @on_the_files_loop
+async def test_a_key_of_a_recreated_bucket_is_not_changed_though_its_revision_is_the_same(
+    shared: Shared,
+) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        await kv.put("key", b"first")
+        await at_keys(viewer)
+        await viewer.becomes("key", value="first")
+        await viewer.press("home", "e")
+        await edited(viewer, "first")
+        await nc.jetstream().delete_key_value("CONF")
+        kv = await bucket(nc)
+        await kv.put("key", b"of another")
+        await viewer.type("mine")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "CONF was recreated in the meantime" in viewer.words)
+        await viewer.press("escape")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "typed text would be lost")
+        await viewer.press("end", "enter")
+        await viewer.becomes("key", value="of another")
+        await viewer.press("home", "ctrl+d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        await nc.jetstream().delete_key_value("CONF")
+        kv = await bucket(nc)
+        await kv.put("key", b"of a third")
+        await do_it(viewer)
+        await viewer.until(
+            lambda: "CONF was recreated in the meantime" in " ".join(viewer.toasts[1:])
+        )
+        assert (await kv.get("key")).value == b"of a third"
+        await nc.close()
+
+
+@on_the_files_loop
+async def test_a_key_that_was_removed_before_it_was_read_is_not_put_over_a_newer_value(
+    shared: Shared,
+) -> None:
+    async with shared.as_new(SIZE) as viewer:
+        nc = await nats.connect(shared.url)
+        kv = await bucket(nc)
+        await at_keys(viewer)
+        await viewer.until(lambda: "no keys" in viewer.words)
+        await viewer.app.push_screen(PutScreen("CONF", "key"))
+        await viewer.until(lambda: "the key has no value any more" in viewer.words)
+        await kv.put("key", b"of another")
+        await viewer.type("mine")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "exists already, at revision 1" in viewer.words, "refused")
+        assert (await kv.get("key")).value == b"of another"
+        await nc.close()
+
+
+@on_the_files_loop
 @pytest.mark.parametrize("history", [1, 5])
 async def test_what_is_final_wants_the_key_typed(shared: Shared, history: int) -> None:
     async with shared.as_new(SIZE) as viewer:

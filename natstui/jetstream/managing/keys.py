@@ -52,6 +52,8 @@ class KeyChange:
     """Required newest revision; 0: the key must have no value."""
     ttl: str | None = None
     confirmed: str | None = None
+    created_at_us: int | None = None
+    """Required creation time of the bucket, whose revisions begin at 1 when it is recreated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,17 @@ class _Present:
 async def change_key(
     writer: Writer, key_change: KeyChange, undoes: str | None = None
 ) -> ChangeResult:
-    """Change a key; raises Conflict when it is not at the required revision.
+    """Change a key; raises Conflict for another revision or bucket than the required one.
 
     Raises NotFound for a missing bucket, or for a missing key that is to be deleted.
     """
     check_names(key_change.bucket, key_change.key)
     for _ in range(_TRIES_COUNT):
         bucket = await _bucket(writer, key_change.bucket)
+        if key_change.created_at_us not in (None, bucket.created_at_us):
+            raise Conflict(
+                f"{key_change.bucket} was recreated in the meantime: nothing was changed"
+            )
         present = await _present(writer.client, key_change.bucket, key_change.key)
         _check_revision(key_change, present)
         if not present.revision and not is_key(key_change.key):

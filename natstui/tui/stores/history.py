@@ -180,6 +180,8 @@ class HistoryScreen(TableScreen):
         self.stream, self.bucket, self.key = stream, bucket_of(stream), key
         self._rows: tuple[KeyRow, ...] = ()
         """The revisions, the oldest first."""
+        self._created_at_us: int | None = None
+        """Creation time of their bucket."""
         self._asking = RenewedPage(
             self,
             lambda: ReadRevisions(0, self.bucket, key),
@@ -189,7 +191,7 @@ class HistoryScreen(TableScreen):
         )
 
     def _keep(self, page: KeysPage) -> None:
-        self._rows = page.rows
+        self._rows, self._created_at_us = page.rows, page.created_at_us
 
     def asset(self) -> Target | None:
         """Return the bucket's stream."""
@@ -234,23 +236,26 @@ class HistoryScreen(TableScreen):
             return self.may_do(str(parameters[0]))
         return super().check_action(action, parameters)
 
-    def _chosen(self) -> int | None:
-        """Return the index of the revision under the cursor, counted from the oldest."""
+    def _chosen(self) -> tuple[Sequence[KeyRow], int] | None:
+        """Return the revisions on the screen, the oldest first, and the index of the one under
+        the cursor.
+        """
         rows, position = self.rows, self.table.cursor
         if rows is None or position >= len(rows.order):
             return None
-        return rows.order[position]
+        assert isinstance(rows.view, KeyView)
+        return rows.view.things, rows.order[position]
 
     @on(RowSelected)
     def _open(self) -> None:
         """Open the value of the revision under the cursor."""
-        if (index := self._chosen()) is not None:
-            self.app.push_screen(RevisionScreen(self._rows, index))
+        if (chosen := self._chosen()) is not None:
+            self.app.push_screen(RevisionScreen(*chosen))
 
     def action_difference(self) -> None:
         """Open the changes of the revision under the cursor."""
-        if (index := self._chosen()) is not None:
-            self.app.push_screen(RevisionScreen(self._rows, index, as_difference=True))
+        if (chosen := self._chosen()) is not None:
+            self.app.push_screen(RevisionScreen(*chosen, as_difference=True))
 
     def action_row_actions(self) -> None:
         """Show the actions for the revision under the cursor."""
@@ -261,15 +266,18 @@ class HistoryScreen(TableScreen):
 
     def action_act(self, action: str) -> None:
         """Change the key, or restore the revision under the cursor."""
-        index = self._chosen()
         if action == "undo":
             self.app.post_message(Manage("undo"))
-        elif index is None:
             return
-        elif action == "revert-key":
-            self._revert(self._rows[index], self._rows[-1])
+        if (chosen := self._chosen()) is None:
+            return
+        revisions, index = chosen
+        if action == "revert-key":
+            self._revert(revisions[index], revisions[-1])
         else:
-            change_key(self, self.bucket, self._rows[-1], action, self._asking.ask)
+            change_key(
+                self, self.bucket, self._created_at_us, revisions[-1], action, self._asking.ask
+            )
 
     def _revert(self, row: KeyRow, newest: KeyRow) -> None:
         if row.revision_seq == newest.revision_seq:
@@ -277,7 +285,7 @@ class HistoryScreen(TableScreen):
             return
         change = ChangeKey(
             0, "put_key", self.bucket, self.key, of_revision_seq=row.revision_seq,
-            if_revision_seq=newest.revision_seq,
+            if_revision_seq=newest.revision_seq, created_at_us=self._created_at_us,
         )  # fmt: skip
         does = "the value is put again" if row.operation == "PUT" else "the key is deleted again"
         start_change(self, change, f"as at revision {row.revision_seq}: {does}", self._asking.ask)

@@ -341,4 +341,6 @@ class KeysScreen(TableScreen):
                 timeout=2,
             )
         else:
-            change_key(self, self.bucket, row, action, self._asking.ask)
+            page = self._known.last
+            created_at_us = page.created_at_us if page is not None else None
+            change_key(self, self.bucket, created_at_us, row, action, self._asking.ask)

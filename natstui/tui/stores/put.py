@@ -125,6 +125,8 @@ class PutScreen(LiveScreen):
         self._file = ""
         self._revision: int | None = None
         """The revision that is edited: a newer one is not overwritten."""
+        self._created_at_us: int | None = None
+        """Creation time of the bucket that was read."""
         self._unread = _UNREAD if key else ""
         """Why the current value is not known: it is not overwritten then."""
         self._hidden = ""
@@ -174,11 +176,16 @@ class PutScreen(LiveScreen):
 
     def _take_over(self, page: KeysPage) -> None:
         """Show the newest value if it can be edited as text."""
+        self._created_at_us = page.created_at_us
         if not page.rows:
+            self._revision = 0
+            self.answer.update(safe("the key has no value any more", "warn"))
             return
         newest = page.rows[-1]
         self._revision, value = newest.revision_seq, value_of(newest)
         note = f"revision {newest.revision_seq}"
+        if newest.operation != "PUT":
+            note = f"{note}: the key is deleted"
         try:
             text = value.decode()
             is_text = newest.value_bytes == len(value) and clean_text(text) == text
@@ -210,7 +217,13 @@ class PutScreen(LiveScreen):
             return
         value_base64 = base64.b64encode(value).decode()
         change = ChangeKey(
-            0, "put_key", self.bucket, self.key, value_base64, if_revision_seq=self._revision
+            0,
+            "put_key",
+            self.bucket,
+            self.key,
+            value_base64,
+            if_revision_seq=self._revision,
+            created_at_us=self._created_at_us,
         )
         run_task(self, self._send, change)
 

@@ -75,18 +75,29 @@ async def _change(
 
 
 def change_key(
-    screen: LiveScreen, bucket: str, row: KeyRow, action: str, on_change: Callable[[], None]
+    screen: LiveScreen,
+    bucket: str,
+    created_at_us: int | None,
+    row: KeyRow,
+    action: str,
+    on_change: Callable[[], None],
 ) -> None:
-    """Edit, delete or purge a key at its shown revision.
+    """Edit, delete or purge a key at its shown revision, in the bucket created at that time.
 
     `on_change` is called after the change.
     """
     if action == "edit-key":
         screen.app.push_screen(PutScreen(bucket, row.key))
-    elif action == "delete_key":
-        change = ChangeKey(0, "delete_key", bucket, row.key, if_revision_seq=row.revision_seq)
+        return
+    change = ChangeKey(
+        0,
+        "delete_key" if action == "delete_key" else "purge_key",
+        bucket,
+        row.key,
+        if_revision_seq=row.revision_seq,
+        created_at_us=created_at_us,
+    )
+    does = "all revisions of the key are removed for good"
+    if action == "delete_key":
         does = "a delete marker is added; earlier revisions stay, up to the history of the bucket"
-        start_change(screen, change, does, on_change)
-    elif action == "purge_key":
-        change = ChangeKey(0, "purge_key", bucket, row.key, if_revision_seq=row.revision_seq)
-        start_change(screen, change, "all revisions of the key are removed for good", on_change)
+    start_change(screen, change, does, on_change)

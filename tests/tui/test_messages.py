@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,44 @@ async def test_a_message_is_sent_again_only_after_it_was_read_and_byte_by_byte(
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "nothing was sent: message 9 cannot be read" in viewer.words)
         assert (await nc.jetstream().stream_info("S")).state.last_seq == 2
+
+
+async def test_a_message_that_is_not_read_is_not_saved_as_another(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await nc.jetstream().publish("s", b"the first")
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.app.push_screen(MessageScreen("S", 1))
+        await viewer.until(lambda: "the first" in viewer.words, "the message")
+        await viewer.press("right_square_bracket")
+        await viewer.until(lambda: "the first" not in viewer.words, "there is no second one")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "message 2 is not read" in viewer.said, "nothing to save")
+        assert isinstance(viewer.app.screen, MessageScreen)
+
+
+async def test_the_message_is_terminated_for_which_the_reason_was_typed(account: Account) -> None:
+    async with connected(account.url) as nc, viewing(account.url) as viewer:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await nc.jetstream().add_consumer("S", durable_name="C", ack_policy="explicit")
+        for payload in (b"the first", b"the second"):
+            await nc.jetstream().publish("s", payload)
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.app.push_screen(PullScreen("S", "C"))
+        await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen), "the screen")
+        screen = viewer.app.screen
+        assert isinstance(screen, PullScreen)
+        await viewer.press("enter")
+        await viewer.until(lambda: "the first" in viewer.words, "the message")
+        with frozen(viewer):
+            await viewer.press("enter", "t")
+            await viewer.until(lambda: "Reason to terminate" in viewer.words, "the question")
+        await viewer.until(
+            lambda: screen.pulled is not None and screen.pulled.message.stream_seq == 2, "a newer"
+        )
+        await viewer.type("broken")
+        await viewer.press("enter")
+        async with asyncio.timeout(30):
+            while await state(nc, "CONSUMER.INFO.S.C", "num_ack_pending") != 1:
+                await asyncio.sleep(0.05)
+        assert await state(nc, "CONSUMER.INFO.S.C", "ack_floor", "stream_seq") == 1

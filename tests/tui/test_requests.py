@@ -17,6 +17,7 @@ from natstui.tui.frame import requests
 from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.requests import ReplyRecord
+from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.sessions.screen import SessionsScreen
@@ -154,6 +155,58 @@ async def test_a_screen_that_waits_shows_that_the_engine_ended(account: Account)
             engine.kill()
         await viewer.until(lambda: "the engine ended before it replied" in viewer.said)
         assert not pending
+        await viewer.until(lambda: "● connected" in viewer.words, "another engine")
+        screen = viewer.app.screen
+        assert isinstance(screen, ActionScreen)
+        await nc.request("s", b"precious", timeout=10)
+        await viewer.press(*["down"] * len(screen.spec.fields))
+        await viewer.type("S")
+        await viewer.press("ctrl+s")
+        # What is removed was never shown.
+        await viewer.until(lambda: "S: nothing was changed: the engine ended" in viewer.words)
+        assert (await asked(nc, "STREAM.INFO.S"))["state"]["messages"] == 1
+
+
+@on_the_files_loop
+async def test_what_was_changed_is_not_changed_again_after_others_failed(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
+        for name in ("A", "B"):
+            await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
+        await viewer.until(lambda: {"A", "B"} <= set(viewer.rows()), "the streams")
+        await viewer.press("home", "space", "down", "space", "ctrl+d")
+        await viewer.until(lambda: "Type delete 2" in viewer.words, "it is counted")
+        screen = viewer.app.screen
+        assert isinstance(screen, ActionScreen)
+        await asked(nc, "STREAM.DELETE.B")
+        await viewer.type("delete 2")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "stream A deleted" in " ".join(viewer.toasts), "the first")
+        await viewer.until(lambda: not screen._is_sending, "the second failed")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: not screen._is_sending, "it failed again")
+        assert str(screen.effect.visual).count("stream") == 1, screen.effect.visual
+
+
+@on_the_files_loop
+async def test_a_change_that_wants_a_name_of_a_closed_screen_is_said_not_to_be_made(
+    shared: Shared,
+) -> None:
+    environ = {"NATSTUI_CONNECTION_PRODUCTION": "true"}
+    async with connected(shared.url) as nc, viewing(shared.url, environ=environ) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("e")
+        await on_form(viewer)
+        await fill(viewer, max_msgs="5")
+        with frozen(viewer):
+            await viewer.press("ctrl+s")
+            await viewer.until(lambda: "closing this does not stop it" in viewer.words, "sent")
+            await viewer.press("escape")
+            await viewer.until(lambda: not isinstance(viewer.app.screen, FormScreen), "closed")
+        await viewer.until(
+            lambda: "before its confirmation: nothing was changed" in " ".join(viewer.toasts)
+        )
+        assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == -1
 
 
 async def test_a_tail_shows_that_the_engine_ended_also_after_messages(account: Account) -> None:

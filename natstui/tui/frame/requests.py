@@ -36,6 +36,7 @@ HOST_REFUSED = (
     "allows it"
 )
 """The refusal of a `HostCommand`, and of a file that a screen itself would write."""
+_NOT_CONFIRMED = "the screen was closed before its confirmation: nothing was changed"
 _DEFECT_SHOWN_S = 15.0
 _TOAST_S = 15.0
 Arguments = TypeVarTuple("Arguments")
@@ -163,8 +164,10 @@ class SystemEngine:
         answered = await _reply_of_change(request)
         if not reply.cancelled():
             reply.set_result(answered)
-        elif answered.body_json is None or answered.status != "refused":
-            show_reply(self._app, answered, f"{request.system} {title}".strip())
+            return
+        if answered.status == "refused" and answered.body_json is not None:
+            answered = replace(answered, text=_NOT_CONFIRMED)
+        show_reply(self._app, answered, f"{request.system} {title}".strip())
 
     def start(self, command: Command, title: str) -> None:
         """Send a command and show its reply as a toast, also after the screen was closed."""

@@ -69,6 +69,9 @@ class ActionScreen(LiveScreen):
         """Of which it is not known yet what is removed."""
         self._lines: dict[Target, str] = {}
         self._seen: dict[Target, Confirmation] = {}
+        """What was counted for the arguments on the screen: nothing else is removed."""
+        self._changed = set[Target]()
+        """The targets that were changed before others failed: they are not changed twice."""
 
     def asset(self) -> Target | None:
         """Return the target, if it is a single one."""
@@ -119,7 +122,7 @@ class ActionScreen(LiveScreen):
         except ValueError as error:
             self.effect.update(safe(str(error), "error"))
             return
-        self._lines = {}
+        self._lines, self._seen = {}, {}
         self.effect.update(safe(self._ready_text()))
         if CATALOGUE[self.spec.action].removes == "never":
             return
@@ -186,7 +189,8 @@ class ActionScreen(LiveScreen):
 
     async def _send_all(self, body: Mapping[str, object]) -> None:
         """Change every target; close after success, else show the failures."""
-        reasons = await asyncio.gather(*(self._send(target, body) for target in self.targets))
+        targets = [target for target in self.targets if target not in self._changed]
+        reasons = await asyncio.gather(*(self._send(target, body) for target in targets))
         self._is_sending = False
         self.refresh_bindings()
         if failures := list(filter(None, reasons)):
@@ -197,6 +201,9 @@ class ActionScreen(LiveScreen):
     async def _send(self, target: Target, body: Mapping[str, object]) -> str:
         """Change one target; return the error, empty on success."""
         confirmation = self._seen.get(target)
+        if confirmation is None and CATALOGUE[self.spec.action].removes != "never":
+            reason = self._lines.get(target, "it is not counted what this removes")
+            return f"{name_of(target)}: nothing was changed: {reason}"
         change = Change(
             0,
             self.spec.action,
@@ -211,5 +218,6 @@ class ActionScreen(LiveScreen):
         reply = await self.engine.change(change)
         if reply.status != "done":
             return reply.text
+        self._changed.add(target)
         self.app.notify(reply.text, markup=False)
         return ""

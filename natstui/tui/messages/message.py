@@ -106,11 +106,14 @@ class MessageScreen(LiveScreen):
         self._read()
 
     def _read(self) -> None:
+        # The message before is none of this sequence: it is not saved under it.
+        self.message = None
         run_task(self, self._read_message, replaces="read")
 
     async def _read_message(self) -> None:
         reply = await self.engine.request(self._source.command(self.seq))
         if reply.body_json is None:
+            self.raw.show("", "text")
             self.caption.update(safe(reply.text, "error"))
         else:
             self.message, self._reply = self._source.message_of(reply.body_json)
@@ -154,27 +157,31 @@ class MessageScreen(LiveScreen):
 
     def action_save(self) -> None:
         """Write the payload bytes to a file."""
-        run_task(self, self._save, f"{file_name(self.stream or 'message')}-{self.seq}.bin")
+        if self.message is None:
+            self.notify(f"message {self.seq} is not read", severity="warning", timeout=2)
+            return
+        name = f"{file_name(self.stream or 'message')}-{self.seq}.bin"
+        run_task(self, self._save, self.message, name)
 
-    async def _save(self, name: str) -> None:
+    async def _save(self, message: StoredMessage, name: str) -> None:
         """Prompt for the name of the file, again with the reason when it cannot be written."""
         self.engine.check_host_change()
         reason = ""
         while True:
             prompt = Prompt("Save the payload as", name, refused_reason=reason)
             typed_path = await self.app.push_screen_wait(prompt)
-            if not typed_path or self.message is None:
+            if not typed_path:
                 return
             name = typed_path
             try:
                 with complete_file(user_path(typed_path), replaces=False) as file:
-                    file.write(payload_of(self.message))
+                    file.write(payload_of(message))
             except OSError as error:
                 reason = f"{typed_path}: {error.strerror}"
             except UsageError as error:
                 reason = str(error)
             else:
-                size = f"{self.message.payload_bytes:,} bytes"
+                size = f"{message.payload_bytes:,} bytes"
                 self.notify(f"saved {size} as {typed_path}", markup=False)
                 return
 

@@ -139,8 +139,8 @@ class PullScreen(LiveScreen):
 
     def action_answer(self, answer: Answer) -> None:
         """Send an acknowledgement of the message."""
-        if (command := self._answer(answer)) is not None:
-            run_task(self, self._send_answer, command)
+        if (pulled := self._shown()) is not None:
+            run_task(self, self._send_answer, self._answer(pulled, answer))
 
     async def _send_answer(self, command: AnswerMessage) -> None:
         self._show_reply(await self.engine.change(command))
@@ -148,21 +148,32 @@ class PullScreen(LiveScreen):
     def _show_reply(self, reply: Answered) -> None:
         self._say(reply.text, "ok" if reply.status == "done" else "error")
 
-    def _answer(
-        self, answer: Answer, delay_s: float | None = None, reason: str | None = None
-    ) -> AnswerMessage | None:
-        """Return the command that acks, naks or terminates the message; None without one."""
+    def _shown(self) -> PulledMessage | None:
+        """Return the message on the screen; without one, show how to pull one."""
         if self.pulled is None:
             self._say("no message was pulled yet: enter pulls one", "warn")
-            return None
-        reply = self.pulled.reply
-        return AnswerMessage(0, self.consumer, reply, answer, delay_s, reason, self._confirmed)
+        return self.pulled
+
+    def _answer(
+        self,
+        pulled: PulledMessage,
+        answer: Answer,
+        delay_s: float | None = None,
+        reason: str | None = None,
+    ) -> AnswerMessage:
+        """Return the command that acks, naks or terminates a message."""
+        return AnswerMessage(
+            0, self.consumer, pulled.reply, answer, delay_s, reason, self._confirmed
+        )
 
     def action_delay(self) -> None:
         """Nak the message with a delay."""
+        if (pulled := self._shown()) is None:
+            return
 
-        def later(text: str) -> AnswerMessage | None:
-            return self._answer("nak", parsed_delay_s(text))
+        # Another message may be pulled while the time is typed.
+        def later(text: str) -> AnswerMessage:
+            return self._answer(pulled, "nak", parsed_delay_s(text))
 
         title = "Deliver again after what time? As 5s or 1m30s"
         prompt = Question(
@@ -173,9 +184,11 @@ class PullScreen(LiveScreen):
 
     def action_term(self) -> None:
         """Terminate the message, with a reason."""
+        if (pulled := self._shown()) is None:
+            return
 
-        def end(reason: str) -> AnswerMessage | None:
-            return self._answer("term", reason=reason or None)
+        def end(reason: str) -> AnswerMessage:
+            return self._answer(pulled, "term", reason=reason or None)
 
         ask(self, Question("Reason to terminate the message?", end, show=self._show_reply))
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import time
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -101,9 +102,11 @@ def test_a_question_that_gets_no_answer_changes_nothing(
     while process.poll() is None:
         assert time.monotonic() < give_up_at
         if not key:
-            # One that comes just before Python waits for a line waits with it.
+            # One that comes just before Python waits for a line waits with it, and is sent again:
+            # not too soon, since at its end Python leaves a signal to the system.
             process.send_signal(signal.SIGINT)
-        time.sleep(0.1)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(2)
     assert process.returncode == code
     process.stderr.close()
     os.close(ours)

@@ -18,11 +18,16 @@ class LossCounter:
         self._missing = missing
         self._count = 0
         self._is_connected = False
+        self._is_lost = False
+        """Whether the connection has not come back since it was lost."""
 
     def add(self, change: LinkChanged) -> None:
         """Count and print a change from connected to reconnecting; ignore any other change."""
         was_connected, self._is_connected = self._is_connected, change.state == "connected"
+        if self._is_connected:
+            self._is_lost = False
         if was_connected and change.state == "reconnecting":
+            self._is_lost = True
             self._count += 1
             reason_text = f": {change.reason}" if change.reason else ""
             print_stderr(f"the connection is lost; {self._meaning}{reason_text}")
@@ -33,4 +38,6 @@ class LossCounter:
         if not self._count:
             return ""
         missing_text = f": {self._missing}" if self._missing else ""
+        if self._is_lost:
+            missing_text = " and is not back: what came since then, if anything, is missing"
         return f"; the connection was lost {counted(self._count, 'time')}{missing_text}"

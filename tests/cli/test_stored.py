@@ -87,6 +87,27 @@ async def test_new_messages_follow_the_stored_ones_also_over_a_restart(
     )
 
 
+async def test_what_is_stopped_while_disconnected_does_not_know_that_none_is_missing(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, 2)
+    process = await listening(shell, "s.>", "--since", "1h", "--subjects-only")
+    assert process.stdout is not None and process.stderr is not None
+    for _ in range(2):
+        await process.stdout.readline()
+    await asyncio.to_thread(nats_server.stop)
+    async with asyncio.timeout(30):
+        while b"the connection is lost" not in await process.stderr.readline():
+            pass
+    process.send_signal(signal.SIGINT)
+    _, said = await ended(process)
+    assert said.splitlines()[-1] == (
+        "natstui: 2 messages; the connection was lost 1 time and is not back: what came since "
+        "then, if anything, is missing"
+    )
+
+
 async def test_only_what_is_new_is_read_and_it_ends_when_nothing_comes(
     shell: Shell, nats_server: Broker
 ) -> None:

@@ -163,7 +163,7 @@ KEY_WORDS: Mapping[str, str] = {
     "sessions.pack": "pack the recording into one file, to give to somebody else",
     "sessions.rename": "rename the recording",
     "slower": "poll less often",
-    "stream.actions": "purge, seal, delete and all other actions",
+    "stream.actions": "purge, delete, step down and all other actions",
     "stream.consumers": "its consumers",
     "tail.filter": "only lines with these words",
     "tail.hold": "pause the display; new messages are only counted",

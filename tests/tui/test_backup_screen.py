@@ -46,7 +46,7 @@ async def picked(viewer: Viewer, title: str) -> None:
     await viewer.until(
         lambda: isinstance(viewer.app.screen, Pick) and title in viewer.words, title
     )
-    await viewer.press("enter")
+    await viewer.press("end", "enter")
 
 
 async def test_a_backup_is_restored_as_it_was_and_over_nothing(

@@ -12,7 +12,7 @@ from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.kit.fields import FieldRow
 from tests.accounts import Account
 from tests.tui.test_benchmark_screen import START_S
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.viewer import Viewer, frozen, viewing
 
 pytestmark = pytest.mark.server
 
@@ -86,6 +86,25 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         await on_form(viewer)
         assert form(viewer).draft.texts["checks"] == "lost == 0; sent == 7"
         assert form(viewer).draft.texts["consumers"] == "2"
+
+
+async def test_scenarios_that_are_not_read_neither_fill_the_form_nor_run(
+    account: Account,
+) -> None:
+    async with viewing(account.url, size=(120, 50)) as viewer:
+        await viewer.press("b", "b")
+        await on_form(viewer)
+        await go_to_field(viewer, "subject")
+        await viewer.type("mine")
+        with frozen(viewer):
+            await viewer.press("ctrl+o")
+            await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
+            await viewer.press("ctrl+o", "ctrl+s")
+            await viewer.until(lambda: "the scenarios are not read" in viewer.said, "neither")
+            assert isinstance(viewer.app.screen, ScenariosScreen)
+            await viewer.press("escape")
+            await on_form(viewer)
+            assert form(viewer).draft.texts["subject"] == "mine"
 
 
 async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(

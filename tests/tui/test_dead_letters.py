@@ -64,7 +64,7 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.press("enter")
         await asks(viewer, Pick, "Send 1 message of S")
         assert "1 again → AGAIN" in viewer.words
-        await viewer.press("enter")
+        await viewer.press("end", "enter")
         await viewer.until(lambda: "1 message stored again" in viewer.words, "what became of it")
         assert (await js.get_msg("AGAIN", 1)).data == b"3"
         await viewer.press("space", "x", "home", "enter", "end", "enter")
@@ -75,13 +75,13 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.press(*["backspace"] * 4, "enter")
         await asks(viewer, Pick, "Send 5 messages of S")
         assert "1 are no longer stored and were not sent" in viewer.words
-        await viewer.press("down", "enter")
+        await viewer.press("enter")
         assert sum((await counts(nc, "S")).values()) == 7, "nothing was sent"
         await viewer.press("x", "home", "enter", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
         await asks(viewer, Pick, "to their own subjects")
-        await viewer.press("enter")
+        await viewer.press("end", "enter")
         await viewer.until(lambda: "5 messages stored again" in viewer.words, "the account")
         assert await counts(nc, "S") == {
             **{f"s.{number}": 1 for number in (1, 2)},
@@ -109,7 +109,7 @@ async def test_what_sending_again_removes_is_said_and_the_name_typed(account: Ac
         await asks(viewer, Pick, "Send 2 messages of S")
         loss = "up to 1 message of AGAIN and up to 1 copy in AGAIN are removed by its limits"
         assert loss in " ".join(viewer.words.split())
-        await viewer.press("enter")
+        await viewer.press("end", "enter")
         await asks(viewer, Prompt, "This cannot be undone. Type S")
         assert (await js.get_msg("AGAIN", 1)).data == b"mine"
         await viewer.press("S", "enter")
@@ -159,7 +159,7 @@ async def test_production_wants_the_name_and_another_stream_is_another_one(
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
         await asks(viewer, Pick, "Send 2 messages of S")
-        await viewer.press("enter")
+        await viewer.press("end", "enter")
         await asks(viewer, Prompt, "This is production. Type S")
         await viewer.press("T", "enter")
         await asks(viewer, Prompt, "That is not S")

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import typing
 
+import msgspec
 import pytest
 
 from natstui.model.records.analysis import StartAnalysis
+from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, HostCommand, Watch, WriteNote
-from natstui.model.records.recording import ChangeSession, ExportSelection, StartRecording
+from natstui.model.records.recording import (
+    ChangeSession,
+    ExportSelection,
+    ListSessions,
+    SessionSummary,
+    StartRecording,
+)
 from natstui.model.records.stores import BackUp, GetFile
 from natstui.tui.app import app as app_module
+from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.requests import HOST_REFUSED, SystemEngine
+from natstui.tui.sessions.screen import SessionsScreen
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.engine_records import engine_records
-from tests.tui.viewer import fed
+from tests.tui.viewer import FedViewer, fed
 
 LAST = Watch(0, ("LAST",), ())
 OF_THE_SERVER = {
@@ -78,3 +88,36 @@ async def test_what_a_browser_shows_is_not_remembered_for_the_user_of_the_machin
     monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
     keep(app_module._THEME, ["dracula", "nord"])
     assert recall(app_module._THEME) == ["nord", "nord"]
+
+
+async def _session_under_the_cursor(viewer: FedViewer) -> None:
+    await viewer.type_command("sessions")
+    await viewer.until(lambda: viewer.sent(ListSessions), "the list is requested")
+    session = SessionSummary("/there", "one", "one", "server", 1, 2, 3, 1, 1, 1, 0, 0, "", ())
+    body = msgspec.json.encode([session]).decode()
+    number = viewer.sent(ListSessions)[-1].command_id
+    await viewer.feed(Answered(1, number, "done", "1 recording", body))
+    await viewer.until(lambda: len(viewer.rows()) == 1, "the recording")
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("backup ALPHA", ()), ("restore", ()), ("", ("n",)), ("", ("b", "b")),
+        ("sessions", ("e",)), ("sessions", ("w",)), ("sessions", ("ctrl+d",)),
+    ],
+)  # fmt: skip
+async def test_what_changes_the_host_is_refused_before_anything_is_asked(
+    line: str, keys: tuple[str, ...]
+) -> None:
+    async with fed(*engine_records({"ALPHA": ()}), may_change_host=False) as viewer:
+        await viewer.until(lambda: "ALPHA" in viewer.rows(), "the stream")
+        if line == "sessions":
+            await _session_under_the_cursor(viewer)
+        elif line:
+            await viewer.type_command(line)
+        await viewer.press(*keys)
+        await viewer.until(lambda: HOST_REFUSED in viewer.toasts, "refused")
+        screen = viewer.app.screen
+        assert isinstance(screen, StreamsScreen | SessionsScreen | BenchmarkScreen)
+        assert not screen.command_line.is_open

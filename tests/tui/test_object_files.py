@@ -106,7 +106,7 @@ async def overwritten_only_when_asked(
 ) -> None:
     """Leave it, then overwrite: what lies on the disk, and what is in the store."""
     (target / "a file.bin").write_bytes(b"mine")
-    for keys, expected in ((("down", "enter"), b"mine"), (("enter",), CONTENT)):
+    for keys, expected in ((("enter",), b"mine"), (("end", "enter"), CONTENT)):
         await nothing_moves(viewer)
         await viewer.press("ctrl+s")
         await answer(viewer, "to which file?", str(target))
@@ -187,7 +187,7 @@ async def test_a_file_that_was_replaced_while_its_loss_was_shown_stays(
             await answer(viewer, "stored under which name?", None)
         else:
             await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
-            await viewer.press("enter")
+            await viewer.press("end", "enter")
         await viewer.until(lambda: "big, 293 KiB, is" in viewer.words, "what is lost")
         await store.put("big", b"of another client")
         await answer(viewer, "Type big to confirm", "big")

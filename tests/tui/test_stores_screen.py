@@ -51,7 +51,7 @@ async def edited(viewer: Viewer, value: str) -> None:
 
 async def do_it(viewer: Viewer) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
-    await viewer.press("enter")
+    await viewer.press("end", "enter")
 
 
 async def type_name(viewer: Viewer, name: str) -> None:

@@ -223,6 +223,8 @@ _OF_TEXTUAL = {"Theme", "Screenshot"}
 _PICTURE_TIME = "%Y-%m-%d %H.%M.%S.%f"
 _THEME, _MODE = "theme", "screen"
 _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
+_OF_THE_HOST = {"backup", "restore", "scenarios"}
+"""Screens that only prompt for a `HostCommand`: they are refused at once."""
 
 
 class Updates:
@@ -493,6 +495,8 @@ async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
             with contained("the command", app.report_defect):
                 commands.run(app, parts, message.line)
         case Open() | Manage():
+            if message.what.partition(" ")[0] in _OF_THE_HOST:
+                parts.engines.check_host_change()
             system = parts.engines.of(message.system)
             screen = new_screen(message, parts.engines.state_of(system))
             screen.where.bound = system.name

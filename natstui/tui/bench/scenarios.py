@@ -139,9 +139,15 @@ class ScenariosScreen(LiveScreen):
     def _fill_form(self, message: OptionList.OptionSelected) -> None:
         self.action_take()
 
+    def _is_read(self) -> bool:
+        """Return whether there is a scenario; otherwise show that there is none."""
+        if not self._shown:
+            self.notify("the scenarios are not read", severity="warning", timeout=2)
+        return bool(self._shown)
+
     def action_take(self) -> None:
         """Fill the form with the text, and return to it."""
-        if self._take is None:
+        if self._take is None or not self._is_read():
             return
         name = "" if self._shown == FORM or self._shown in self.drafts else self._shown
         if error := self._take(name, self.editor.text):
@@ -152,4 +158,5 @@ class ScenariosScreen(LiveScreen):
 
     def action_run(self) -> None:
         """Run the text in the editor."""
-        self.app.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))
+        if self._is_read():
+            self.app.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))

@@ -97,7 +97,7 @@ class FindingKeys(ScreenPart):
 
             prompt = Question(
                 words, partial(silence_command, finding), title=title,
-                refusal=silence_refusal, meaning=silence_meaning, text="1h ",
+                refusal=silence_refusal, meaning=silence_meaning, text="1h ", changes_host=True,
             )  # fmt: skip
             ask(self._screen, prompt)
 

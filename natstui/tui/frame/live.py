@@ -116,6 +116,8 @@ class Question:
     """System to send the command to; None: the acting one of the screen."""
     show: Callable[[Answered], None] = lambda _: None
     """Receives each reply while the screen exists."""
+    changes_host: bool = False
+    """Whether it is a `HostCommand`: refused before the prompt where those are not allowed."""
 
 
 class LiveScreen(TerminalSized, Screen[None]):
@@ -402,6 +404,8 @@ def ask(asker: LiveScreen, question: Question) -> None:
 
 async def _ask(asker: LiveScreen, engine: SystemEngine, question: Question) -> None:
     app, text, reason = asker.app, question.text, ""
+    if question.changes_host:
+        engine.check_host_change()
     while True:
         prompt = Prompt(
             question.words, text, refusal=question.refusal, refused_reason=reason,

@@ -19,6 +19,9 @@ from natstui.tui.kit.lists import KeyList, MarkList
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.kit.textual_fixes import TerminalSized
 
+LEAVE_IT = ("leave it", "nothing is changed")
+"""The first option before a change: an enter too many, typed before it was read, picks it."""
+
 
 class Pick(TerminalSized, ModalScreen[str | None]):
     """A list of options; dismisses with the picked one, or None after a cancellation."""

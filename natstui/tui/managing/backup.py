@@ -24,7 +24,7 @@ from natstui.model.records.stores import (
 )
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import PendingRequest, as_of_change, run_task, show_reply
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import LEAVE_IT, Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
@@ -279,6 +279,6 @@ class RestoreScreen(_MovingScreen):
             text = clean_line(f"{reason}{title}{losses_text} Type {name} to confirm")
             return await self.app.push_screen_wait(Prompt(text, word_to_type=name))
         does = "; ".join(f"{to_stream or row.stream}: {row.text}" for row in backup.rows[:3])
-        options = (("restore", clean_line(does)), ("leave", "nothing is made"))
+        options = (LEAVE_IT, ("restore", clean_line(does)))
         choice = await self.app.push_screen_wait(Pick(title, options))
         return "" if choice == "restore" else None

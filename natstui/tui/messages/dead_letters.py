@@ -29,7 +29,7 @@ from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ScreenPart, 
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import LEAVE_IT, Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
@@ -73,7 +73,7 @@ async def send_again(
     if not counts.messages_count:
         app.notify("none of these messages is stored any more", severity="warning")
         return
-    options = [("send", "store them again"), ("leave", "nothing is sent")]
+    options = [LEAVE_IT, ("send", "store them again")]
     effects = preview_lines(counts, is_safe=dead_letters.is_known)
     pick = Pick(question_text(count, counts), options, effects)
     if await app.push_screen_wait(pick) != "send":

@@ -224,7 +224,10 @@ class RecordingChanges(ScreenPart):
 
         title, text = asked_text(action, session)
         command = partial(_change_of, action, session)
-        ask(self._screen, Question(title, command, _TITLE, text=text, show=show))
+        ask(
+            self._screen,
+            Question(title, command, _TITLE, text=text, show=show, changes_host=True),
+        )
 
     def action_pack(self) -> None:
         """Pack a recording into one file, to send to somebody."""
@@ -232,6 +235,7 @@ class RecordingChanges(ScreenPart):
             run_task(self._screen, self._pack, session)
 
     async def _pack(self, session: SessionSummary) -> None:
+        self._screen.engine.check_host_change()
         pick = Pick(f"Pack {title(session)}", list(PACKS.items()))
         packing = await self._screen.app.push_screen_wait(pick)
         if packing is not None:
@@ -243,6 +247,7 @@ class RecordingChanges(ScreenPart):
             run_task(self._screen, self._delete, session)
 
     async def _delete(self, session: SessionSummary) -> None:
+        self._screen.engine.check_host_change()
         prompt = Prompt(delete_text(session), word_to_type=word_to_type(session))
         typed_name = await self._screen.app.push_screen_wait(prompt)
         if typed_name is not None and (command := _change_of("delete", session, typed_name)):

@@ -47,7 +47,7 @@ from natstui.tui.frame.live import NO_SERVER, LiveScreen, ScreenPart, watch_rows
 from natstui.tui.frame.requests import PendingRequest, as_of_change, run_task, show_reply
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import LEAVE_IT, Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
 from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView
@@ -186,6 +186,7 @@ class Files(ScreenPart):
             run_task(self._screen, self._put)
 
     async def _put(self) -> None:
+        self._screen.engine.check_host_change()
         file = await self._type("Which file should be stored?")
         local = await self._inspect(file) if file else None
         if local is None:
@@ -206,6 +207,7 @@ class Files(ScreenPart):
             run_task(self._screen, self._get, row)
 
     async def _get(self, row: ObjectRow) -> None:
+        self._screen.engine.check_host_change()
         title = f"Write {row.name}, {bytes_text(row.size_bytes)}, to which file?"
         file = await self._type(title, row.name.rpartition("/")[2])
         local = await self._inspect(file, row.name) if file else None
@@ -214,7 +216,7 @@ class Files(ScreenPart):
         if local.is_there:
             time_text = local_text(local.changed_at_us, "%Y-%m-%d %H:%M:%S")
             loss_text = f"{bytes_text(local.size_bytes)} of {time_text} are lost"
-            options = (("do it", loss_text), ("leave it", "nothing is changed"))
+            options = (LEAVE_IT, ("do it", loss_text))
             pick = Pick(clean_line(f"Overwrite {local.path}?"), options)
             if await self._screen.app.push_screen_wait(pick) != "do it":
                 return

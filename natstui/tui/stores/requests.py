@@ -14,7 +14,7 @@ from natstui.model.records.stores import ChangeKey, KeyRow
 from natstui.tui.frame.confirmation import request_confirmed
 from natstui.tui.frame.live import LiveScreen, Renewing
 from natstui.tui.frame.requests import run_task, show_reply
-from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.pick import LEAVE_IT, Pick
 from natstui.tui.stores.put import PutScreen
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ async def _change(
 ) -> None:
     verb = change.action.partition("_")[0] if change.of_revision_seq is None else "revert"
     title = f"{verb} {clean_line(f'{change.key} of {change.bucket}')}?"
-    options = (("do it", does), ("leave it", "nothing is changed"))
+    options = (LEAVE_IT, ("do it", does))
     if await screen.app.push_screen_wait(Pick(title, options)) != "do it":
         return
     reply = await request_confirmed(screen, change)

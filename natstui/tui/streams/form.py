@@ -64,7 +64,8 @@ class Templates(ScreenPart):
         def command(name: str) -> SaveTemplate | None:
             return SaveTemplate(0, name, config_json) if name else None
 
-        ask(self._screen, Question("Name of the template", command, title="template"))
+        question = Question("Name of the template", command, title="template", changes_host=True)
+        ask(self._screen, question)
 
 
 class StreamForm(FormScreen):

@@ -8,13 +8,14 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from natstui.errors import Refused
 from natstui.model.findings.recorded import known_so_far
 from natstui.model.records.record import PollNow, SetInterval, SetPolling
 from natstui.model.records.recording import StartRecording, StopRecording
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.requests import SystemEngine
+from natstui.tui.frame.requests import SystemEngine, show_error
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
@@ -115,5 +116,10 @@ class Recording(Part):
 
     def action_note(self) -> None:
         """Prompt for a note, and record it."""
+        try:
+            self._engines.check_host_change()
+        except Refused as error:
+            show_error(self._app, error)
+            return
         if isinstance(self._app.screen, LiveScreen):
             self._app.screen.command_line.open(":", "note ")

@@ -105,8 +105,6 @@ WRITINGS = {
     ),
     "screenshot": Writing("screenshot {target}", kill_within_s=2.0),
 }
-LONG = ("analyze --out", "demo --store")
-"""What takes seconds in each case: `make long` tries it."""
 NO_SPARK = (
     "a link to a file", "a link to nothing", "a link to itself", "a link to a device",
     "a hard link", "a FIFO", "a socket", "a plain file", "a read-only file", "a read-only folder",

@@ -17,7 +17,6 @@ from tests.write_cases import (
     EVENTS,
     FOREIGN,
     IN_THE_WAY,
-    LONG,
     NO_SPARK,
     WRITINGS,
     make_foreign,
@@ -42,17 +41,34 @@ def cases_of(command: str, *ways: str) -> tuple[str, ...]:
 
 OF_OTHERS = (FOREIGN,) if os.geteuid() == 0 else ()
 """Only root can make what is of another owner."""
-GROUPS = {
-    "bench": ("bench --csv",),
-    "record": ("record", "record --log-file"),
-    "analyze": (
+SOME = ("nothing", "a link to a file", "a FIFO", "a plain file", "no parent",
+        "links at temporary names", "a full disk", *OF_OTHERS)  # fmt: skip
+"""What is tried of a command that starts a process or a screen in each situation."""
+REPLACED = ("a hard link", "a plain file", "a read-only file")
+"""What `--force` replaces, after an analysis."""
+REFUSED = (
+    "a link to a file", "a link to a folder", "a link to nothing", "a link to itself",
+    "a link to a device", "a FIFO", "a socket", "a folder with files", "an empty folder",
+    "no parent", "a file for a parent", *OF_OTHERS,
+)  # fmt: skip
+"""What is refused before an analysis."""
+PARTLY = (
+    *cases_of("bench --csv", *SOME),
+    *cases_of("screenshot", *SOME),
+    *cases_of("analyze --html", *REFUSED, *REPLACED),
+    *cases_of("analyze --html --force", *REFUSED),
+    *cases_of("analyze --notebook", *REFUSED, *REPLACED),
+)
+"""What `make check` tries of commands that are tried whole by `make long`."""
+LONG_GROUPS = {
+    "bench, screenshot: everything": ("bench --csv", "screenshot"),
+    "analyze: everything": (
         "analyze --html",
         "analyze --html --force",
         "analyze --notebook",
         "analyze --log",
         "analyze --scratch",
     ),
-    "screenshot": ("screenshot",),
     "demo --store": ("demo --store",),
     "analyze --out, refused": cases_of("analyze --out", *NO_SPARK, *OF_OTHERS),
     **{
@@ -69,11 +85,10 @@ GROUPS = {
         )
     },
 }
-"""Commands that start processes, some situation by situation; all others are in no group."""
+"""Commands that start processes, some situation by situation, for `make long`."""
 MARKS_OF_LONG = (pytest.mark.long, pytest.mark.spark)
-REST = tuple(
-    set(WRITINGS) - {name.partition("::")[0] for names in GROUPS.values() for name in names}
-)
+LONG = {name.partition("::")[0] for names in LONG_GROUPS.values() for name in names}
+GROUPS = {"": (*(name for name in WRITINGS if name not in LONG), *PARTLY), **LONG_GROUPS}
 
 
 def expected(case: str) -> set[tuple[str, str]]:
@@ -82,20 +97,16 @@ def expected(case: str) -> set[tuple[str, str]]:
     return {(name, one) for one in ((way,) if way else (*IN_THE_WAY, *EVENTS))}
 
 
-def test_every_situation_of_a_long_command_is_tried() -> None:
+def test_every_situation_of_every_command_is_tried() -> None:
     tried = {pair for cases in GROUPS.values() for case in cases for pair in expected(case)}
-    assert tried >= {(name, way) for name in LONG for way in (*IN_THE_WAY, *EVENTS)}
+    assert tried >= {(name, way) for name in WRITINGS for way in (*IN_THE_WAY, *EVENTS)}
 
 
 @pytest.mark.parametrize(
-    "group",
-    [
-        "", "bench", "record", "screenshot", pytest.param("analyze", marks=pytest.mark.spark),
-        *(pytest.param(name, marks=MARKS_OF_LONG) for name in GROUPS if name.startswith(LONG)),
-    ],
-)  # fmt: skip
+    "group", ["", *(pytest.param(name, marks=MARKS_OF_LONG) for name in LONG_GROUPS)]
+)
 def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, group: str) -> None:
-    names = GROUPS.get(group, REST)
+    names = GROUPS[group]
     filled(account.url)
     folder = tmp_path / "writing"
     folder.mkdir()

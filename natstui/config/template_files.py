@@ -35,10 +35,12 @@ def templates(folder: Path | None = None) -> tuple[Template, ...]:
 
 
 def save_template(name: str, config: Mapping[str, object], folder: Path | None = None) -> Path:
-    """Write an own template and return its file; raises UsageError."""
+    """Write an own template and return its file; raises UsageError, also when it exists."""
     file = (folder or template_folder()) / f"{name}.toml"
     if not name or "/" in name or name.startswith("."):
         raise UsageError(f"{name!r} cannot name a template")
+    if file.exists():
+        raise UsageError(f"there is a template {name} already: use another name, or remove {file}")
     lines = [f"{key} = {_toml(value)}\n" for key, value in config.items() if key != "name"]
     with writing(file):
         private_folder(file.parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from textual.widgets import Input, Static
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.records.managing import ReadNamesInUse
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Noted
+from natstui.tui.consumers.form import ConsumerForm, new_consumer
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.form.screen import FormScreen
@@ -572,3 +577,22 @@ async def test_thresholds_in_the_metadata_are_fields_with_their_meaning(
         after = (await asked(nc, "STREAM.INFO.S"))["config"]["metadata"]
         own = {name: value for name, value in after.items() if not name.startswith("_nats.")}
         assert own == {"team": "till", f"{key}msgs-warn": "7"}
+
+
+async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another() -> None:
+    async with fed(*engine_records({"ALPHA": (), "BETA": ()})) as viewer:
+        await viewer.until(lambda: "BETA" in viewer.rows(), "the streams")
+        config = viewer.app.parts.engines.state.stream_configurations["ALPHA"].config_json
+        form = ConsumerForm(new_consumer("ALPHA", config))
+        await viewer.app.push_screen(form)
+        await viewer.until(lambda: len(viewer.sent(ReadNamesInUse)) == 1, "its names are read")
+        form.put("stream", "BETA")
+        await viewer.until(lambda: len(viewer.sent(ReadNamesInUse)) == 2, "those of the other")
+        alpha, beta = viewer.sent(ReadNamesInUse)
+        for command, name in ((beta, "of-beta"), (alpha, "of-alpha")):
+            body = json.dumps({"consumer_filters": {name: []}})
+            await viewer.feed(Answered(1, command.command_id, "done", "", body))
+        await viewer.feed(Noted(2, "after them"))
+        await viewer.until(lambda: form.entries.in_use.consumer_filters, "the reply")
+        await viewer.settle()
+        assert list(form.entries.in_use.consumer_filters) == ["of-beta"]

@@ -421,7 +421,7 @@ class FormScreen(LiveScreen):
     async def on_mount(self) -> None:
         """Build the fields, and request the existing names from the server."""
         await self.build()
-        run_task(self, self.read_names)
+        run_task(self, self.read_names, replaces="names")
 
     async def read_names(self) -> None:
         """Request the names and limits on the server that the form validates against."""

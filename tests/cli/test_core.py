@@ -333,25 +333,6 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert b"Traceback" not in await unread.stderr.read()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_who_stops_publishing_is_told_how_many_were_sent(
-    shell: Shell, nats_server: Broker, number: signal.Signals
-) -> None:
-    async with connected(nats_server.url) as nc:
-        heard = await nc.subscribe("a")
-        await flushed(nc)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "natstui", "pub", "a", "x", "--count", "9", "--sleep", "1h",
-            stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
-        )  # fmt: skip
-        await heard.next_msg(timeout=PATIENCE_S)
-        process.send_signal(number)
-        _, said = await ended(process)
-    assert process.returncode == 128 + number
-    assert "natstui: at most 1 message, 1 B, sent to a, arrived before this:" in said
-    assert "natstui: publishing was stopped" in said
-
-
 async def test_after_a_lost_connection_what_was_published_is_a_limit_of_what_arrived(
     shell: Shell, nats_server: Broker
 ) -> None:

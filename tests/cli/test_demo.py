@@ -85,7 +85,7 @@ def test_a_demo_told_to_stop_leaves_nothing_and_is_ready_after_three_seconds_of_
 ) -> None:
     """How long that is, `python -m benchmarks` measures: here others use the machine too."""
     took_s = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGHUP):
         before_s = used_s()
         with running(temporary) as demo:
             # Where the signal finds it before it listens for it, it dies of it, and nothing is

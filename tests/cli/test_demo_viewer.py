@@ -44,6 +44,7 @@ def test_q_leaves_the_demo_and_stops_all_it_started(viewer: OnTerminal, temporar
     assert_nothing_is_left(temporary)
 
 
+@pytest.mark.long
 def test_a_killed_app_leaves_nothing(viewer: OnTerminal, temporary: Path) -> None:
     """One told to end, as by the hang-up of its terminal, test_viewer_process.py tests."""
     viewer.process.send_signal(signal.SIGKILL)

@@ -40,7 +40,17 @@ def origin_of(address: str) -> str:
     return "/".join(address.split("/")[:3])
 
 
-async def test_only_the_page_itself_is_let_in(address: str) -> None:
+async def test_the_page_is_let_in_alone_loads_its_own_and_survives_what_is_no_http(
+    address: str,
+) -> None:
+    await only_the_page_itself_is_let_in(address)
+    await the_page_loads_nothing_from_elsewhere(address)
+    for request_bytes in NO_HTTP:
+        await what_is_no_http_is_refused(address, request_bytes)
+    # `served` sees that nothing more was printed.
+
+
+async def only_the_page_itself_is_let_in(address: str) -> None:
     origin, token = origin_of(address), address.split("/")[3]
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", origin)
     assert len(token) >= 40
@@ -75,29 +85,25 @@ async def test_only_the_page_itself_is_let_in(address: str) -> None:
             assert refused.value.status == 403, (where, headers)
 
 
-@pytest.mark.parametrize(
-    "request_bytes",
-    [
-        b"GET / HTTP/1.1\r\nX: " + b"a" * 9_000 + b"\r\n\r\n",
-        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"PUB \x00 0\r\n\r\n",
-    ],
-    ids=["a long header", "a wrong chunk", "no HTTP"],
+NO_HTTP = (
+    b"GET / HTTP/1.1\r\nX: " + b"a" * 9_000 + b"\r\n\r\n",
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"PUB \x00 0\r\n\r\n",
 )
-async def test_what_is_no_http_is_refused_without_a_traceback(
-    request_bytes: bytes, address: str
-) -> None:
+"""A long header, a wrong chunk, and no HTTP at all."""
+
+
+async def what_is_no_http_is_refused(address: str, request_bytes: bytes) -> None:
     port = int(origin_of(address).rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request_bytes)
     async with asyncio.timeout(PATIENCE_S):
         reply = await reader.readline()
-    assert reply.split()[1] in (b"400", b"404"), reply
+    assert reply.split()[1] in (b"400", b"404"), (request_bytes[:20], reply)
     writer.close()
-    # `served` sees that nothing more was printed.
 
 
-async def test_the_page_loads_nothing_from_elsewhere(address: str) -> None:
+async def the_page_loads_nothing_from_elsewhere(address: str) -> None:
     own = origin_of(address).removeprefix("http://")
     async with aiohttp.ClientSession() as session:
         for path in ("", "page.css", "static/css/xterm.css"):
@@ -127,26 +133,6 @@ async def make_stream(account: Account) -> None:
     await client.close()
 
 
-async def test_the_screens_are_shown_read_only_and_keys_arrive(
-    account: Account, address: str
-) -> None:
-    await make_stream(account)
-    headers = {"Origin": origin_of(address)}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
-    ):
-        await draw_until(socket, b"WEBSTREAM", b"read-only")
-        await socket.send_str("{")
-        await socket.send_json(["resize", {"width": "wide", "height": -1}])
-        await socket.send_json(["resize", {"width": 100, "height": 30}])
-        await socket.send_json(["stdin", "q"])
-        async with asyncio.timeout(PATIENCE_S):
-            while (message := await socket.receive()).type == WSMsgType.BINARY:
-                pass
-        assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING)
-
-
 async def test_a_visitor_of_a_read_only_page_writes_nothing_on_the_host(
     account: Account, address: str, tmp_path: Path
 ) -> None:
@@ -157,6 +143,9 @@ async def test_a_visitor_of_a_read_only_page_writes_nothing_on_the_host(
         session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
     ):
         await draw_until(socket, b"WEBSTREAM", b"read-only")
+        await socket.send_str("{")
+        await socket.send_json(["resize", {"width": "wide", "height": -1}])
+        await socket.send_json(["resize", {"width": 110, "height": 35}])
         await socket.send_json(["stdin", "1"])
         await draw_until(socket, b"by STATUS")
         await socket.send_json(["stdin", "E"])
@@ -174,8 +163,9 @@ async def test_a_visitor_of_a_read_only_page_writes_nothing_on_the_host(
             assert (await reply.text()).startswith("<svg")
         await socket.send_json(["stdin", "q"])
         async with asyncio.timeout(PATIENCE_S):
-            while (await socket.receive()).type == WSMsgType.BINARY:
+            while (message := await socket.receive()).type == WSMsgType.BINARY:
                 pass
+        assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING)
     written = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert written == []
 

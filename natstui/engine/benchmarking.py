@@ -49,6 +49,8 @@ class Benchmarking:
         self._sink = sink
         self._folder = library.library_folder(runs_folder)
         self._running: Benchmark | None = None
+        self._is_started = False
+        """Whether a run was requested that has not ended."""
         self._previous: PreviousRun | None = None
         """The previous run, with which the one that has just ended is compared."""
 
@@ -56,7 +58,14 @@ class Benchmarking:
         """Execute a command; the reply to a start comes when the run is over, with its summary."""
         match command:
             case StartBenchmark():
-                return await self._run_and_report(command)
+                if self._is_started:
+                    # Not in a summary: it would be taken as that of the running one.
+                    raise Refused("a benchmark runs already")
+                self._is_started = True
+                try:
+                    return await self._run_and_report(command)
+                finally:
+                    self._is_started = False
             case StopBenchmark():
                 self._current().stop()
                 return "the benchmark ends", None
@@ -108,8 +117,6 @@ class Benchmarking:
         self._sink.add(BenchmarkSummed(now_us, text, failed, self._previous))
 
     async def _start(self, command: StartBenchmark) -> tuple[str, str]:
-        if self._running is not None:
-            raise Refused("a benchmark runs already")
         refuse_read_only(self._connection)
         text = command.scenario
         # In a thread: a pipe may have no writer.

@@ -137,3 +137,22 @@ async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
         await viewer.press("escape")
         await on_form(viewer)
         assert form(viewer).draft.texts["rate"] == "900"
+
+
+async def test_a_second_run_is_refused_and_the_first_one_goes_on(account: Account) -> None:
+    async with viewing(account.url, size=(120, 50)) as viewer:
+        await viewer.until(lambda: "● connected" in viewer.words, "the server")
+
+        def is_running() -> bool:
+            run = viewer.app.parts.engines.state.benchmark
+            return run is not None and run.is_running
+
+        await viewer.type_command("bench work-queue")
+        await viewer.until(is_running, "it runs", START_S)
+        await viewer.type_command("bench work-queue")
+        await viewer.until(lambda: "a benchmark runs already" in " ".join(viewer.toasts))
+        await viewer.settle()
+        assert is_running()
+        assert isinstance(viewer.app.screen, BenchmarkScreen)
+        viewer.app.screen.steering.action_stop()
+        await viewer.until(lambda: not is_running(), "it was stopped", START_S)

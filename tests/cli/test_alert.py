@@ -226,10 +226,7 @@ async def test_what_succeeds_again_is_no_finding_any_more() -> None:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_while_webhooks_hang(
-    nats_server: Broker, tmp_path: Path, number: signal.Signals
-) -> None:
+async def test_a_signal_ends_it_while_webhooks_hang(nats_server: Broker, tmp_path: Path) -> None:
     nc = await stuck(nats_server.url)
     requests: list[str] = []
     config = tmp_path / "config.toml"
@@ -246,7 +243,7 @@ async def test_a_signal_ends_it_while_webhooks_hang(
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         await until(lambda: len({line.split()[1] for line in requests}) == 6)
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         async with asyncio.timeout(30):
             _, err = await process.communicate()
     assert process.returncode == 0, err

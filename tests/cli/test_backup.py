@@ -206,14 +206,14 @@ def test_a_changed_byte_is_noticed_before_anything_is_sent(
     assert sorted(one.name for one in tmp_path.iterdir() if "none" in one.name) == []
 
 
-async def large(url: str) -> None:
+async def large(url: str, messages_count: int = 4_000) -> None:
     async with connected(url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s.>"])
-        for number in range(4_000):
+        for number in range(messages_count):
             await nc.publish(f"s.{number}", random.randbytes(1000))
         await flushed(nc)
         # The server has taken them, but a stream stores what was not asked for in its own time.
-        while (await nc.jetstream().stream_info("S")).state.messages < 4_000:
+        while (await nc.jetstream().stream_info("S")).state.messages < messages_count:
             await asyncio.sleep(0.05)
 
 
@@ -307,7 +307,7 @@ def test_a_replicated_stream_is_restored_with_its_consumers(
 async def published_meanwhile(shell: Shell, url: str, folder: str) -> None:
     async with connected(url) as nc:
         working = asyncio.create_task(
-            asyncio.to_thread(shell.ok, "stream", "backup", "S", folder, "--rate", "2MB")
+            asyncio.to_thread(shell.ok, "stream", "backup", "S", folder, "--rate", "1MB")
         )
         while not working.done():
             await nc.jetstream().publish("s.new", b"x" * 1000)
@@ -318,13 +318,13 @@ async def published_meanwhile(shell: Shell, url: str, folder: str) -> None:
 def test_a_backup_of_a_stream_that_is_written_to_is_one_moment_of_it(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
-    asyncio.run(large(nats_server.url))
+    asyncio.run(large(nats_server.url, 1_000))
     folder = str(tmp_path / "kept")
     asyncio.run(published_meanwhile(shell, nats_server.url, folder))
     shell.ok("stream", "rm", "S", "--yes")
     done = json.loads(shell.ok("stream", "restore", folder, "--json"))["streams"][0]
     assert done["remarks"] == []
-    assert done["state"]["messages"] == done["state"]["last_seq"] >= 4_000
+    assert done["state"]["messages"] == done["state"]["last_seq"] >= 1_000
 
 
 KINDS: dict[str, dict[str, Any]] = {

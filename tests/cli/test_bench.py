@@ -56,9 +56,9 @@ def test_a_failed_check_is_named_and_exits_with_1(nats_server: Broker, tmp_path:
 
 
 def test_saved_runs_with_repetitions_are_compared(nats_server: Broker, tmp_path: Path) -> None:
-    words = ("pub", "hello", "--msgs", "2k", "--repeat", "2", "--server", nats_server.url)
-    for _ in range(2):
-        done = bench(*words, folder=tmp_path)
+    words = ("pub", "hello", "--msgs", "2k", "--server", nats_server.url)
+    for repeat in (("--repeat", "2"), ()):
+        done = bench(*words, *repeat, folder=tmp_path)
         assert done.returncode == 0, done.stderr
     both = bench("runs", folder=tmp_path).stdout.split()
     assert len(both) == 2

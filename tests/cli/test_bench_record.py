@@ -39,7 +39,7 @@ def rows(folder: Path, table: str) -> list[dict[str, str]]:
 def test_a_recorded_benchmark_exports_what_its_result_says(
     nats_server: Broker, tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    words = ("bench", "js", "pubsub", "hello", "--msgs", "4k", "--pubs", "2", "--repeat", "2")
+    words = ("bench", "js", "pubsub", "hello", "--msgs", "4k", "--repeat", "2")
     server = ("--server", nats_server.url)
     done = natstui(*words, "--record", "load test", "--json", *server, environ=environ)
     assert done.returncode == 0, done.stderr

@@ -121,7 +121,13 @@ def test_json_is_refused_beside_a_screen() -> None:
     assert "--json belongs to --headless" in json.loads(refused.stderr)["error"]
 
 
-@pytest.mark.parametrize("killed", [" -n n3 ", "nats-server"], ids=["one", "all"])
+@pytest.mark.parametrize(
+    "killed",
+    [
+        pytest.param(" -n n3 ", marks=pytest.mark.long, id="one"),
+        pytest.param("nats-server", id="all"),
+    ],
+)
 async def test_a_killed_server_comes_back_with_its_messages_its_streams_and_its_traffic(
     temporary: Path, killed: str
 ) -> None:

@@ -23,7 +23,7 @@ from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
 
-MANY, SMALL = 200_000, 4_000
+MANY, SMALL = 200_000, 2_000
 AT_ONCE = 5_000
 LARGEST_BYTES = 512
 """Of a message that the target takes; a few are larger."""

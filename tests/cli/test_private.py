@@ -127,7 +127,7 @@ def test_nothing_that_natstui_makes_is_open_to_others(
     for words in (
         ("stream", "add", "ORDERS", *server),
         ("bench", "js", "pub", "async", "orders", "--msgs", "10", *server),
-        ("record", "--duration", "5s", "--name", "seen", *server),
+        ("record", "--duration", "2s", "--name", "seen", *server),
         ("export", "last", "--format", "csv", "--to", str(home / "tables")),
     ):
         done = subprocess.run(

@@ -100,18 +100,15 @@ def test_a_duration_ends_a_recording_and_a_server_that_never_was_is_exit_code_3(
     tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     log = tmp_path / "log"
-    with recorder(
-        tmp_path, "--server", "nats://127.0.0.1:1", "--duration", "1s", "--log-file", str(log),
-        *flags,
-    ) as child:  # fmt: skip
-        output, errors = child.communicate(timeout=40)
-        assert child.returncode == 3
-    assert "nothing was recorded: " in (json.loads(errors)["error"] if flags else errors)
+    server = ("--server", "nats://127.0.0.1:1", "--duration", "1s", "--log-file", str(log))
+    done = natstui("record", *server, *flags, sessions=tmp_path)
+    assert done.returncode == 3
+    assert "nothing was recorded: " in (json.loads(done.stderr)["error"] if flags else done.stderr)
     if flags:
-        told = json.loads(output)
+        told = json.loads(done.stdout)
         assert (told["polls_count"], told["streams_count"], told["problem"]) == (0, None, None)
         assert not told["whole"], "nothing was polled"
-    folder = Path(told["folder"] if flags else output.strip())
+    folder = Path(told["folder"] if flags else done.stdout.strip())
     assert all(segment.sealed for segment in segments(folder))
     assert "failed" in log.read_text()
 
@@ -162,10 +159,9 @@ def seen_in(folder: Path) -> set[str]:
 @pytest.mark.server
 def test_a_folder_that_cannot_be_is_exit_code_6(tmp_path: Path, nats_server: Broker) -> None:
     (tmp_path / "file").write_text("x")
-    with recorder(tmp_path / "file", "--server", nats_server.url) as child:
-        _, errors = child.communicate(timeout=40)
-        assert child.returncode == 6
-    assert errors.startswith("natstui: cannot record into") and errors.count("\n") == 1
+    done = natstui("record", "--server", nats_server.url, sessions=tmp_path / "file")
+    assert done.returncode == 6
+    assert done.stderr.startswith("natstui: cannot record into") and done.stderr.count("\n") == 1
 
 
 @pytest.fixture

@@ -42,7 +42,19 @@ async def _make_stream(url: str, name: str = "S") -> None:
     await nc.close()
 
 
-def test_the_first_line_says_who_the_engine_is_and_then_come_link_and_data(
+async def test_it_polls_and_does_what_it_is_told_until_it_is_told_to_end(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    the_first_line_says_who_it_is_and_then_come_link_and_data(engine, nats_server)
+    what_is_missing_cannot_be_described(engine)
+    await a_new_stream_is_told_with_its_configuration_and_described(engine, nats_server)
+    a_note_comes_back_with_its_outcome(engine)
+    polling_pauses_resumes_and_changes_its_rhythm(engine)
+    engine.process.send_signal(signal.SIGTERM)
+    assert engine.process.wait(30) == 0
+
+
+def the_first_line_says_who_it_is_and_then_come_link_and_data(
     engine: EngineProcess, nats_server: Broker
 ) -> None:
     started = engine.next(EngineStarted)
@@ -54,10 +66,9 @@ def test_the_first_line_says_who_the_engine_is_and_then_come_link_and_data(
     assert snapshot.streams_complete and snapshot.consumers_complete
 
 
-async def test_a_new_stream_is_told_with_its_configuration_and_described_on_demand(
+async def a_new_stream_is_told_with_its_configuration_and_described(
     engine: EngineProcess, nats_server: Broker
 ) -> None:
-    engine.next(Snapshot)
     await _make_stream(nats_server.url)
     assert [stream.name for stream in engine.next(Configured).streams] == ["S"]
     snapshot = engine.next(Snapshot)
@@ -69,20 +80,20 @@ async def test_a_new_stream_is_told_with_its_configuration_and_described_on_dema
     assert json.loads(outcome.body_json)["config"]["subjects"] == ["s"]
 
 
-def test_what_is_missing_cannot_be_described(engine: EngineProcess) -> None:
+def what_is_missing_cannot_be_described(engine: EngineProcess) -> None:
     engine.next(Snapshot)
     engine.send(Describe(command_id=1, stream="S", consumer="C"))
     outcome = engine.next(Outcome)
     assert outcome.status == "failed" and "not found" in outcome.text
 
 
-def test_a_note_comes_back_with_its_outcome(engine: EngineProcess) -> None:
+def a_note_comes_back_with_its_outcome(engine: EngineProcess) -> None:
     engine.send(WriteNote(command_id=2, text="deploy"))
     assert engine.next(Noted).text == "deploy"
     assert engine.next(Outcome).status == "done"
 
 
-def test_polling_pauses_resumes_and_changes_its_rhythm(engine: EngineProcess) -> None:
+def polling_pauses_resumes_and_changes_its_rhythm(engine: EngineProcess) -> None:
     engine.next(Snapshot)
     engine.send(SetPolling(command_id=1, on=False))
     engine.next(Outcome)
@@ -97,16 +108,3 @@ def test_polling_pauses_resumes_and_changes_its_rhythm(engine: EngineProcess) ->
     engine.send(SetInterval(command_id=4, interval_s=0.25))
     engine.next(Outcome, lambda outcome: outcome.command_id == 4)
     assert engine.next(Snapshot, lambda s: s.cost.interval_us == 250_000)
-
-
-def test_it_ends_with_its_stdin(engine: EngineProcess) -> None:
-    engine.next(Snapshot)
-    assert engine.process.stdin is not None
-    engine.process.stdin.close()
-    assert engine.process.wait(30) == 0
-
-
-def test_it_ends_when_told_to(engine: EngineProcess) -> None:
-    engine.next(Snapshot)
-    engine.process.send_signal(signal.SIGTERM)
-    assert engine.process.wait(30) == 0

@@ -1,4 +1,7 @@
-"""Wrong passwords, JWTs and authorities, no JetStream, no permission: one sentence each."""
+"""JWTs that expire, missing permissions and files: one sentence each, and the engine goes on.
+
+Every other reason of a failed connection is tested where it is found: in tests/jetstream.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged, Permitted, Unavailable
 from tests.engine.engine_process import EngineProcess
 from tests.jetstream.accounts import MONITOR
-from tests.jetstream.certificates import make_files
 from tests.jetstream.operator_jwts import Operator, write_creds
 
 pytestmark = pytest.mark.server
@@ -33,31 +35,6 @@ def failure_of(engine: EngineProcess) -> str:
     failed = engine.next(LinkChanged, lambda change: change.state == "failed", s=NOTICED_S)
     assert failed.reason
     return failed.reason
-
-
-def place_of(broker: Broker) -> str:
-    return broker.url.partition("://")[2]
-
-
-def test_a_wrong_password_is_one_sentence(nats_server_factory: Factory) -> None:
-    broker = nats_server_factory(MONITOR)
-    with EngineProcess("--server", with_user(broker.url, "app", "wrong")) as engine:
-        assert failure_of(engine) == (
-            f"authentication: {place_of(broker)} does not accept this user, password, token or "
-            "key (authorization violation)"
-        )
-
-
-def test_a_wrong_authority_is_one_sentence(nats_server_factory: Factory, tmp_path: Path) -> None:
-    ours, theirs = make_files(tmp_path / "ours"), make_files(tmp_path / "theirs")
-    broker = nats_server_factory(ours.server_config())
-    config = tmp_path / "config.toml"
-    config.write_text(f"[connection]\nserver = '{broker.url}'\nca = '{theirs.ca}'\n")
-    with EngineProcess("--config", str(config)) as engine:
-        assert failure_of(engine) == (
-            f"TLS: the certificate of {place_of(broker)} is not trusted "
-            "(unable to get local issuer certificate)"
-        )
 
 
 def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
@@ -82,22 +59,6 @@ def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
         write_creds(creds, *operator.user())
         engine.next(LinkChanged, lambda change: change.state == "connected")
         engine.next(Snapshot)
-
-
-def test_an_account_without_jetstream_is_one_sentence(nats_server_factory: Factory) -> None:
-    broker = nats_server_factory(MONITOR)
-    with EngineProcess("--server", with_user(broker.url, "plain")) as engine:
-        link = engine.next(LinkChanged, lambda change: change.state == "connected", s=NOTICED_S)
-        assert link.jetstream is False
-        assert link.reason == "JetStream is not enabled for the account 'PLAIN'"
-
-
-def test_a_server_without_jetstream_is_one_sentence(nats_server_factory: Factory) -> None:
-    broker = nats_server_factory(jetstream=False)
-    with EngineProcess("--server", broker.url) as engine:
-        link = engine.next(LinkChanged, lambda change: change.state == "connected", s=NOTICED_S)
-        assert link.jetstream is False
-        assert link.reason == "the server 'server1' runs without JetStream"
 
 
 def test_a_missing_permission_for_one_api_is_named_and_the_rest_goes_on(

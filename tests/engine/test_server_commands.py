@@ -50,7 +50,15 @@ def asked(engine: EngineProcess, command: ManagingCommand) -> Answered:
     return engine.next(Answered, lambda answer: answer.command_id == command.command_id)
 
 
-def test_a_change_a_page_the_journal_and_an_undo_through_the_pipes(engine: EngineProcess) -> None:
+def test_what_the_viewer_sends_is_done_and_answered(engine: EngineProcess, tmp_path: Path) -> None:
+    a_change_a_page_the_journal_and_an_undo(engine)
+    what_a_form_needs_is_read_at_once(engine)
+    a_conflict_carries_both_versions(engine)
+    a_tail_shows_what_arrives_and_counts_what_it_drops(engine)
+    a_path_that_cannot_be_is_answered_and_the_engine_goes_on(engine, tmp_path)
+
+
+def a_change_a_page_the_journal_and_an_undo(engine: EngineProcess) -> None:
     config = {"name": "S", "subjects": ["s.>"]}
     made = asked(engine, Change(1, "create_stream", "S", None, json.dumps(config)))
     assert (made.status, made.text) == ("done", "stream S created")
@@ -76,18 +84,7 @@ def test_a_change_a_page_the_journal_and_an_undo_through_the_pipes(engine: Engin
     assert asked(engine, Undo(8, confirmed="S")).text == "stream S deleted"
 
 
-def test_a_conflict_carries_both_versions(engine: EngineProcess) -> None:
-    config = {"name": "S", "subjects": ["s.>"]}
-    asked(engine, Change(1, "create_stream", "S", None, json.dumps(config)))
-    seen = {**config, "max_msgs": 5}
-    wanted = json.dumps({**config, "max_msgs": 6})
-    answer = asked(engine, Change(2, "edit_stream", "S", None, wanted, json.dumps(seen)))
-    assert answer.status == "failed"
-    versions = json.loads(answer.body_json or "")
-    assert (versions["seen"]["max_msgs"], versions["current"]["max_msgs"]) == (5, -1)
-
-
-def test_what_a_form_needs_is_read_at_once(engine: EngineProcess) -> None:
+def what_a_form_needs_is_read_at_once(engine: EngineProcess) -> None:
     config = {"name": "S", "subjects": ["s.>"]}
     asked(engine, Change(1, "create_stream", "S", None, json.dumps(config)))
     consumer = {"durable_name": "C", "filter_subject": "s.a", "ack_policy": "explicit"}
@@ -100,9 +97,17 @@ def test_what_a_form_needs_is_read_at_once(engine: EngineProcess) -> None:
     assert "work queue" in [template["name"] for template in found["templates"]]
 
 
-def test_a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProcess) -> None:
+def a_conflict_carries_both_versions(engine: EngineProcess) -> None:
     config = {"name": "S", "subjects": ["s.>"]}
-    asked(engine, Change(1, "create_stream", "S", None, json.dumps(config)))
+    seen = {**config, "max_msgs": 5}
+    wanted = json.dumps({**config, "max_msgs": 6})
+    answer = asked(engine, Change(2, "edit_stream", "S", None, wanted, json.dumps(seen)))
+    assert answer.status == "failed"
+    versions = json.loads(answer.body_json or "")
+    assert (versions["seen"]["max_msgs"], versions["current"]["max_msgs"]) == (5, -1)
+
+
+def a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProcess) -> None:
     assert asked(engine, StartTail(2, ("s.>",))).text == "following s.>"
     for number in range(400):
         engine.send(PublishMessage(100 + number, "s.a", HELLO))
@@ -118,7 +123,7 @@ def test_a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProces
     assert (refused.status, refused.text) == ("failed", "'not a subject' is not a subject")
 
 
-def test_a_path_that_cannot_be_is_answered_and_the_engine_goes_on(
+def a_path_that_cannot_be_is_answered_and_the_engine_goes_on(
     engine: EngineProcess, tmp_path: Path
 ) -> None:
     nobody, session = "~no-such-user/x", str(tmp_path)

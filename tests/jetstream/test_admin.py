@@ -337,6 +337,48 @@ def test_a_consumer_is_paused_and_resumed(nats_server: Broker, tmp_path: Path) -
             session.apply("pause_consumer", "S", {"pause_until": "99999999h"}, consumer="C")
 
 
+@pytest.mark.needs_server("2.11")
+def test_undoing_a_pause_puts_back_the_one_before_and_ends_none_of_somebody_else(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+
+        def pause(until: str) -> None:
+            session.apply("pause_consumer", "S", {"pause_until": until}, consumer="C")
+
+        session.apply("create_stream", "S", {"name": "S"})
+        long_after, later = "2090-01-02T03:04:05Z", "2080-01-02T03:04:05Z"
+        created = {**PLAIN, "pause_until": long_after}
+        session.apply("create_consumer", "S", created, consumer="C")
+        pause(later)
+        assert session.undo().text == f"consumer C on S paused until {long_after}"
+        assert session.config("S", "C")["pause_until"] == long_after
+        pause(later)
+        other = {"pause_until": "2085-01-02T03:04:05Z"}
+        session.request("CONSUMER.PAUSE.S.C", other)
+        with pytest.raises(EditConflict, match="consumer C was changed by somebody else"):
+            session.undo()
+        assert session.config("S", "C")["pause_until"] == other["pause_until"]
+        session.request("CONSUMER.PAUSE.S.C", {})
+        with pytest.raises(EditConflict):
+            session.undo()
+
+
+def test_the_first_edit_of_a_consumer_after_a_restart_is_done_and_undone(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S", "storage": "file"})
+        session.apply("create_consumer", "S", PLAIN, consumer="C")
+    nats_server.restart()
+    with admin_session(nats_server.url, tmp_path) as session:
+        # Servers reply to it with the configuration that it had before.
+        edited = session.apply("edit_consumer", "S", {**PLAIN, "max_deliver": 7}, consumer="C")
+        assert (edited.text, edited.not_taken) == ("consumer C changed", ())
+        assert session.undo().text == "consumer C changed"
+        assert session.config("S", "C")["max_deliver"] == -1
+
+
 @pytest.mark.needs_server("2.14")
 def test_a_consumer_is_reset(nats_server: Broker, tmp_path: Path) -> None:
     with admin_session(nats_server.url, tmp_path) as session:

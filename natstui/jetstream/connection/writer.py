@@ -211,9 +211,17 @@ class Writer:
         entries = done_here(self.journal.entries(), self.place)
         return silences_of(entries, time.time_ns() // 1000)
 
-    async def write(self, change: Change, request: Request, undoes: str | None = None) -> Config:
+    async def write(
+        self,
+        change: Change,
+        request: Request,
+        undoes: str | None = None,
+        read_back: Callable[[Config], Awaitable[Config]] | None = None,
+    ) -> Config:
         """Send one request, journal it in any case, and return the reply.
 
+        `read_back` is called with the reply and returns what is journalled instead: some servers
+        reply with the previous configuration. It raises nothing.
         Raises Refused before anything is sent, SessionError when it cannot be journalled,
         OutcomeUnknown when it was sent and no reply shows whether it was done, and what
         `Client.request` raises.
@@ -227,7 +235,7 @@ class Writer:
 
         async def ask() -> Config:
             reply: Config = json.loads(await self.client.request(request.verb, request.body))
-            return reply
+            return reply if read_back is None else await read_back(reply)
 
         draft = JournalDraft(
             change.action,

@@ -22,6 +22,7 @@ from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, 
 from natstui.jetstream.managing.balancing import step_down
 from natstui.jetstream.managing.configure import (
     ChangeResult,
+    EditConflict,
     create,
     current_target,
     edit,
@@ -146,14 +147,18 @@ async def delete_consumer(
     return ChangeResult(f"{_what(change)} deleted", target.config, None)
 
 
-async def pause_consumer(writer: Writer, change: Change) -> ChangeResult:
+async def pause_consumer(
+    writer: Writer, change: Change, undoes: str | None = None
+) -> ChangeResult:
     """Pause a consumer until `pause_until`: a time, or a duration from now."""
     _need(writer, _PAUSE_LEVEL, "pausing")
     arguments: Config = json.loads(change.body_json)
     until = moment_of(str(arguments.get("pause_until") or ""))
     target = await target_with_loss(writer, change)
+    _check_pause(change, target)
     body = {"pause_until": until}
-    reply = await writer.write(change, Request(_verb("PAUSE", change), body, body, target))
+    request = Request(_verb("PAUSE", change), body, body, target)
+    reply = await writer.write(change, request, undoes)
     target_text = _what(change)
     if reply["paused"]:
         until_now = str(reply.get("pause_until") or "")
@@ -174,12 +179,20 @@ async def resume_consumer(
     """Resume a paused consumer."""
     _need(writer, _PAUSE_LEVEL, "pausing")
     target = await target_with_loss(writer, change)
+    _check_pause(change, target)
     reply = await writer.write(change, Request(_verb("PAUSE", change), {}, {}, target), undoes)
     if reply["paused"]:
         problem = f"the server replied that it is paused until {reply.get('pause_until')}"
         text = f"{_what(change)} is not resumed"
         return ChangeResult(text, target.config, target.config, (), problem)
     return ChangeResult(f"{_what(change)} resumed", target.config, target.config)
+
+
+def _check_pause(change: Change, target: Asset) -> None:
+    """Raise EditConflict if the consumer is paused until another time than the user saw."""
+    seen_config: Config = json.loads(change.seen_json or "{}")
+    if not_taken("consumer", seen_config, target.config):
+        raise EditConflict(f"consumer {change.consumer}", seen_config, target.config)
 
 
 async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
@@ -278,6 +291,7 @@ _UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[ChangeR
     "edit_consumer": edit,
     "delete_stream": delete_stream,
     "delete_consumer": delete_consumer,
+    "pause_consumer": pause_consumer,
     "resume_consumer": resume_consumer,
 }
 
@@ -285,7 +299,6 @@ _FINAL: dict[Action, Callable[[Writer, Change], Awaitable[ChangeResult]]] = {
     "purge_stream": purge_stream,
     "delete_message": delete_message,
     "step_down_stream": step_down_leader,
-    "pause_consumer": pause_consumer,
     "reset_consumer": reset_consumer,
     "unpin_consumer": unpin_consumer,
     "step_down_consumer": step_down_leader,

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from natstui.errors import (
     Conflict,
+    NatstuiError,
     NotFound,
     OutcomeUnknown,
     PermissionDenied,
     Refused,
-    RequestTimedOut,
-    ServerGone,
     UsageError,
 )
 from natstui.jetstream.connection.times import time_us
@@ -205,14 +204,25 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     if newest.created_at_us != asset.created_at_us or newest.config != current:
         raise EditConflict(f"{kind} {name}", current, newest.config)
     request = Request(verb, body, wanted_config, asset)
-    reply = await writer.write(change, request, undoes)
-    try:
-        after = await read_config(writer, kind, change.stream, change.consumer or "")
-    except (RequestTimedOut, ServerGone) as error:
-        raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
-    # What the server says it set counts as much as what it shows afterwards.
+    replied_configs, problems = list[Config](), list[NatstuiError]()
+
+    async def read_back(reply: Config) -> Config:
+        replied_configs.append(reply["config"])
+        try:
+            after = await read_config(writer, kind, change.stream, change.consumer or "")
+        except NatstuiError as error:
+            problems.append(error)
+            return reply
+        return {**reply, "config": after}
+
+    after: Config = (await writer.write(change, request, undoes, read_back))["config"]
+    if problems:
+        raise OutcomeUnknown(f"{kind} {name} was changed, but {problems[0]}") from problems[0]
     missing = not_taken(kind, wanted_config, after, current)
-    missing = missing or not_taken(kind, wanted_config, reply["config"], current)
+    # What the server says it set counts as much as what it shows afterwards, but after a restart
+    # it replies to the first change of a consumer with what was there before.
+    if differences(kind, current, replied_configs[0]):
+        missing = missing or not_taken(kind, wanted_config, replied_configs[0], current)
     if missing and not differences(kind, current, after):
         labels = ", ".join(difference.label for difference in missing)
         problem = f"the server left it as it was, without a refusal: {labels} not changed"

@@ -114,10 +114,10 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
             f"{change_label}: nothing "
             "was changed"
         )
-    if entry.outcome == "unknown" and change.seen_json is not None:
+    if entry.outcome == "unknown" and entry.action.startswith("edit"):
         kind: AssetKind = "stream" if entry.consumer is None else "consumer"
         current = await read_config(writer, kind, entry.stream, entry.consumer or "")
-        if differences(kind, json.loads(change.seen_json), current):
+        if differences(kind, json.loads(change.seen_json or "{}"), current):
             raise Conflict(
                 f"{kind} {entry.consumer or entry.stream} is not as it was requested: it was not "
                 "changed, or it was changed again; nothing was done"

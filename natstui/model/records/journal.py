@@ -264,12 +264,26 @@ def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
     wanted_json = entry.before_json if is_recreation or entry.action.startswith("edit") else "{}"
     if wanted_json is None:
         return None
+    if entry.action == "pause_consumer":
+        paused_until = _paused_until_before(entry)
+        if paused_until:
+            action, wanted_json = "pause_consumer", json.dumps({"pause_until": paused_until})
+        return Change(
+            command_id, action, entry.stream, entry.consumer, wanted_json, entry.request_json,
+            created_at_us=entry.created_at_us,
+        )  # fmt: skip
     # Without a reply, it is undone only if it is as it was requested.
     after_json = entry.after_json if entry.outcome == "done" else entry.request_json
     seen_json = after_json if action.startswith("edit") else None
     created_at_us = None if is_recreation else entry.created_at_us
     change = Change(command_id, action, entry.stream, entry.consumer, wanted_json, seen_json)
     return replace(change, created_at_us=created_at_us)
+
+
+def _paused_until_before(entry: JournalEntry) -> str:
+    """Return until when a consumer was paused before it was paused again; empty if it was not."""
+    before: Config = json.loads(entry.before_json or "{}")
+    return text_at(before, "pause_until")
 
 
 _LOST: dict[JournalAction, str] = {
@@ -297,7 +311,12 @@ def undo_text(entry: JournalEntry) -> str:
     if entry.action in ("create_stream", "restore_stream", "create_consumer"):
         return f"delete {target_text}"
     if entry.action == "pause_consumer":
-        return f"resume {target_text}"
+        paused_until = _paused_until_before(entry)
+        return (
+            f"pause {target_text} until {paused_until}"
+            if paused_until
+            else (f"resume {target_text}")
+        )
     text = f"restore the previous configuration of {target_text}"
     return f"{text}, but not what the change removed ({entry.loses})" if entry.loses else text
 

@@ -184,7 +184,14 @@ def test_a_lie_about_a_list_is_told_as_what_it_is(
     assert "\x1b" not in done.stderr + done.stdout
 
 
-@pytest.mark.parametrize("command", PROCESSES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        # They do with the same polls what `watch` does.
+        pytest.param(name, marks=pytest.mark.long) if name in ("alert", "metrics") else name
+        for name in PROCESSES
+    ],
+)
 def test_what_watches_goes_on_with_a_server_that_lies(
     command: str, wires: tuple[Wire, Wire, Path], tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from nats.aio.client import Client
 from natstui.jetstream.messages.copying.account import State
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import PATIENCE_S, connected, run
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
@@ -84,6 +84,11 @@ def started(shell: Shell, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+def copying_here(shell: Shell, *words: str) -> asyncio.Task[Done]:
+    """Copy in this process, beside what happens meanwhile."""
+    return asyncio.create_task(run(shell, "messages", "copy", *words, "--json"))
+
+
 async def some_stored(nc: Client, stream: str, count: int) -> int:
     async with asyncio.timeout(PATIENCE_S):
         while (there := (await nc.jetstream().stream_info(stream)).state.messages) < count:
@@ -97,13 +102,13 @@ async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_m
     async with connected(nats_server.url) as nc:
         await filled(nc, "S", MANY)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
-        process = started(shell, "S", "--to-stream", "T", "--map", "s.>:t.>")
+        copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>")
         there = await some_stored(nc, "T", MANY // 8)
         assert there < MANY
     await asyncio.to_thread(nats_server.restart)
-    out, error = await asyncio.to_thread(process.communicate)
-    assert process.returncode == 0, error
-    account = copied(out)
+    done = await copying
+    assert done.returncode == 0, done.stderr
+    account = copied(done.stdout)
     assert (account["read_msgs"], account["acknowledged_msgs"]) == (MANY, MANY)
     assert account["confirmed_msgs"] > 0, "the restart was in the middle"
     async with connected(nats_server.url) as nc:
@@ -848,15 +853,15 @@ async def test_a_copy_that_its_target_loses_meanwhile_is_no_success(
         await filled(nc, "S", 40)
         await js.add_stream(name="T", subjects=["t.>"])
         words = ("S", "--to-stream", "T", "--map", "s.*:t.$1", "--rate", "20")
-        process = started(shell, *words)
+        copying = copying_here(shell, *words)
         await some_stored(nc, "T", 10)
         await js.update_stream(name="T", subjects=["t.>"], max_msgs=5)
-        out, error = await asyncio.to_thread(process.communicate)
-        assert process.returncode == 4, error
-        account = copied(out)
+        done = await copying
+        assert done.returncode == 4, done.stderr
+        account = copied(done.stdout)
         assert account["acknowledged_msgs"] == 40
         assert account["not_kept"] == {"T: max messages 5": 35}
-        assert "the target acknowledged copies and did not keep them" in error
+        assert "the target acknowledged copies and did not keep them" in done.stderr
 
 
 async def test_an_interest_target_keeps_what_its_consumers_want(

@@ -34,6 +34,7 @@ from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy import (
     copied,
+    copying_here,
     counts,
     filled,
     position_saved,
@@ -254,14 +255,14 @@ async def test_a_target_that_is_deleted_meanwhile_ends_the_copy(
         js = nc.jetstream()
         await filled(nc, "S", 3_000)
         await js.add_stream(name="T", subjects=["t.>"])
-        process = started(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "500")
+        copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "500")
         await some_stored(nc, "T", 300)
         await js.delete_stream("T")
         async with asyncio.timeout(60):
-            out, error = await asyncio.to_thread(process.communicate)
-        assert process.returncode == 4, error
-        assert "no stream stores" in error and "the target was deleted" in error
-        assert json.loads(out)["acknowledged_msgs"] >= 300
+            done = await copying
+        assert done.returncode == 4, done.stderr
+        assert "no stream stores" in done.stderr and "the target was deleted" in done.stderr
+        assert json.loads(done.stdout)["acknowledged_msgs"] >= 300
 
 
 async def test_a_target_that_is_created_again_meanwhile_is_no_success(
@@ -271,12 +272,12 @@ async def test_a_target_that_is_created_again_meanwhile_is_no_success(
         js = nc.jetstream()
         await filled(nc, "S", 1_500)
         await js.add_stream(name="T", subjects=["t.>"])
-        process = started(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "1k")
+        copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "1k")
         await some_stored(nc, "T", 300)
         await js.delete_stream("T")
         await js.add_stream(name="T", subjects=["t.>"])
-        _, error = await asyncio.to_thread(process.communicate)
-        assert process.returncode == 4, error
+        done = await copying
+        assert done.returncode == 4, done.stderr
 
 
 LARGE = b"x" * 6_000
@@ -296,7 +297,7 @@ async def test_a_source_that_is_recreated_meanwhile_is_no_success(
         await some_stored(nc, "S", 3_000)
         target = tmp_path / "copied.jsonl"
         words = ["--to-stream", "T"] if to == "stream" else ["--to-file", str(target)]
-        process = started(shell, "S", *words, "--map", "s.>:t.>", "--rate", "300")
+        copying = copying_here(shell, "S", *words, "--map", "s.>:t.>", "--rate", "300")
         async with asyncio.timeout(PATIENCE_S):
             while not (await js.stream_info("S")).state.consumer_count:
                 await asyncio.sleep(0.02)
@@ -306,10 +307,12 @@ async def test_a_source_that_is_recreated_meanwhile_is_no_success(
             await nc.publish("s.b", LARGE)
         await nc.flush()
         async with asyncio.timeout(60):
-            _, error = await asyncio.to_thread(process.communicate)
-    assert process.returncode == 4, error
+            done = await copying
+    assert done.returncode == 4, done.stderr
     # Whichever sees it first: the reader when it begins again, or the copy when it looks.
-    assert re.search("S was deleted and recreated while it was (read|copied)", error), error
+    assert re.search("S was deleted and recreated while it was (read|copied)", done.stderr), (
+        done.stderr
+    )
     assert not target.exists()
 
 
@@ -323,16 +326,16 @@ async def test_what_is_purged_before_it_is_copied_is_named(
         for _ in range(3_000):
             await nc.publish("s.a", LARGE)
         await some_stored(nc, "S", 3_000)
-        process = started(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "300")
+        copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "300")
         await some_stored(nc, "T", 100)
         await js.purge_stream("S")
         async with asyncio.timeout(60):
-            out, error = await asyncio.to_thread(process.communicate)
-    account = copied(out)
-    assert process.returncode == 4, error
+            done = await copying
+    account = copied(done.stdout)
+    assert done.returncode == 4, done.stderr
     first_seq, last_seq = account["removed_seqs"]
     assert (first_seq, last_seq) == (account["acknowledged_msgs"] + 1, 3_000)
-    assert f"sequences {first_seq:,} to {last_seq:,} were removed from S" in error
+    assert f"sequences {first_seq:,} to {last_seq:,} were removed from S" in done.stderr
 
 
 @pytest.mark.timeout(110)
@@ -351,10 +354,10 @@ async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_on
 
     with lying(nats_server.url) as wire:
         wire.carries_changes, wire.lie = True, Lie("publish", lost)
-        process = started(Shell(wire.url, tmp_path), *TO_T[:-1])
-        out, error = await asyncio.to_thread(process.communicate)
-    account = copied(out)
-    assert (process.returncode, account["acknowledged_msgs"]) == (0, 1_000), error
+        copying = copying_here(Shell(wire.url, tmp_path), *TO_T[:-1])
+        done = await copying
+    account = copied(done.stdout)
+    assert (done.returncode, account["acknowledged_msgs"]) == (0, 1_000), done.stderr
     assert account["confirmed_msgs"] == 449
 
 
@@ -407,12 +410,12 @@ async def test_the_order_is_kept_when_the_server_restarts_and_there_is_a_rate(
     async with connected(nats_server.url) as nc:
         await filled(nc, "S", count)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
-        process = started(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "1k")
+        copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "1k")
         await some_stored(nc, "T", 300)
     await asyncio.to_thread(nats_server.restart)
-    out, error = await asyncio.to_thread(process.communicate)
-    assert process.returncode == 0, error
-    assert copied(out)["acknowledged_msgs"] == count
+    done = await copying
+    assert done.returncode == 0, done.stderr
+    assert copied(done.stdout)["acknowledged_msgs"] == count
     nc = await nats.connect(nats_server.url)
     try:
         js = nc.jetstream()

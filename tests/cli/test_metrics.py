@@ -218,7 +218,7 @@ async def filled(url: str) -> dict[str, int]:
 
 
 @pytest.mark.server
-async def test_names_labels_and_values_are_those_of_the_exporter_and_the_server(
+async def test_the_page_is_that_of_the_exporter_and_has_no_old_numbers_of_a_server_that_is_gone(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     server = nats_server_factory()
@@ -226,6 +226,19 @@ async def test_names_labels_and_values_are_those_of_the_exporter_and_the_server(
     said = await filled(url)
     with metrics("--server", url, "--interval", "200ms") as (_, page):
         found = await asyncio.to_thread(scraped, page, lambda seen: set(EXPECTED) <= set(seen))
+        await asyncio.to_thread(
+            other_pages_are_not_found_and_wrong_addresses_are_one_sentence, page, url
+        )
+        server.kill()
+        await asyncio.to_thread(
+            scraped,
+            page,
+            lambda seen: (
+                value(seen, "natstui_up") == 0
+                and not any(name.startswith("jetstream_") for name in seen)
+                and value(seen, "natstui_poll_age_seconds") > 1
+            ),
+        )
     assert set(found) == set(EXPECTED)
     for name, labels in EXPECTED.items():
         assert found[name].type == "gauge"
@@ -274,48 +287,23 @@ def test_metrics_beside_are_refused_in_one_sentence(words: Sequence[str], senten
     assert ended.stderr.count("\n") == 1
 
 
-@pytest.mark.server
-async def test_a_server_that_is_gone_leaves_no_old_numbers_behind(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    server = nats_server_factory()
-    await filled(server.url)
-    with metrics("--server", server.url, "--interval", "200ms") as (_, page):
-        await asyncio.to_thread(scraped, page, lambda seen: "jetstream_stream_last_seq" in seen)
-        server.kill()
-        await asyncio.to_thread(
-            scraped,
-            page,
-            lambda seen: (
-                value(seen, "natstui_up") == 0
-                and not any(name.startswith("jetstream_") for name in seen)
-                and value(seen, "natstui_poll_age_seconds") > 1
-            ),
-        )
-
-
-@pytest.mark.server
-def test_other_pages_are_not_found_and_wrong_addresses_are_one_sentence(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    server = nats_server_factory()
-    with metrics("--server", server.url) as (_, page):
-        try:
-            urllib.request.urlopen(page.replace("/metrics", "/other"))
-            raise AssertionError("it was found")
-        except urllib.error.HTTPError as error:
-            assert error.code == 404
-            assert b"/metrics" in error.read()
-        port = page.split(":")[2].partition("/")[0]
-        for listen, words in (
-            (f"127.0.0.1:{port}", "cannot listen on 127.0.0.1"),
-            ("9777", "write it as 127.0.0.1:9777"),
-            ("127.0.0.1:99999", "write it as 127.0.0.1:9777"),
-        ):
-            run = run_here("metrics", "--listen", listen, "--server", server.url)
-            assert run.returncode == 2
-            assert words in run.stderr
-            assert run.stderr.count("\n") == 1
+def other_pages_are_not_found_and_wrong_addresses_are_one_sentence(page: str, url: str) -> None:
+    try:
+        urllib.request.urlopen(page.replace("/metrics", "/other"))
+        raise AssertionError("it was found")
+    except urllib.error.HTTPError as error:
+        assert error.code == 404
+        assert b"/metrics" in error.read()
+    port = page.split(":")[2].partition("/")[0]
+    for listen, words in (
+        (f"127.0.0.1:{port}", "cannot listen on 127.0.0.1"),
+        ("9777", "write it as 127.0.0.1:9777"),
+        ("127.0.0.1:99999", "write it as 127.0.0.1:9777"),
+    ):
+        run = run_here("metrics", "--listen", listen, "--server", url)
+        assert run.returncode == 2
+        assert words in run.stderr
+        assert run.stderr.count("\n") == 1
 
 
 def test_no_text_of_a_finding_controls_a_terminal_and_two_names_stay_two_series() -> None:

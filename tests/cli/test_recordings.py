@@ -145,9 +145,8 @@ async def test_several_systems_are_recorded_together_each_into_its_own_recording
     assert {(one["name"], one["status"]) for one in map(json.loads, listed)} == {
         (f"drill {name}", "complete") for name in folders
     }
-    with recorder(tmp_path, *named, "--metrics", "127.0.0.1:0", environ=environ) as child:
-        _, errors = await asyncio.to_thread(child.communicate, timeout=60)
-    assert child.returncode == 2 and "--metrics" in errors
+    refused = run_here("record", *named, "--metrics", "127.0.0.1:0", environment=environ)
+    assert refused.returncode == 2 and "--metrics" in refused.stderr
 
 
 def seen_in(folder: Path) -> set[str]:

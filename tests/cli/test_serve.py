@@ -191,7 +191,7 @@ async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_pat
             assert b"read-only" not in await draw_until(socket, b"WEBSTREAM")
 
 
-@pytest.mark.parametrize("length_bytes", [0, 4096])
+@pytest.mark.parametrize("length_bytes", [pytest.param(0, marks=pytest.mark.long), 4096])
 def test_a_page_that_is_closed_or_whose_serve_is_killed_is_no_crash_of_its_viewer(
     length_bytes: int, account: Account, tmp_path: Path
 ) -> None:

@@ -60,7 +60,12 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_an_analysis_is_cancelled_and_another_can_be_started(engine: EngineProcess) -> None:
+def test_an_analysis_without_its_session_fails_and_one_is_cancelled_and_another_started(
+    engine: EngineProcess,
+) -> None:
+    engine.send(StartAnalysis(command_id=9, session="nothing"))
+    ended = engine.next(AnalysisFinished)
+    assert ended.status == "failed" and "no session 'nothing'" in ended.text
     engine.send(StartAnalysis(command_id=1))
     progress = engine.next(AnalysisProgress, s=60)
     assert (progress.run_id, progress.session) == (1, "20260922T141320Z-new")
@@ -89,14 +94,6 @@ def test_an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess
     while is_alive(child) and time.monotonic() < give_up_at:
         time.sleep(0.1)
     assert not is_alive(child)
-
-
-@pytest.mark.slow
-def test_a_session_that_is_not_there_is_one_sentence(engine: EngineProcess) -> None:
-    engine.send(StartAnalysis(command_id=1, session="nothing"))
-    ended = engine.next(AnalysisFinished)
-    assert ended.status == "failed"
-    assert "no session 'nothing'" in ended.text
 
 
 def refusal(sessions: Path) -> str:

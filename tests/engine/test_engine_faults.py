@@ -44,11 +44,19 @@ def engine(nats_server: Broker) -> Iterator[EngineProcess]:
         yield engine
 
 
-def test_a_killed_server_is_noticed_and_its_return_too(
+def test_a_server_that_dies_or_freezes_is_noticed_and_its_return_too(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    a_frozen_server_is_noticed_and_its_thaw_too(engine, nats_server)
+    a_server_frozen_for_long_is_polled_again_when_it_thaws(engine, nats_server)
+    a_killed_server_is_noticed_and_its_return_too(engine, nats_server)
+
+
+def a_killed_server_is_noticed_and_its_return_too(
     engine: EngineProcess, nats_server: Broker
 ) -> None:
     nats_server.kill()
-    lost = engine.next(LinkChanged, s=NOTICED_S)
+    lost = engine.next(LinkChanged, lambda change: change.state != "connected", s=NOTICED_S)
     assert lost.state == "reconnecting" and lost.reason
     time.sleep(2)
     engine.waiting()
@@ -57,7 +65,7 @@ def test_a_killed_server_is_noticed_and_its_return_too(
     engine.next(Snapshot, s=RECOVERED_S)
 
 
-def test_a_frozen_server_is_noticed_and_its_thaw_too(
+def a_frozen_server_is_noticed_and_its_thaw_too(
     engine: EngineProcess, nats_server: Broker
 ) -> None:
     nats_server.freeze()
@@ -68,7 +76,7 @@ def test_a_frozen_server_is_noticed_and_its_thaw_too(
     assert any(isinstance(r, Restored) and r.what == "INFO" for r in engine.records)
 
 
-def test_a_server_frozen_for_long_is_polled_again_when_it_thaws(
+def a_server_frozen_for_long_is_polled_again_when_it_thaws(
     engine: EngineProcess, nats_server: Broker
 ) -> None:
     nats_server.freeze()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -196,14 +197,14 @@ def record(
     """
     if metrics is not None and flags.are_several:
         raise UsageError("--metrics serves one system: leave it out to record several")
-    log_sentence = _create_logger(_open_log_file(log_file))
-    if flags.are_several:
-        sys.exit(
-            SystemRecordings(flags.each(), log_sentence, sessions, limits, as_json=as_json).record(
-                duration_s
+    with _opened_log(log_file) as log:
+        log_sentence = _create_logger(log)
+        if flags.are_several:
+            recordings = SystemRecordings(
+                flags.each(), log_sentence, sessions, limits, as_json=as_json
             )
-        )
-    _record_one(flags, duration_s, sessions, limits, metrics, log_sentence, as_json)
+            sys.exit(recordings.record(duration_s))
+        _record_one(flags, duration_s, sessions, limits, metrics, log_sentence, as_json)
 
 
 def _record_one(
@@ -260,12 +261,16 @@ class _FolderPrinter:
             self._log(f"recording into {folder}")
 
 
-def _open_log_file(path: Path | None) -> IO[str]:
-    """Return the log file, written line by line, or stderr."""
+@contextmanager
+def _opened_log(path: Path | None) -> Iterator[IO[str]]:
+    """Yield the log file, written line by line and closed at the end, or stderr."""
     if path is None:
-        return sys.stderr
+        yield sys.stderr
+        return
     with writing(path):
-        return open(open_log(path), "a", encoding="utf-8", buffering=1)
+        descriptor = open_log(path)
+    with open(descriptor, "a", encoding="utf-8", buffering=1) as file:
+        yield file
 
 
 def _create_logger(log: IO[str]) -> Callable[[str], None]:

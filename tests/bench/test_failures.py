@@ -159,7 +159,7 @@ async def test_a_server_that_goes_away_leaves_a_partial_result(nats_server: Brok
 
 
 async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None:
-    role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),), timeout_s=10)
+    role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 100, 100),), timeout_s=10)
 
     def on_add(record: Record) -> None:
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
@@ -169,13 +169,13 @@ async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None
     stored = replace(STREAM, storage="file")
     # What was on its way when it went comes again soon.
     subs = Role("subs", "js-consume", ack_wait_s=2)
-    what = plan(role, subs, stream=stored, duration_s=8)
+    what = plan(role, subs, stream=stored, duration_s=6)
     result = await Benchmark(what, Connection(servers=(nats_server.url,)), records).run()
     assert result.verdict == "ok", result.notes
     assert result.accounting.lost_msgs == 0
     assert result.accounting.stored_msgs is not None
-    assert result.accounting.acked_msgs <= result.accounting.stored_msgs <= 4000
-    assert result.counts.acked_msgs > 1000
+    assert result.accounting.acked_msgs <= result.accounting.stored_msgs <= 600
+    assert result.counts.acked_msgs > 200
 
 
 async def test_a_server_that_restarts_does_not_end_a_run_that_only_consumes(
@@ -239,7 +239,8 @@ async def test_a_stream_that_somebody_created_again_during_the_run_is_not_remove
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
             created.append(asyncio.create_task(create_again()))
 
-    what = plan(Role("pubs", "js-publish-sync"), stream=STREAM, duration_s=2)
+    pubs = Role("pubs", "js-publish-sync", schedule=(RateSegment(None, 50, 50),))
+    what = plan(pubs, stream=STREAM, duration_s=2)
     benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
     result = await asyncio.wait_for(benchmark.run(), 60)
     await asyncio.gather(*created)
@@ -279,10 +280,13 @@ async def test_a_stream_with_messages_of_others_is_not_removed_with_the_run(
     await own.close()
 
 
-@pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-atomic"])
-async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern: Pattern) -> None:
+async def test_answers_that_come_too_late_are_none(nats_server: Broker) -> None:
     rate = (RateSegment(None, 500, 500),)
-    role = Role("pubs", pattern, schedule=rate, batch_msgs=40, window_msgs=80, timeout_s=0.5)
+    patterns: tuple[Pattern, ...] = ("js-publish-async", "js-publish-atomic")
+    roles = [
+        Role(one, one, schedule=rate, batch_msgs=40, window_msgs=80, timeout_s=0.5)
+        for one in patterns
+    ]
 
     def on_add(record: Record) -> None:
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
@@ -290,11 +294,12 @@ async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern:
             loop.call_later(0.4, nats_server.freeze)
             loop.call_later(1.9, nats_server.thaw)
 
-    what = plan(role, stream=replace(STREAM, allow_batches=True), duration_s=2.2)
+    what = plan(*roles, stream=replace(STREAM, allow_batches=True), duration_s=2.2)
     benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
     result = await asyncio.wait_for(benchmark.run(), 60)
     assert result.verdict == "ok", result.notes
-    assert result.counts.unanswered_msgs >= 80
+    for worker in result.workers:
+        assert worker.counts.unanswered_msgs >= 80, worker.role
 
 
 async def test_a_fast_batch_at_a_low_rate_is_acknowledged_as_it_goes(account: Account) -> None:
@@ -358,12 +363,11 @@ async def _until(true: Callable[[], bool], within_s: float = 40.0) -> bool:
     return true()
 
 
-@pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-sync"])
 async def test_killing_the_app_leaves_no_process_no_consumer_and_no_stream(
-    account: Account, tmp_path: Path, pattern: str
+    account: Account, tmp_path: Path
 ) -> None:
     scenario = tmp_path / "long.toml"
-    scenario.write_text(f"""
+    scenario.write_text("""
 title = "long"
 duration = "60s"
 [stream]
@@ -374,12 +378,16 @@ name = "subs"
 pattern = "js-consume"
 [[role]]
 name = "pubs"
-pattern = "{pattern}"
+pattern = "js-publish-async"
+rate = 200
+[[role]]
+name = "sync"
+pattern = "js-publish-sync"
 rate = 200
 """)
     words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", account.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
-        assert await _until(lambda: len(_children(app.pid)) == 2)
+        assert await _until(lambda: len(_children(app.pid)) == 3)
         children = _children(app.pid)
         own = await connect(Connection(servers=(account.url,)))
         async with asyncio.timeout(40):
@@ -391,9 +399,8 @@ rate = 200
     assert await _streams(account.url) == []
 
 
-@pytest.mark.parametrize("pattern", ["js-consume", "js-ordered"])
 async def test_killing_the_app_leaves_an_existing_stream_as_it_was_and_no_consumer(
-    account: Account, tmp_path: Path, pattern: str
+    account: Account, tmp_path: Path
 ) -> None:
     own = await connect(Connection(servers=(account.url,)))
     config = {"name": "EXISTING", "subjects": ["mine.>"], "storage": "memory"}
@@ -404,7 +411,7 @@ async def test_killing_the_app_leaves_an_existing_stream_as_it_was_and_no_consum
     for _ in range(100):
         await own.nc.publish("mine.a", b"x" * 24)
     scenario = tmp_path / "reading.toml"
-    scenario.write_text(f"""
+    scenario.write_text("""
 title = "reading"
 duration = "60s"
 [stream]
@@ -412,14 +419,17 @@ name = "EXISTING"
 create = false
 [[role]]
 name = "subs"
-pattern = "{pattern}"
+pattern = "js-consume"
+[[role]]
+name = "ordered"
+pattern = "js-ordered"
 """)
     words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", account.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
         async with asyncio.timeout(40):
-            while await _delivered_msgs(own) < 100:
+            while await _delivered_msgs(own) < 200:
                 await asyncio.sleep(0.05)
-        assert await _until(lambda: len(_children(app.pid)) == 1)
+        assert await _until(lambda: len(_children(app.pid)) == 2)
         children = _children(app.pid)
         os.kill(app.pid, signal.SIGKILL)
     assert await _until(lambda: not children & _workers())

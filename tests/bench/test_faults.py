@@ -28,42 +28,53 @@ pytestmark = pytest.mark.server
 STREAM = StreamPlan("FAULTS", subjects=("bench",))
 
 
-@pytest.mark.parametrize("pattern", ["subscribe", "js-push", "js-consume", "js-ordered"])
+@pytest.mark.parametrize("patterns", [("subscribe",), ("js-push", "js-consume", "js-ordered")])
 async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
-    account: Account, pattern: Pattern
+    account: Account, patterns: tuple[Pattern, ...]
 ) -> None:
-    core = pattern == "subscribe"
+    core = patterns == ("subscribe",)
     sends: Pattern = "publish" if core else "js-publish-async"
     what = BenchmarkPlan(
         title="paused",
         description="",
         roles=(
-            Role("subs", pattern, 1),
-            Role("pubs", sends, schedule=(RateSegment(None, 500, 500),)),
+            *(Role(pattern, pattern, 1) for pattern in patterns),
+            Role("pubs", sends, schedule=(RateSegment(None, 200, 200),)),
         ),
         stream=None if core else STREAM,
         duration_s=3.2,
-        faults=(Fault(0.6, "pause", "subs"), Fault(2.6, "resume", "subs")),
+        faults=tuple(
+            fault
+            for pattern in patterns
+            for fault in (Fault(0.6, "pause", pattern), Fault(2.6, "resume", pattern))
+        ),
     )
     records = Records()
     result = await Benchmark(what, Connection(servers=(account.url,)), records).run()
     check_sums(result, records)
     assert result.verdict == "ok", result.notes
     assert result.accounting.lost_msgs == 0
-    paused, resumed = (
-        next(r.at_us for r in records.all if isinstance(r, BenchmarkLog) and word in r.text)
-        for word in ("paused", "resumed")
-    )
-    reading = [
-        record.at_us
-        for record in records.all
-        if isinstance(record, BenchmarkReport)
-        and record.role == "subs"
-        and record.counts.received_msgs
-    ]
-    # Half a second of silence, between what was read before and what came at once after it.
-    assert max(b - a for a, b in pairwise(reading)) > 500_000
-    assert reading[-1] > resumed > paused
+    for pattern in patterns:
+        paused, resumed = (
+            next(
+                record.at_us
+                for record in records.all
+                if isinstance(record, BenchmarkLog)
+                and record.worker == f"{pattern}/0"
+                and word in record.text
+            )
+            for word in ("paused", "resumed")
+        )
+        reading = [
+            record.at_us
+            for record in records.all
+            if isinstance(record, BenchmarkReport)
+            and record.role == pattern
+            and record.counts.received_msgs
+        ]
+        # Half a second of silence, between what was read before and what came at once after it.
+        assert max(b - a for a, b in pairwise(reading)) > 500_000, pattern
+        assert reading[-1] > resumed > paused, pattern
 
 
 async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_drawn(
@@ -100,7 +111,7 @@ async def test_a_slow_receiver_takes_its_time(run: Run) -> None:
 
 
 async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Account) -> None:
-    pubs = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
+    pubs = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 200, 200),))
     # What a held receiver was sent comes again soon.
     subs = Role("subs", "js-consume", 2, ack_wait_s=2)
     what = BenchmarkPlan("held", "", (pubs, subs), STREAM, duration_s=4, drain_s=20)

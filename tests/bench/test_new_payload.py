@@ -26,9 +26,9 @@ from tests.bench.running import Records, check_sums, plan
 from tests.bench.test_content import orders, sizes_of
 
 BEFORE, AFTER = 128, 3000
-EACH, CHANGE_AT_MSGS = 1200, 20
+EACH, CHANGE_AT_MSGS = 300, 5
 """Of each sender: one that a busy machine starts late has sent some before the change, too."""
-RATE = (RateSegment(None, 400, 400),)
+RATE = (RateSegment(None, 100, 100),)
 STREAM = StreamPlan("CHANGED", subjects=("s.>",), allow_batches=True)
 SENDERS = sorted(patterns_that(lambda row: row.sends and not row.awaits_responses))
 

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.server
 
 _OF_A_BUSY_MACHINE = {A_API_SLOW, M_STALE}
 _LOOKED_ON_US = 3_000_000
+IN_SHORT = {"work-queue", "request-reply", "fanout-slow"}
+"""Consumers that share, streams of requests and responses, and receivers that are slow."""
 
 
 class Judge:
@@ -51,10 +53,19 @@ def short(name: str) -> BenchmarkPlan:
     changes = {"rate": "300", "msgs": "1800"} if has_rate else {"msgs": "6k"}
     if plan.duration_s is not None:
         changes["duration"] = "6s"
-    return replace(with_changes(plan, changes), warmup_s=0.0, faults=())
+    plan = with_changes(plan, changes)
+    # As few processes as share something.
+    roles = tuple(replace(one, workers_count=min(one.workers_count, 2)) for one in plan.roles)
+    return replace(plan, roles=roles, warmup_s=0.0, faults=())
 
 
-@pytest.mark.parametrize("name", built_in_scenarios())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in IN_SHORT else pytest.mark.long)
+        for name in built_in_scenarios()
+    ],
+)
 async def test_a_ready_scenario_without_faults_raises_nothing(name: str, account: Account) -> None:
     connection, judge = Connection(servers=(account.url,)), Judge()
     client = await connect(connection)

@@ -23,7 +23,7 @@ from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkPhase
 from natstui.model.records.record import Record
 from tests.bench.calm import Waiting
-from tests.bench.observer import RATE, Observer, prove
+from tests.bench.observer import Observer, prove
 from tests.bench.running import Records, check_sums, plan
 
 pytestmark = pytest.mark.server
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.server
 HERE = environment(None)
 
 
+RATE = RateSegment(None, 1000, 1000)
 CALM_S, RUNS_AT_MOST = 0.2, 6
 """Fifty round trips of 5 ms, a hundredth of all, are enough to move a percentile."""
 
@@ -122,7 +123,7 @@ async def test_messages_of_a_killed_worker_without_acks_are_lost_and_counted(
     broker: Broker,
 ) -> None:
     consumers = Role("subs", "subscribe", 2, queue="q")
-    publishers = Role("pubs", "publish", schedule=(RateSegment(None, 2000, 2000),))
+    publishers = Role("pubs", "publish", schedule=(RateSegment(None, 500, 500),))
     what = BenchmarkPlan(
         title="loss",
         description="",
@@ -151,9 +152,9 @@ async def test_what_a_killed_publisher_had_in_flight_is_unanswered(
     what = BenchmarkPlan(
         title="killed publisher",
         description="",
-        roles=(Role("pubs", pattern, 2, schedule=(RateSegment(None, 2000, 2000),)),),
+        roles=(Role("pubs", pattern, 2, schedule=(RateSegment(None, 500, 500),)),),
         stream=stream,
-        duration_s=3.0,
+        duration_s=1.5,
         faults=(Fault(0.5, "kill", "pubs"), Fault(0.8, "pause", "nobody")),
     )
     records = Records()

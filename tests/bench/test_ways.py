@@ -25,7 +25,8 @@ pytestmark = pytest.mark.server
 Factory = Callable[..., Broker]
 MIB = 1 << 20
 LARGE = "max_payload: 2MB\n"
-WAYS = ("tls", "ws", "wss", "leaf")
+WAYS = ("tls", pytest.param("ws", marks=pytest.mark.long), "wss", "leaf")
+"""Of a WebSocket with TLS everything is said that is of one without."""
 
 
 @dataclass
@@ -95,8 +96,10 @@ async def test_what_a_run_tells_is_what_somebody_else_saw(way: Way) -> None:
     await prove(way.connection, observer)
 
 
-# The first has what the ways without WebSockets or without TLS have.
-@pytest.mark.parametrize("name", ["wss", "leaf"], indirect=True)
+# It has what the ways without WebSockets or without TLS have.
+@pytest.mark.parametrize(
+    "name", ["wss", pytest.param("leaf", marks=pytest.mark.long)], indirect=True
+)
 async def test_a_mebibyte_with_headers_comes_whole_and_once(way: Way) -> None:
     payload = Payload(size_bytes=MIB, headers=(("Kind", "test"),))
     total, rate = 20, (RateSegment(None, 50, 50),)

@@ -17,6 +17,9 @@ from tests.looks.showing import (
     same_picture,
 )
 
+LARGE = {(200, 60)}
+"""Where nothing is left out: what is cut, folded or moved shows in the smaller ones."""
+
 
 def difference(name: str, size: tuple[int, int], now: str) -> list[str]:
     """Return how a picture differs from the one that is kept; nothing when it does not."""
@@ -29,7 +32,15 @@ def difference(name: str, size: tuple[int, int], now: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(
+            size, id=f"{size[0]}x{size[1]}", marks=pytest.mark.long if size in LARGE else ()
+        )
+        for size in SIZES
+    ],
+)
 async def test_every_screen_looks_as_it_did(size: tuple[int, int]) -> None:
     with fixed():
         pictures = await every_picture(size)

@@ -16,7 +16,7 @@ from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
 
-STORED = 30_000
+STORED = 5_000
 ROUNDS = 5
 FLAT_BYTES = 12 * 1024 * 1024
 """More than caches of Textual take, and much less than the pages read would."""
@@ -71,7 +71,7 @@ async def test_browsing_a_work_queue_changes_no_consumer_and_holds_no_pages(
     account: Account,
 ) -> None:
     url = account.url
-    async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
+    async with connected(url) as nc, viewing(url, size=(80, 24)) as viewer:
         await fill(nc)
         before = json.dumps(await consumer_state(nc), sort_keys=True)
         await viewer.until(lambda: "W" in viewer.rows())
@@ -80,7 +80,7 @@ async def test_browsing_a_work_queue_changes_no_consumer_and_holds_no_pages(
         for _ in range(ROUNDS):
             for jump in (
                 ("G",), ("right_square_bracket",), ("g",), ("left_square_bracket",),
-                ("s", *"15000", "enter"), ("left_square_bracket",), ("l",),
+                ("s", *"2500", "enter"), ("left_square_bracket",), ("l",),
                 ("slash", *"w.7", "enter"), ("slash", "ctrl+u", "enter"),
                 ("o", "enter"), ("o", "down", "down", "enter"),
             ):  # fmt: skip

@@ -81,6 +81,13 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 """How to come to each screen from the streams: keys, or a command line."""
 
+
+def by_the_way() -> set[tuple[str, str]]:
+    """Return screens and their keys that are pressed on the way to another screen."""
+    named = {tuple(key for key in way if key != "home"): name for name, way in WAYS.items()}
+    return {(named[way[:-1]], way[-1]) for way in named if way and way[:-1] in named}
+
+
 IN_A_REPLAY = {"CompareScreen"}
 ALIKE = {"ListenersScreen"}
 """Has the keys of another: of PullersScreen, on a push consumer."""
@@ -100,12 +107,14 @@ WITH_ROWS = (
 """Where a key acts on a row: it is pressed once there is one."""
 
 LEAVES = {"q", "ctrl+q"}
+BY_THE_WAY = by_the_way()
 
-PARTS = 3
+PARTS = 2
 """Tests that share the screens: each has an engine and a viewer, and may take a minute."""
 
+PARTS_OF_ALL = ("natstui.tui.frame.", "natstui.tui.kit.", "textual.")
+"""What is written here does the same on every screen that has it."""
 HELP = "question_mark"
-"""The same panel over every screen: it is opened on the first one of a test."""
 
 KNOWN = {"SessionsScreen": {"A", "e", "n", "w", "ctrl+d"}}
 """Keys a footer must name, wherever a screen is opened."""
@@ -164,12 +173,12 @@ async def go(viewer: Viewer, name: str) -> None:
     while len(viewer.app.screen_stack) > 1:
         viewer.app.pop_screen()
         await viewer.settle()
-    await viewer.press("1", "home")
-    for key in WAYS[name]:
+    for key in ("1", "home", *WAYS[name]):
         if key.startswith(":"):
             await viewer.type_command(key[1:])
         else:
-            await viewer.press(key)
+            viewer.send(key)
+            await viewer.settle()
         if "problems only" in viewer.words:
             # A key that was pressed before hides what has none.
             await viewer.press("exclamation_mark")
@@ -198,6 +207,19 @@ def can_be_done(viewer: Viewer, active: ActiveBinding) -> bool:
     return any(hasattr(owner, f"action_{action}") for owner in owners)
 
 
+def shared_action(viewer: Viewer, active: ActiveBinding) -> object:
+    """Return the action of a key if it is the same code on several screens; else None."""
+    _, action, arguments = parse(active.binding.action)
+    owner: object = active.node
+    if action == "part":
+        part, action, *_ = arguments
+        owner = getattr(viewer.app.parts if owner is viewer.app else owner, part)
+    function = getattr(type(owner), f"action_{action}", None)
+    if function is None or not function.__module__.startswith(PARTS_OF_ALL):
+        return None
+    return function.__qualname__, arguments
+
+
 def lines(viewer: Viewer) -> list[CommandLine]:
     """Return the command line of the screen in view, whose letters would take the next keys."""
     return list(viewer.app.screen.query(CommandLine))
@@ -219,16 +241,16 @@ def leaves_last(active: ActiveBinding) -> bool:
 
 
 async def press_all(
-    viewer: Viewer, name: str, come: Callable[[], Awaitable[None]], known: set[str]
+    viewer: Viewer, name: str, come: Callable[[], Awaitable[None]], known: set[object] | None
 ) -> int:
     """Press every key the footer names, coming back to the screen for the next key.
 
-    Keys that are `known` were pressed on another screen, and open the same on this one.
+    Actions that are `known` were pressed on another screen, and are the same on this one. None:
+    nothing is known, and everything is pressed everywhere.
     """
     home, mode, pressed = viewer.app.screen, viewer.app.current_mode, 0
     is_there = True
-    if HELP in known:
-        assert HelpScreen.of(home)._keys, name
+    assert HelpScreen.of(home)._keys, name
     assert KNOWN.get(name, set()) <= {active.binding.key for active in named(viewer)}
     for active in home.active_bindings.values():
         if active.node is home and parse(active.binding.action)[1] == "part":
@@ -238,13 +260,18 @@ async def press_all(
         key = active.binding.key
         if key in LEAVES or (name, key) in ELSEWHERE:
             continue
+        if known is not None and (name, key) in BY_THE_WAY:
+            pressed += 1
+            continue
         assert can_be_done(viewer, active), (name, key)
         pressed += 1
         if active.node is viewer.app and name != "StreamsScreen":
             continue  # the same key on every screen
-        if key in known:
-            continue
-        known.update({key} & {HELP})
+        shared = HELP if key == HELP else shared_action(viewer, active)
+        if known is not None and shared is not None:
+            if shared in known:
+                continue
+            known.add(shared)
         if not is_there:
             await come()
             home = viewer.app.screen
@@ -257,9 +284,14 @@ async def press_all(
 
 
 @pytest.mark.server
+@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_every_key_of_every_footer_is_pressed(
-    account: Account, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account,
+    part: int,
+    everywhere: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await fill(account)
     # Keys of the list of recordings have one under the cursor.
@@ -272,7 +304,7 @@ async def test_every_key_of_every_footer_is_pressed(
         # The journal has something to show and to take back.
         viewer.app.parts.engines.send(Change(1, "create_stream", "MADE", None, '{"name": "MADE"}'))
         await viewer.until(lambda: "MADE" in viewer.rows())
-        known: set[str] = set()
+        known: set[object] | None = None if everywhere else set()
         for name in sorted(WAYS)[part::PARTS]:
             await go(viewer, name)
             assert await press_all(viewer, name, partial(go, viewer, name), known), name

@@ -253,7 +253,13 @@ async def test_consumers_that_no_stream_lists_are_told_of(account: Account) -> N
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("flags", [(), ("--read-only",)], ids=["writable", "read-only"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param((), id="writable"),
+        pytest.param(("--read-only",), id="read-only", marks=pytest.mark.long),
+    ],
+)
 async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
     account: Account, flags: tuple[str, ...]
 ) -> None:

@@ -112,6 +112,7 @@ async def test_each_step_ends_with_what_it_asks_for(account: Account) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.long
 async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed(
     account: Account,
 ) -> None:

@@ -66,7 +66,9 @@ def test_input_that_is_no_text_and_no_key_is_survived(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("command", ["viewer", "demo", "replay"])
+@pytest.mark.parametrize(
+    "command", ["viewer", pytest.param("demo", marks=pytest.mark.long), "replay"]
+)
 def test_every_crash_of_the_screen_is_told_by_the_exit_code(
     command: str, account: Account, tmp_path: Path
 ) -> None:

@@ -55,12 +55,18 @@ async def written(viewer: Viewer, text: str) -> None:
     line.value = text
 
 
-async def test_keys_rename_note_pack_and_delete_a_recording(
+async def test_the_palette_and_keys_rename_note_pack_and_delete_a_recording(
     account: Account, library: Path, tmp_path: Path
 ) -> None:
     async with viewing(account.url, size=(160, 40)) as viewer:
         await listed(viewer)
-        await viewer.press("e")
+        # The palette offers the keys of the screen.
+        await viewer.press("ctrl+p")
+        await viewer.until(lambda: "Rename" in viewer.text and "key e" in viewer.words)
+        await viewer.type("rename")
+        await viewer.until(lambda: "rename the recording  ·  key e" in viewer.text)
+        await viewer.press("enter")
+        await viewer.until(lambda: "New name of test" in viewer.words, "the question")
         await answer(viewer, "incident 7")
         await viewer.until(lambda: "renamed into" in viewer.said and "incident 7" in viewer.words)
         (folder,) = session_folders(library)
@@ -122,17 +128,6 @@ async def test_what_cannot_be_done_to_the_recording_that_is_shown_is_one_sentenc
         await answer(viewer, "seen again")
         await viewer.until(lambda: "noted about" in viewer.said)
     assert read_info(folder).notes == ("seen again",)
-
-
-async def test_the_palette_offers_the_keys_of_the_screen(account: Account, library: Path) -> None:
-    async with viewing(account.url, size=(160, 40)) as viewer:
-        await listed(viewer)
-        await viewer.press("ctrl+p")
-        await viewer.until(lambda: "Rename" in viewer.text and "key e" in viewer.words)
-        await viewer.type("rename")
-        await viewer.until(lambda: "rename the recording  ·  key e" in viewer.text)
-        await viewer.press("enter")
-        await viewer.until(lambda: "New name of test" in viewer.words, "the question")
 
 
 async def test_every_list_says_that_it_loads_until_its_answer_comes(

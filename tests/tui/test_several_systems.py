@@ -76,7 +76,7 @@ async def viewing_all(
         contexts=Contexts(lambda: list(brokers), connect, first.name),
     )
     try:
-        async with shown(app, (160, 50)) as viewer:
+        async with shown(app, (160, 30)) as viewer:
             yield viewer
     finally:
         for link in app.parts.engines.links:
@@ -221,47 +221,6 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(lambda: "add it" in viewer.words and "watched" in viewer.text, "list")
 
 
-async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
-    brokers: dict[str, Broker],
-) -> None:
-    for name in NAMES:
-        await add(brokers[name], f"OF_{name}")
-    async with viewing_all(brokers) as viewer:
-        await viewer.until(lambda: len(rows(viewer)) == 3, "all rows")
-        engines = viewer.app.parts.engines
-        hung = engines.systems["east"].follower.link.pid
-        os.kill(hung, signal.SIGSTOP)
-        try:
-            killed = engines.systems["west"].follower.link.pid
-            os.kill(killed, signal.SIGKILL)
-            await viewer.until(lambda: "west: the engine ended; starting another" in viewer.said)
-            # What is asked of the one that hangs piles up, and holds nothing up.
-            for _ in range(300):
-                engines.systems["east"].follower.link.send(WATCH)
-            # The third one goes on, and keys work.
-            await add(brokers["north"], "NEW")
-            await put_cursor_on(viewer, "north", "NEW")
-            await viewer.press("d")
-            await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "its detail")
-            await viewer.press("escape")
-            # Not how many are kept: on a busy machine that is all that may be.
-            old = state_of(viewer, "north").costs
-
-            def new_polls() -> int:
-                return sum(one not in old for one in state_of(viewer, "north").costs)
-
-            await viewer.until(lambda: new_polls() > 8, "polls")
-            # The one that died is back, and the one that hangs has stale rows and says why.
-            west = state_of(viewer, "west").now_at_us
-            await viewer.until(lambda: state_of(viewer, "west").now_at_us > west, "west is back")
-            assert engines.systems["west"].follower.link.pid != killed
-            await viewer.until(lambda: "east: nothing new for" in viewer.words, "east is late")
-            await viewer.until(lambda: "stale" in viewer.text, "stale rows")
-        finally:
-            os.kill(hung, signal.SIGCONT)
-        await viewer.until(lambda: "east: nothing new" not in viewer.words, "east goes on")
-
-
 def polled_of(viewer: Viewer, system: str) -> list[int]:
     """Return when the engine of a system polled lately."""
     return [cost.mono_us for cost in state_of(viewer, system).costs]
@@ -297,13 +256,46 @@ BUSY_RATIO, BUSY_S = 3, 1.0
 that does not answer would take seconds."""
 
 
-async def test_a_frozen_server_and_a_killed_one_change_neither_rhythm_nor_keys_of_the_others(
+async def test_engines_and_servers_that_hang_or_die_disturb_no_other_system(
     brokers: dict[str, Broker],
 ) -> None:
     for name in NAMES:
         await add(brokers[name], f"OF_{name}", f"TOO_{name}")
     async with viewing_all(brokers, "250ms") as viewer:
         await viewer.until(lambda: len(rows(viewer)) == 6, "all rows")
+        engines = viewer.app.parts.engines
+        hung = engines.systems["east"].follower.link.pid
+        os.kill(hung, signal.SIGSTOP)
+        try:
+            killed = engines.systems["west"].follower.link.pid
+            os.kill(killed, signal.SIGKILL)
+            await viewer.until(lambda: "west: the engine ended; starting another" in viewer.said)
+            # What is asked of the one that hangs piles up, and holds nothing up.
+            for _ in range(300):
+                engines.systems["east"].follower.link.send(WATCH)
+            # The third one goes on, and keys work.
+            await add(brokers["north"], "NEW")
+            await put_cursor_on(viewer, "north", "NEW")
+            await viewer.press("d")
+            await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "its detail")
+            await viewer.press("escape")
+            # Not how many are kept: on a busy machine that is all that may be.
+            old = state_of(viewer, "north").costs
+
+            def new_polls() -> int:
+                return sum(one not in old for one in state_of(viewer, "north").costs)
+
+            await viewer.until(lambda: new_polls() > 8, "polls")
+            # The one that died is back, and the one that hangs has stale rows and says why.
+            west = state_of(viewer, "west").now_at_us
+            await viewer.until(lambda: state_of(viewer, "west").now_at_us > west, "west is back")
+            assert engines.systems["west"].follower.link.pid != killed
+            await viewer.until(lambda: "east: nothing new for" in viewer.words, "east is late")
+            await viewer.until(lambda: "stale" in viewer.text, "stale rows")
+        finally:
+            os.kill(hung, signal.SIGCONT)
+        await viewer.until(lambda: "east: nothing new" not in viewer.words, "east goes on")
+        # The same of servers: they change neither rhythm nor keys of the others.
         await put_cursor_on(viewer, "north", "OF_north")
         before = await rhythm_s(viewer, "north"), await key_s(viewer)
         brokers["east"].freeze()

@@ -73,6 +73,7 @@ class Shared:
                 await app.pop_screen()
         await app.switch_mode("streams")
         self._viewer.table.command_line.close()
+        self._viewer.table.table.action_unmark()
         for lines in CommandLine.history.values():
             lines.clear()
         ScenariosScreen.drafts.clear()

@@ -146,8 +146,9 @@ class Viewer:
         for key in keys:
             self.send(key)
             await until_idle()
-            await self.app.animator.wait_for_idle()
-            await until_idle()
+            if not self.app.animator._idle_event.is_set():
+                await self.app.animator.wait_for_idle()
+                await until_idle()
         await self.settle()
 
     async def type(self, text: str) -> None:

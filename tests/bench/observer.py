@@ -62,11 +62,17 @@ class Observer:
             await asyncio.sleep(0.02)
 
 
-async def prove(connection: Connection, observer: Observer) -> None:
-    """Kill one of three consumers that refuse some messages; compare with what somebody saw."""
-    consumers = Role("subs", "js-consume", 3, consumer="shared", nak_ratio=0.02, batch_msgs=100)
+async def prove(
+    connection: Connection, observer: Observer, consumers_count: int = 3, publishers_count: int = 2
+) -> None:
+    """Kill a consumer of those that refuse some messages; compare with what somebody saw."""
+    consumers = Role(
+        "subs", "js-consume", consumers_count, consumer="shared", nak_ratio=0.02, batch_msgs=100
+    )
     payload = Payload(headers=(("Kind", "truth"),))
-    publishers = Role("pubs", "js-publish-async", 2, payload=payload, schedule=(RATE,))
+    publishers = Role(
+        "pubs", "js-publish-async", publishers_count, payload=payload, schedule=(RATE,)
+    )
     what = BenchmarkPlan(
         title="truth",
         description="",

@@ -39,16 +39,13 @@ async def test_tls_with_a_client_certificate(nats_server_factory: Factory, tmp_p
     await prove(url, ca=files.ca, cert=files.cert, key=files.key)
 
 
+@pytest.mark.long
 async def test_user_and_password(nats_server_factory: Factory) -> None:
     url = nats_server_factory('authorization { user: ann, password: "p w" }').url
     await prove(url, user="ann", password=Secret("p w"))
 
 
-async def test_a_token(nats_server_factory: Factory) -> None:
-    url = nats_server_factory('authorization { token: "t:k" }').url
-    await prove(url, token=Secret("t:k"))
-
-
+@pytest.mark.long
 async def test_an_nkey(nats_server_factory: Factory) -> None:
     user = Signer.make(nkeys.PREFIX_BYTE_USER)
     url = nats_server_factory(f"authorization {{ users: [ {{ nkey: {user.public} }} ] }}").url

@@ -50,7 +50,7 @@ def short(name: str) -> BenchmarkPlan:
     """Return a ready scenario that lasts for seconds, at a rate that a busy machine manages."""
     plan = find_scenario(name)
     has_rate = any(role.schedule for role in plan.roles)
-    changes = {"rate": "300", "msgs": "1800"} if has_rate else {"msgs": "6k"}
+    changes = {"rate": "150", "msgs": "900"} if has_rate else {"msgs": "6k"}
     if plan.duration_s is not None:
         changes["duration"] = "6s"
     plan = with_changes(plan, changes)

@@ -93,7 +93,7 @@ async def way(name: str, nats_server_factory: Factory, held_port: int, tmp_path:
 async def test_what_a_run_tells_is_what_somebody_else_saw(way: Way) -> None:
     observer = Observer()
     await observer.begin(way.observer_url, way.observer_tls)
-    await prove(way.connection, observer)
+    await prove(way.connection, observer, consumers_count=2, publishers_count=1)
 
 
 # It has what the ways without WebSockets or without TLS have.

@@ -48,18 +48,7 @@ async def server_for(factory: Callable[..., Broker], allowed: tuple[str, ...]) -
     return server.url.replace("nats://", "nats://mon:mon@")
 
 
-async def test_a_tail_the_user_may_not_follow_says_so(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    url = await server_for(nats_server_factory, READING)
-    async with viewing(url, size=(140, 40), environ=INBOX) as viewer:
-        await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("m", "T")
-        wanted = 'the user has no permission to subscribe to "s"'
-        await viewer.until(lambda: wanted in viewer.text, wanted)
-
-
-async def test_a_read_only_user_can_use_every_screen(
+async def test_a_read_only_user_can_use_every_screen_and_each_names_what_is_missing_for_it(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     url = await server_for(nats_server_factory, READING)
@@ -76,6 +65,21 @@ async def test_a_read_only_user_can_use_every_screen(
         await viewer.until(lambda: "STATUS" in viewer.text)
         await viewer.press("escape", "4")
         await viewer.until(lambda: "● connected" in viewer.words and "ACCOUNT" in viewer.text)
+        for keys, subjects in (
+            (("4",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.VARZ", "http_port")),
+            (("6",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "--allow-pub")),
+            (("x",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "--allow-pub")),
+            (("1", "W"), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "an operator adds it")),
+            (("escape", "2", "W"), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "an operator adds it")),
+        ):
+            await viewer.press(*keys)
+            for subject in subjects:
+                await viewer.until(lambda it=subject: it in viewer.words, f"{keys} {subject}")
+        await viewer.press("escape", "1")
+        await viewer.becomes("S", msgs="1", consumers="1")
+        await viewer.press("m", "T")
+        wanted = 'the user has no permission to subscribe to "s"'
+        await viewer.until(lambda: wanted in viewer.text, wanted)
 
 
 async def test_what_the_user_may_not_read_is_named_with_its_subject(
@@ -91,23 +95,3 @@ async def test_what_the_user_may_not_read_is_named_with_its_subject(
         await viewer.press("4")
         await viewer.until(lambda: viewer.app.current_mode == "server", "the servers")
         await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)
-
-
-async def test_each_screen_names_what_is_missing_for_it_and_all_else_stays(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    url = await server_for(nats_server_factory, READING)
-    async with viewing(url, size=(110, 50), environ=INBOX) as viewer:
-        await viewer.becomes("S", msgs="1", consumers="1")
-        for keys, subjects in (
-            (("4",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.VARZ", "http_port")),
-            (("6",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "--allow-pub")),
-            (("x",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "--allow-pub")),
-            (("1", "W"), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "an operator adds it")),
-            (("escape", "2", "W"), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "an operator adds it")),
-        ):
-            await viewer.press(*keys)
-            for subject in subjects:
-                await viewer.until(lambda it=subject: it in viewer.words, f"{keys} {subject}")
-        await viewer.press("escape", "1")
-        await viewer.becomes("S", msgs="1", consumers="1")

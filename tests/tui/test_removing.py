@@ -10,12 +10,11 @@ from nats.aio.client import Client
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
-from tests.accounts import Account
-from tests.tui.shared import asked, connected
+from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import fill, on_form, on_streams, toasts
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.viewer import Viewer
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("removing")]
 
 
 @pytest.fixture(autouse=True)
@@ -44,10 +43,11 @@ async def on_prompt(viewer: Viewer, said: str) -> None:
     await viewer.until(lambda: said in unwrapped(viewer), said)
 
 
+@on_the_files_loop
 async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    async with viewing(account.url) as viewer, connected(account.url) as nc:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
         await make(nc, 20)
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.press("e")
@@ -73,10 +73,11 @@ async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == -1
 
 
+@on_the_files_loop
 async def test_what_is_made_again_while_the_question_is_open_is_left_alone(
-    account: Account,
+    shared: Shared,
 ) -> None:
-    async with viewing(account.url) as viewer, connected(account.url) as nc:
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
         await make(nc, 3)
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.press("ctrl+d")

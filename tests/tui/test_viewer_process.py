@@ -77,7 +77,7 @@ def test_an_engine_that_cannot_be_started_is_one_sentence(command: str, sentence
         assert b"Traceback" not in terminal.output
 
 
-@pytest.mark.parametrize("damaged", [True, False])
+@pytest.mark.parametrize("damaged", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_whoever_leaves_a_replay_hears_what_is_missing_of_the_session(
     tmp_path: Path, damaged: bool
 ) -> None:

@@ -215,6 +215,7 @@ async def test_an_ordered_consumer_that_is_gone_is_made_anew_from_where_it_was(
     assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (EACH_MSGS, 0)
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_a_node_that_restarts_ends_no_receiver_of_its_stream(nats_cluster: Cluster) -> None:
     whole = Connection(servers=nats_cluster.urls, user="app", password=Secret("app"))

@@ -11,6 +11,8 @@ import pytest
 
 from natstui.bench.job.content import Content, SenderSettings
 from natstui.bench.plan.flags import core_plan, with_changes
+from natstui.bench.result.assertions import parse_check
+from natstui.bench.result.metrics import metrics, metrics_names
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, NotFound, Refused, UsageError
@@ -104,6 +106,15 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
     stored = total_counts(by_role[one.name] for one in senders if one.traits.is_stored)
     assert by_role["eat"].received_bytes == stored.sent_bytes
     assert result.accounting.lost_msgs == 0
+    # Every name an assertion may use has a value, and the check holds.
+    figures = metrics(result)
+    for name in metrics_names():
+        if "respon" in name:
+            # Of requests over streams: tested by themselves.
+            assert figures.get(name) is None
+            continue
+        check = parse_check(f"{name} >= 0{'ms' if '.' in name else ''}", figures)
+        assert check.failure(figures) is None, name
 
 
 REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from natstui.bench.result.assertions import parse_check
-from natstui.bench.result.metrics import metrics, metrics_names
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Pattern, Payload, Role, StreamPlan
@@ -40,7 +38,7 @@ def by_role(result: BenchmarkResult, size: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "size", [0, MIB, *(pytest.param(size, marks=pytest.mark.long) for size in (16, 128, 65_536))]
+    "size", [0, *(pytest.param(size, marks=pytest.mark.long) for size in (16, 128, 65_536, MIB))]
 )
 async def test_every_pattern_takes_every_size_with_headers(
     nats_server_factory: Callable[..., Broker], size: int
@@ -65,16 +63,6 @@ async def test_every_pattern_takes_every_size_with_headers(
     result, _ = await run_plan(connection, what)
     received = by_role(result, size)
     stored = each * len(publishers)
-    if size >= 24:
-        # Every name an assertion may use has a value, and the check holds.
-        figures = metrics(result)
-        for name in metrics_names():
-            if "respon" in name or name.startswith("late."):
-                # Of requests over streams, and of messages with a due time: tested by themselves.
-                assert figures.get(name) is None
-                continue
-            check = parse_check(f"{name} >= 0{'ms' if '.' in name else ''}", figures)
-            assert check.failure(figures) is None
     assert result.accounting.stored_msgs == stored
     assert result.accounting.lost_msgs == 0
     assert [received[pattern] for pattern in CONSUMERS] == [stored] * 4

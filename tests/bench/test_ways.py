@@ -25,8 +25,8 @@ pytestmark = pytest.mark.server
 Factory = Callable[..., Broker]
 MIB = 1 << 20
 LARGE = "max_payload: 2MB\n"
-WAYS = ("tls", pytest.param("ws", marks=pytest.mark.long), "wss", "leaf")
-"""Of a WebSocket with TLS everything is said that is of one without."""
+WAYS = (*(pytest.param(one, marks=pytest.mark.long) for one in ("tls", "ws")), "wss", "leaf")
+"""Each part of the first two is in a WebSocket with TLS, and test_identities.py has TLS alone."""
 
 
 @dataclass

@@ -109,9 +109,6 @@ WITH_ROWS = (
 LEAVES = {"q", "ctrl+q"}
 BY_THE_WAY = by_the_way()
 
-PARTS = 2
-"""Tests that share the screens: each has an engine and a viewer, and may take a minute."""
-
 PARTS_OF_ALL = ("natstui.tui.frame.", "natstui.tui.kit.", "textual.")
 """What is written here does the same on every screen that has it."""
 HELP = "question_mark"
@@ -285,13 +282,8 @@ async def press_all(
 
 @pytest.mark.server
 @pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize("part", range(PARTS))
 async def test_every_key_of_every_footer_is_pressed(
-    account: Account,
-    part: int,
-    everywhere: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    account: Account, everywhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(account)
     # Keys of the list of recordings have one under the cursor.
@@ -305,7 +297,7 @@ async def test_every_key_of_every_footer_is_pressed(
         viewer.app.parts.engines.send(Change(1, "create_stream", "MADE", None, '{"name": "MADE"}'))
         await viewer.until(lambda: "MADE" in viewer.rows())
         known: set[object] | None = None if everywhere else set()
-        for name in sorted(WAYS)[part::PARTS]:
+        for name in sorted(WAYS):
             await go(viewer, name)
             assert await press_all(viewer, name, partial(go, viewer, name), known), name
 

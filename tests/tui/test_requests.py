@@ -243,17 +243,6 @@ async def test_a_list_that_cannot_be_read_again_stays_and_says_why(
         await viewer.until(lambda: "the engine ended" not in viewer.words, "read again")
 
 
-async def test_a_message_to_publish_again_that_cannot_be_read_is_told(account: Account) -> None:
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
-        with frozen(viewer) as engine:
-            viewer.app.push_screen(PublishScreen("S", "s", 1))
-            await viewer.until(lambda: viewer.app.link.pending, "it waits")
-            engine.kill()
-        await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
-
-
 @on_the_files_loop
 async def test_what_was_sent_is_told_of_though_its_screen_was_closed(shared: Shared) -> None:
     async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:

@@ -191,7 +191,7 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
     """Its engine does not end before the export, and is killed after some seconds."""
     # More than a busy machine lets the viewer stand still.
     monkeypatch.setattr(link, "STOP_TIMEOUT_S", 10.0)
-    scenario, polls_count = Scenario(streams=300, consumers=2), 300
+    scenario, polls_count = Scenario(streams=300, consumers=2), 150
     made(tmp_path, [*scenario.beginning(), *scenario.records(0, polls_count)])
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
     target = tmp_path / "out"

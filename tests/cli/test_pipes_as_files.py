@@ -106,6 +106,7 @@ COMMANDS = {
     "payload": (("pub", "s", "--file", "{fifo}"), SILENT),
     "stream": (("stream", "add", "S", "--file", "{fifo}"), SILENT),
     "scenario": (("bench", "run", "{fifo}"), SILENT),
+    "payload of a benchmark": (("bench", "pub", "s", "--payload", "{fifo}"), "does not exist"),
 }
 
 

@@ -14,8 +14,8 @@ import nats.errors
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.test_core import PATIENCE_S, connected, ended, run
-from tests.cli.test_manage import Shell
+from tests.cli.test_core import PATIENCE_S, connected, ended, listened_to, run
+from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
@@ -37,6 +37,11 @@ async def answering(shell: Shell, *words: str) -> Process:
         line = await process.stderr.readline()
     assert line.startswith(b"natstui: replying on "), line
     return process
+
+
+def answering_here(shell: Shell, *words: str) -> asyncio.Task[Done]:
+    """Reply in this process: it has to end by itself."""
+    return asyncio.create_task(run(shell, "reply", *words))
 
 
 async def test_requests_are_answered_counted_and_journalled_as_one(
@@ -111,16 +116,18 @@ async def test_a_command_answers_and_one_that_fails_does_not(
 async def test_requests_that_were_not_answered_are_no_success(
     shell: Shell, nats_server: Broker, words: tuple[str, ...], reason: str, count: int
 ) -> None:
-    process = await answering(shell, "ask", "--count", str(count), "--command", *words)
+    done = answering_here(shell, "ask", "--count", str(count), "--command", *words)
     async with connected(nats_server.url) as nc:
-        for _ in range(count):
+        # The last that it sends is the first that is received.
+        await listened_to(nc, "ask")
+        for _ in range(count - 1):
             await nc.publish("ask", b"?", reply="nobody.hears")
         await nc.flush()
-    _, said = await ended(process)
+        said = (await done).stderr
     assert said.count(f"natstui: no reply to a request on ask: {reason}") == count, said
     were_text = "request was" if count == 1 else "requests were"
     assert said.endswith(f"natstui: 0 replies; {count} {were_text} not answered\n"), said
-    assert process.returncode == 4
+    assert done.result().returncode == 4
 
 
 async def test_with_json_a_request_that_was_not_answered_is_an_error_object(

@@ -47,12 +47,11 @@ def shell_code(returncode: int) -> int:
 
 
 CONNECTING = {
-    "health --for 5m": signal.SIGINT, "stuck S C --for 5m": signal.SIGTERM,
-    "overview": signal.SIGTERM, "watch --once": signal.SIGINT, "check": signal.SIGINT,
-    "pub s x": signal.SIGTERM, "pub s x -J --json": signal.SIGINT, "request s x": signal.SIGTERM,
-    "consumer next S C --ack": signal.SIGINT, "stream ls --json": signal.SIGINT,
-    "object get O f -O -": signal.SIGTERM, "stream publishers S": signal.SIGINT,
-    "messages copy S --to-subject t --yes": signal.SIGTERM,
+    "stuck S C --for 5m": signal.SIGTERM, "overview": signal.SIGTERM,
+    "watch --once": signal.SIGINT, "pub s x -J --json": signal.SIGTERM,
+    "request s x": signal.SIGINT, "consumer next S C --ack": signal.SIGINT,
+    "stream ls --json": signal.SIGINT, "object get O f -O -": signal.SIGTERM,
+    "stream publishers S": signal.SIGINT, "messages copy S --to-subject t --yes": signal.SIGTERM,
 }  # fmt: skip
 """Commands that wait for a server, and a signal that ends each: one handler has both signals, and
 a command without a handler is ended by SIGTERM without being asked.

@@ -98,19 +98,6 @@ def test_a_server_that_is_not_there_is_told_and_tried_again(
             engine.next(Snapshot)
 
 
-def test_a_missing_configuration_is_one_sentence_and_an_exit_code() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "natstui", "engine", "--config", "/nowhere/config.toml"],
-        capture_output=True,
-        check=False,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    assert run.returncode == 2
-    assert run.stdout == ""
-    assert run.stderr.count("\n") == 1 and "/nowhere/config.toml" in run.stderr
-
-
 async def test_a_stalled_reader_misses_snapshots_and_nothing_else(
     engine: EngineProcess, nats_server: Broker
 ) -> None:

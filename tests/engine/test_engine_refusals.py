@@ -1,4 +1,4 @@
-"""JWTs that expire, missing permissions and files: one sentence each, and the engine goes on.
+"""JWTs that expire, few permissions and missing files: one sentence each, and the engine goes on.
 
 Every other reason of a failed connection is tested where it is found: in tests/jetstream.
 """
@@ -15,7 +15,7 @@ from natstui.config import Connection, Secret
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import LinkChanged, Permitted, Unavailable
+from natstui.model.records.record import LinkChanged, Unavailable
 from tests.engine.engine_process import EngineProcess
 from tests.jetstream.accounts import MONITOR
 from tests.jetstream.operator_jwts import Operator, write_creds
@@ -59,21 +59,6 @@ def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
         write_creds(creds, *operator.user())
         engine.next(LinkChanged, lambda change: change.state == "connected")
         engine.next(Snapshot)
-
-
-def test_a_missing_permission_for_one_api_is_named_and_the_rest_goes_on(
-    nats_server_factory: Factory, tmp_path: Path
-) -> None:
-    broker = nats_server_factory(MONITOR.replace('"$JS.API.STREAM.LIST",', ""))
-    config = tmp_path / "config.toml"
-    config.write_text("[connection]\ninbox_prefix = '_INBOX_mon'\n")
-    arguments = ("--server", with_user(broker.url, "mon"), "--config", str(config))
-    with EngineProcess(*arguments) as engine:
-        permitted = engine.next(Permitted, s=NOTICED_S)
-        assert permitted.publish_allow is not None
-        missing = engine.next(Unavailable, lambda record: record.what == "STREAM.LIST")
-        assert missing.denied_subject == "$JS.API.STREAM.LIST"
-        assert missing.reason == 'the user has no permission to publish to "$JS.API.STREAM.LIST"'
 
 
 async def test_a_user_of_least_privilege_sees_everything_and_each_denial_names_its_subject(

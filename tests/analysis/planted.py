@@ -43,7 +43,7 @@ WEEK_US = 7 * 86_400_000_000
 def write_first(folder: Path) -> Path:
     """Write a session with every fault and a benchmark."""
     bench = bench_records(START_AT_US + 410_000_000, "run-1", 11)
-    plan = Plan(20, 40, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
+    plan = Plan(16, 20, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
     return write_session(folder / FIRST, plan, records_per_segment=100)
 
 
@@ -57,7 +57,7 @@ def write_second(folder: Path) -> Path:
     begins = LinkChanged(start, "connected", None)
     ends = LinkChanged(max(record.at_us for record in bench) + 1, "closed", None)
     extra = (begins, *bench, ends)
-    plan = Plan(20, 40, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
+    plan = Plan(16, 20, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
     return write_session(folder / SECOND, plan, records_per_segment=100)
 
 

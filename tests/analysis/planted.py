@@ -57,7 +57,7 @@ def write_second(folder: Path) -> Path:
     begins = LinkChanged(start, "connected", None)
     ends = LinkChanged(max(record.at_us for record in bench) + 1, "closed", None)
     extra = (begins, *bench, ends)
-    plan = Plan(16, 20, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
+    plan = Plan(8, 10, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
     return write_session(folder / SECOND, plan, records_per_segment=100)
 
 

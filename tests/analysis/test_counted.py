@@ -41,7 +41,8 @@ WITHOUT = {"session", "first_at_us", "last_at_us"}
 
 def test_no_answer_changes_when_what_was_announced_is_recorded_as_counts(answers: Answers) -> None:
     single, counted = (answers.of(f"fleet-{way}") for way in ("single", "counted"))
-    for name in ("redelivery", "redelivery_hot_spot", "poison", "finding_groups", "verdict"):
+    # The verdict is made of what is found in these.
+    for name in ("redelivery", "redelivery_hot_spot", "poison", "findings", "finding_groups"):
         assert bare(counted.rows(name)) == bare(single.rows(name)), name
     (row,) = (row for row in single.rows("redelivery") if row["consumer"] == CONSUMER)
     assert (row["naks_count"], row["given_up_count"]) == (2_400, 600)

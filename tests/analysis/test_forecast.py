@@ -22,8 +22,6 @@ from natstui.analysis.gold.telling.forecast import (
 pytestmark = pytest.mark.spark
 
 SERIES, PARTS, PART_S = 200, 60, 60.0
-FAR = 40 * PARTS
-"""Parts after which a level that was not full is taken for one that never is."""
 Steps = Callable[[random.Random], Iterator[float]]
 """How much a level grows from part to part, for ever."""
 Told = dict[str, list[tuple[float, float | None, float, float | None]]]
@@ -80,6 +78,14 @@ GROWING: dict[Steps, float] = {steady: 700.0, with_memory: 700.0, accelerating: 
 OTHERS: dict[Steps, float] = {plateau: 300.0, stopped: 300.0, oscillation: 2_000.0, walk: 300.0}
 
 
+def parts_until(room: float, growth: Iterator[float]) -> int:
+    """Return after how many parts a level that grows is full."""
+    level, after = 0.0, 0
+    while level < room:
+        level, after = level + next(growth), after + 1
+    return after
+
+
 @pytest.fixture(scope="module")
 def told(spark: SparkSession) -> Told:
     rows, truth = [], {}
@@ -88,10 +94,8 @@ def told(spark: SparkSession) -> Told:
             growth = steps(random.Random(f"{steps.__name__}-{number}"))
             name = f"{steps.__name__}/{number}"
             rows += [(name, part, next(growth) / PART_S, room) for part in range(PARTS)]
-            level, after = 0.0, 0
-            while level < room and after < FAR:
-                level, after = level + next(growth), after + 1
-            truth[name] = after * PART_S if after < FAR else math.inf
+            if steps in GROWING:
+                truth[name] = PART_S * parts_until(room, growth)
     frame = spark.createDataFrame(rows, "name string, part bigint, pace double, room double")
     parts = numbered_parts(frame, ["name"], "part", ["pace"])
     series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_sums("pace"))
@@ -103,7 +107,7 @@ def told(spark: SparkSession) -> Told:
     )
     found: Told = defaultdict(list)
     for name, *ends_s in ends.collect():
-        found[name.partition("/")[0]].append((truth[name], *ends_s))
+        found[name.partition("/")[0]].append((truth.get(name, math.inf), *ends_s))
     return found
 
 

@@ -304,24 +304,26 @@ def test_a_consumer_has_one_place_with_all_that_was_found_of_it(spark: SparkSess
 
 
 def test_advice_names_the_stream_the_consumer_and_the_message(spark: SparkSession) -> None:
-    def advised(kind: str, cause: str, subject: str, sentence: str) -> str:
-        row = ("A", kind, subject, cause, sentence, "", None, None, 50.0)
-        return str(told(spark, [row])[0]["advice"])
-
-    gave_up = advised(
-        "poison",
-        "was dropped after max deliver",
-        "ORDERS > billing",
-        "message 247 was dropped after max deliver",
-    )
-    assert "`nats stream get ORDERS 247`" in gave_up
-    no_pulls = advised("stuck", "no open pulls", "ORDERS > a'b", "stuck for 39 s")
+    gave_up, no_pulls, itself, near, *others = (
+        ("poison", "was dropped after max deliver", "ORDERS > billing",
+         "message 247 was dropped after max deliver"),
+        ("stuck", "no open pulls", "ORDERS > a'b", "stuck for 39 s"),
+        ("stuck", "no open pulls", "CONSUMER > STREAM", "stuck for 39 s"),
+        ("capacity", "near", "ORDERS", "at this growth full in 1.4 h"),
+        # Of the account and of monitoring no stream is known.
+        ("capacity", "storage near", "account", ""),
+        ("availability", "unavailable", "account", ""),
+    )  # fmt: skip
+    rows = [
+        ("A", kind, subject, cause, sentence, "", None, None, 50.0)
+        for kind, cause, subject, sentence in (gave_up, no_pulls, itself, near, *others)
+    ]
+    advised = {(row["kind"], row["subject"]): row["advice"] for row in told(spark, rows)}
+    assert "`nats stream get ORDERS 247`" in advised["poison", "ORDERS > billing"]
     quoted = shlex.quote("a'b")
-    assert f"`nats consumer next ORDERS {quoted}`" in no_pulls
-    itself = advised("stuck", "no open pulls", "CONSUMER > STREAM", "stuck for 39 s")
-    assert "`nats consumer next CONSUMER STREAM`" in itself
-    near = advised("capacity", "near", "ORDERS", "at this growth full in 1.4 h")
-    assert not re.search("STREAM|CONSUMER|SEQ", gave_up + no_pulls + near)
-    # Of the account and of monitoring no stream is known.
-    for kind, cause in (("capacity", "storage near"), ("availability", "unavailable")):
-        assert advised(kind, cause, "account", "") == ADVICE[kind, cause].advice
+    assert f"`nats consumer next ORDERS {quoted}`" in advised["stuck", "ORDERS > a'b"]
+    assert "`nats consumer next CONSUMER STREAM`" in advised["stuck", "CONSUMER > STREAM"]
+    for kind, _, subject, _ in (gave_up, no_pulls, near):
+        assert not re.search("STREAM|CONSUMER|SEQ", advised[kind, subject])
+    for kind, cause, subject, _ in others:
+        assert advised[kind, subject] == ADVICE[kind, cause].advice

@@ -120,8 +120,10 @@ def test_only_sessions_of_one_server_and_account_are_compared_unless_told(
 
 
 @pytest.mark.slow
-def test_of_many_sessions_at_a_url_each_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    count = 10_001
+@pytest.mark.parametrize("count", [1_001, pytest.param(10_001, marks=pytest.mark.long)])
+def test_of_many_sessions_at_a_url_each_is_found(
+    spark: SparkSession, tmp_path: Path, count: int
+) -> None:
     plan = Plan(1, 1, 1, replicas_share=0.0)
     header = Path(write_records(tmp_path / "first", records(plan), plan), "session.json")
     for number in range(1, count):

@@ -74,45 +74,55 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     *names, other = [f"2026092{number}T141320Z-short" for number in range(1, 5)]
     for name in names:
         polls_only(sessions, name, ticks=5)
-    held = persisted(spark)
+    held, out = persisted(spark), tmp_path / "out"
 
     def build(run: str, *left_out: str) -> tuple[int, dict[str, int]]:
         """Return how many sessions a run reads, and the rows of each that are there then."""
-        store = Store(spark, str(tmp_path / "out"), run)
+        store = Store(spark, str(out), run)
         wanted = [folder for folder in sessions.iterdir() if folder.name not in left_out]
         count = silver.build_silver(
             spark, store, find_sources(spark, [str(one) for one in wanted]), str
         )
         assert persisted(spark) == held
-        rows = spark.read.parquet(f"{tmp_path}/out/silver/consumer_sample").groupBy("session")
+        rows = spark.read.parquet(f"{out}/silver/consumer_sample").groupBy("session")
         found = {row["session"]: row["count"] for row in rows.count().collect()}
         read = store.silver(CONSUMER_SAMPLE, [folder.name for folder in wanted])
         assert read.count() == sum(found.get(folder.name, 0) for folder in wanted)
         return count, found
 
+    def change(name: str, ticks: int) -> None:
+        shutil.rmtree(sessions / name)
+        polls_only(sessions, name, ticks)
+
     assert build("1") == (3, dict.fromkeys(names, 30))
-    first = files(tmp_path / "out")
+    first = files(out)
     assert len(first) == 1
     assert build("2", names[0]) == (0, dict.fromkeys(names, 30))
     polls_only(sessions, other, ticks=6)
     assert build("3") == (1, {**dict.fromkeys(names, 30), other: 36})
-    second = files(tmp_path / "out")
+    second = files(out)
     assert first.items() < second.items() and len(second) == 2
-    # No poll is left of it that could be read: nothing of the run before is kept.
+    # One of those that lie together has changed, and of the other one no poll is left that could
+    # be read: nothing of the run before is kept.
+    change(names[0], ticks=9)
     assert without_polls(sessions / other) == 6
-    assert build("4", *names) == (1, dict.fromkeys(names, 30))
-    assert files(tmp_path / "out") == first
-    rows = Store(spark, str(tmp_path / "out"), "other").silver(POLL, None)
+    assert build("4") == (4, dict(zip(names, (54, 30, 30), strict=True)))
+    assert not files(out).keys() & second.keys()
+    rows = Store(spark, str(out), "other").silver(POLL, None)
     assert {row["session"] for row in rows.collect()} == {*names}
-    # A run that was killed has not written the mark that they are complete.
-    shutil.rmtree(tmp_path / "out" / "silver" / "session")
-    assert build("5") == (4, dict.fromkeys(names, 30))
-    last = files(tmp_path / "out")
-    assert len(last) == 1 and not last.keys() & first.keys()
+    # What has changed is counted once also where nothing can be deleted.
+    change(names[1], ticks=7)
+    with monkeypatch.context() as patch:
+        nothing_can_be_deleted(patch)
+        assert build("5") == (2, dict(zip(names, (54, 42, 30), strict=True)))
     # Another version knows of none of them.
-    store = Store(spark, str(tmp_path / "out"), "6")
+    store = Store(spark, str(out), "6")
     assert silver.complete_sessions(store).keys() == {*names, other}
-    monkeypatch.setattr(silver_files, "PIPELINE_VERSION", 1000)
+    with monkeypatch.context() as patch:
+        patch.setattr(silver_files, "PIPELINE_VERSION", 1000)
+        assert silver.complete_sessions(store) == {}
+    # A run that was killed has not written the mark that they are complete.
+    shutil.rmtree(out / "silver" / "session")
     assert silver.complete_sessions(store) == {}
 
 
@@ -173,32 +183,6 @@ def lines_read(lines: DataFrame) -> list[Row]:
 def nothing_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have stores that are made from now on no file system, as over Spark Connect."""
     monkeypatch.setattr(spark_store, "file_system", lambda spark, root: None)
-
-
-def test_a_session_that_has_changed_is_counted_once_also_where_nothing_can_be_deleted(
-    spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [f"2026092{number}T141320Z-short" for number in range(1, 4)]
-
-    def build(run: str, *ticks: int) -> dict[str, int]:
-        """Return the samples of each session, of which those that have other ticks are new."""
-        for name, count in zip(names, ticks, strict=True):
-            shutil.rmtree(sessions / name, ignore_errors=True)
-            polls_only(sessions, name, ticks=count)
-        store = Store(spark, str(tmp_path / "out"), run)
-        silver.build_silver(spark, store, find_sources(spark, [f"{sessions}/*"]), str)
-        rows = store.silver(CONSUMER_SAMPLE, names).groupBy("session").count()
-        return {row["session"]: row["count"] for row in rows.collect()}
-
-    def samples(*ticks: int) -> dict[str, int]:
-        return {name: 6 * count for name, count in zip(names, ticks, strict=True)}
-
-    # Together in one part at first, and then each time with another one that has changed.
-    assert build("1", 5, 6, 7) == samples(5, 6, 7)
-    nothing_can_be_deleted(monkeypatch)
-    assert build("2", 8, 6, 7) == samples(8, 6, 7)
-    monkeypatch.undo()
-    assert build("3", 8, 6, 9) == samples(8, 6, 9)
 
 
 def test_the_fields_of_a_poll_may_stand_in_any_order(answers: Answers) -> None:

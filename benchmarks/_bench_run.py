@@ -41,7 +41,7 @@ def bench_records(
 
 
 def _latencies(rng: np.random.Generator, slower: float) -> LatencyCounts:
-    return from_latencies((rng.lognormal(13, 0.4, 200) * slower).astype(int).tolist())
+    return from_latencies((rng.lognormal(13, 0.4, 50) * slower).astype(int).tolist())
 
 
 def _report(

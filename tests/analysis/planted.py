@@ -43,7 +43,7 @@ WEEK_US = 7 * 86_400_000_000
 def write_first(folder: Path) -> Path:
     """Write a session with every fault and a benchmark."""
     bench = bench_records(START_AT_US + 410_000_000, "run-1", 11)
-    plan = Plan(16, 20, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
+    plan = Plan(20, 20, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
     return write_session(folder / FIRST, plan, records_per_segment=100)
 
 

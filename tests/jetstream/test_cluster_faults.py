@@ -11,7 +11,7 @@ from tests.jetstream.cluster_matrix import loaded_cluster, run_cell
 
 pytestmark = pytest.mark.cluster
 
-_CELLS = (("kill", "connected"), ("restart", "other"), ("quorum", "other"))
+_CELLS = (("kill", "connected"), ("quorum", "other"))
 
 
 async def test_the_fall_and_return_of_nodes_is_told_as_it_is() -> None:

@@ -36,7 +36,9 @@ TRIPS_COUNT = 16
 POLL_S = 2.5
 BUSY_S = 8.0
 """What two cores that others use as well may add."""
-CELLS = [Wire(kb * 1000, ms / 1000) for kb in (10, 20, 60, 200) for ms in (0, 100, 300)]
+EVERY_CELL = [(kb, ms) for kb in (10, 20, 60, 200) for ms in (0, 100, 300)]
+CELLS = [(10, 0), (10, 300), (20, 100), (60, 0), (60, 300), (200, 100)]
+"""Bandwidth in kB/s and latency in ms: rows alone and in a list, near and far."""
 
 
 def needed_s(wire: Wire) -> float:
@@ -164,15 +166,21 @@ def _look(
             cell.late_s = max(cell.late_s, wrong_s)
 
 
-async def test_over_every_slow_link_all_streams_are_shown_with_true_ages_and_nothing_is_lost(
-    nats_server: Broker, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "wires", [CELLS, pytest.param(EVERY_CELL, marks=pytest.mark.long)], ids=["some", "every"]
+)
+async def test_over_slow_links_all_streams_are_shown_with_true_ages_and_nothing_is_lost(
+    nats_server: Broker, capsys: pytest.CaptureFixture[str], wires: list[tuple[int, int]]
 ) -> None:
     await fill(nats_server.url)
     stored = {f"S{n:03}": Stored() for n in range(0, STREAMS_COUNT, TOLD_EVERY_COUNT)}
     nc = await nats.connect(nats_server.url)
     telling = asyncio.create_task(tell(nc, stored))
     cells = await asyncio.gather(
-        *(seen_over(nats_server, wire, stored, seed) for seed, wire in enumerate(CELLS))
+        *(
+            seen_over(nats_server, Wire(kb * 1000, ms / 1000), stored, seed)
+            for seed, (kb, ms) in enumerate(wires)
+        )
     )
     telling.cancel()
     await nc.close()

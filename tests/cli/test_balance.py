@@ -22,7 +22,7 @@ from tests.jetstream.test_connections import as_user
 
 pytestmark = pytest.mark.cluster
 
-STREAMS = 30
+STREAMS = 12
 
 
 async def asked(nc: NatsClient, verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -95,10 +95,10 @@ async def test_a_lopsided_cluster_is_balanced_while_publishing_goes_on(
         plan = await run(url, tmp_path, "balance", "--dry-run")
         assert plan.returncode == 1, plan.stderr
         # On a busy machine servers miss heartbeats, and elect somebody else by themselves.
-        if "leaders: n1 30, n2 0, n3 0" in plan.stdout:
+        if "leaders: n1 12, n2 0, n3 0" in plan.stdout:
             break
-    assert "S0: n1 → n2, because n1 leads 30 streams and n2 leads 0" in plan.stdout
-    assert "afterwards: n1 10, n2 10, n3 10" in plan.stdout
+    assert "S0: n1 → n2, because n1 leads 12 streams and n2 leads 0" in plan.stdout
+    assert "afterwards: n1 4, n2 4, n3 4" in plan.stdout
     journal = await run(url, tmp_path, "journal", "--json")
     assert "step_down" not in journal.stdout, "a plan moves nothing"
     closed = await run(url, tmp_path, "balance")
@@ -117,7 +117,7 @@ async def test_a_lopsided_cluster_is_balanced_while_publishing_goes_on(
         while "nothing to move" not in await balanced(url, tmp_path):
             pass
     journal = await run(url, tmp_path, "journal", "--json")
-    assert journal.stdout.count('"step_down_stream"') >= 20
+    assert journal.stdout.count('"step_down_stream"') >= 8
     await nc.close()
 
 

@@ -142,16 +142,16 @@ def test_an_empty_value_of_an_option_is_refused_where_it_would_mean_all(shell: S
 
 
 def test_one_long_value_does_not_make_every_row_of_a_list_long(shell: Shell) -> None:
-    many = ",".join(f"subject-number-{number}.of.many" for number in range(1002))
+    many = ",".join(f"subject-number-{number}.of.many" for number in range(202))
     shell.ok("stream", "add", "MANY", "--subjects", many)
     shell.ok("stream", "add", "LONG", "--subjects", "long." + "x" * 3000)
     for number in range(20):
         shell.ok("stream", "add", f"S-{number}")
     listed = shell.ok("stream", "ls")
     assert max(map(len, listed.splitlines())) < 200
-    assert "subject-number-0.of.many,subject-number-1.of.many +1,000" in listed
+    assert "subject-number-0.of.many,subject-number-1.of.many +200" in listed
     rows = json.loads(shell.ok("stream", "ls", "--json"))
-    assert max(len(row["config"]["subjects"]) for row in rows) == 1002
+    assert max(len(row["config"]["subjects"]) for row in rows) == 202
 
 
 @pytest.mark.parametrize(

@@ -405,10 +405,10 @@ async def test_a_restore_whose_connection_stays_lost_says_how_to_see_what_the_se
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_restore_that_waits_for_its_last_reply_ends_with_the_first_signal(
-    account: Account, tmp_path: Path, number: signal.Signals
+    account: Account, tmp_path: Path
 ) -> None:
+    number = signal.SIGTERM
     shell = Shell(account.url, tmp_path)
     folder = kept(shell, tmp_path / "kept", "S")
     shell.ok("stream", "rm", "S", "--yes")

@@ -254,11 +254,26 @@ def until(process: subprocess.Popen[str], **wanted: object) -> dict[str, Any]:
     raise AssertionError(f"it ended before {wanted}")
 
 
-async def test_it_goes_on_over_a_restart_and_tells_what_is_gone(nats_server: Broker) -> None:
+def rows_that_grow_old_are_stale_and_then_fresh_again(
+    process: subprocess.Popen[str], nats_server: Broker
+) -> None:
+    nats_server.freeze()
+    for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
+        old = until(process, kind=kind, name=name, stale=True)
+        assert 5 < old["sampled_ago_s"] < 60
+    nats_server.thaw()
+    for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
+        assert until(process, kind=kind, name=name, stale=False)["sampled_ago_s"] < 5
+
+
+async def test_it_goes_on_over_a_freeze_and_a_restart_and_tells_what_is_gone(
+    nats_server: Broker,
+) -> None:
     nc = await busy_stream(nats_server.url)
     await nc.close()
     process = start(nats_server.url, "--json", "--interval", "300ms")
     until(process, kind="consumer", name="billing")
+    rows_that_grow_old_are_stale_and_then_fresh_again(process, nats_server)
     nats_server.stop()
     lost = until(process, kind="server", link="reconnecting")
     assert lost["reason"]
@@ -271,24 +286,6 @@ async def test_it_goes_on_over_a_restart_and_tells_what_is_gone(nats_server: Bro
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
-
-
-async def test_rows_that_grow_old_are_said_to_be_stale_and_then_fresh_again(
-    nats_server: Broker,
-) -> None:
-    nc = await busy_stream(nats_server.url)
-    await nc.close()
-    process = start(nats_server.url, "--json", "--interval", "300ms")
-    until(process, kind="consumer", name="billing")
-    nats_server.freeze()
-    for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
-        old = until(process, kind=kind, name=name, stale=True)
-        assert 5 < old["sampled_ago_s"] < 60
-    nats_server.thaw()
-    for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
-        assert until(process, kind=kind, name=name, stale=False)["sampled_ago_s"] < 5
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
 
 
 async def test_streams_whose_list_takes_longer_than_a_poll_are_written_again_and_again(

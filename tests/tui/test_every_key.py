@@ -111,7 +111,8 @@ BY_THE_WAY = by_the_way()
 
 PARTS_OF_ALL = ("natstui.tui.frame.", "natstui.tui.kit.", "textual.")
 """What is written here does the same on every screen that has it."""
-HELP = "question_mark"
+HELP = {"question_mark", "f1"}
+"""Both open the same panel over every screen."""
 
 KNOWN = {"SessionsScreen": {"A", "e", "n", "w", "ctrl+d"}}
 """Keys a footer must name, wherever a screen is opened."""
@@ -264,7 +265,7 @@ async def press_all(
         pressed += 1
         if active.node is viewer.app and name != "StreamsScreen":
             continue  # the same key on every screen
-        shared = HELP if key == HELP else shared_action(viewer, active)
+        shared = "help" if key in HELP else shared_action(viewer, active)
         if known is not None and shared is not None:
             if shared in known:
                 continue

@@ -64,6 +64,14 @@ async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) ->
         await viewer.press("comma", "space")
         await viewer.until(lambda: "paused 2×" in viewer.words)
         assert viewer.app.parts.engines.shown.late_us == 0
+        # Keys pressed in a row all count.
+        for key, speed in (("full_stop", 64), ("comma", 0.25)):
+            for _ in range(9):
+                viewer.app.simulate_key(key)
+            await viewer.until(
+                lambda at=speed: viewer.app.parts.replay.position.speed_ratio == at,  # type: ignore[misc]
+                key,
+            )
 
 
 async def test_q_ends_a_replay_of_the_command_line_as_its_footer_says(folder: Path) -> None:
@@ -111,16 +119,6 @@ async def test_the_timeline_says_how_many_lines_are_left_out(tmp_path: Path) -> 
     file.path.unlink()
     async with replaying(spoiled, size=(120, 40)) as viewer:
         await viewer.until(lambda: "3 lines left out" in viewer.words)
-
-
-async def test_keys_pressed_in_a_row_all_count(folder: Path) -> None:
-    async with replaying(folder, size=(120, 40)) as viewer:
-        for key, speed in (("full_stop", 64), ("comma", 0.25)):
-            for _ in range(9):
-                viewer.app.simulate_key(key)
-            await viewer.until(
-                lambda at=speed: viewer.app.parts.replay.position.speed_ratio == at, key
-            )  # type: ignore[misc]
 
 
 async def test_two_moments_are_compared(folder: Path) -> None:

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from benchmarks._fleet import Plan
 from benchmarks._sessions import records, write_records
 from natstui.analysis.bronze import files as silver_files
-from natstui.analysis.bronze import parts as silver_parts
 from natstui.analysis.bronze.build import build_bronze, line_schema
 from natstui.analysis.bronze.files import segment_files
 from natstui.analysis.bronze.records import POLL as POLL_KIND
@@ -71,7 +70,9 @@ def plan(rows: DataFrame) -> str:
 def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_together_replaced(
     spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    *names, other = [f"2026092{number}T141320Z-short" for number in range(1, 5)]
+    # They may have any name and lie anywhere; those with files of their own have folders of it.
+    names, other = ("50%20 %", "größe + &#", "a b"), "{x}[2]*"
+    sessions = sessions / "{x}[2]* 50%20 größe + &#"
     for name in names:
         polls_only(sessions, name, ticks=5)
     held, out = persisted(spark), tmp_path / "out"
@@ -80,9 +81,8 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
         """Return how many sessions a run reads, and the rows of each that are there then."""
         store = Store(spark, str(out), run)
         wanted = [folder for folder in sessions.iterdir() if folder.name not in left_out]
-        count = silver.build_silver(
-            spark, store, find_sources(spark, [str(one) for one in wanted]), str
-        )
+        sources = find_sources(spark, [escape_glob(str(folder)) for folder in wanted])
+        count = silver.build_silver(spark, store, sources, str)
         assert persisted(spark) == held
         rows = spark.read.parquet(f"{out}/silver/consumer_sample").groupBy("session")
         found = {row["session"]: row["count"] for row in rows.count().collect()}
@@ -201,22 +201,6 @@ def made_of_polls(answers: Answers, session: str) -> dict[str, list[str]]:
         name: sorted(str(row) for row in rows.drop("session", "series_id").collect())
         for name, rows in tables.items()
     }
-
-
-def test_a_session_may_have_any_name_and_lie_anywhere(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Each has folders of its own, which are called as it is.
-    monkeypatch.setattr(silver_parts, "SMALL_BYTES", 0)
-    names = ("a b", "50%20 %", "größe + &#", "{x}[2]*")
-    folders = [polls_only(tmp_path / name, name, ticks=5) for name in names]
-    store = Store(spark, str(tmp_path / "out"), "one")
-    sources = find_sources(spark, [escape_glob(str(folder)) for folder in folders])
-    assert silver.build_silver(spark, store, sources, str) == len(names)
-    assert len(files(tmp_path / "out")) == len(names)
-    for name in names:
-        rows = store.silver(CONSUMER_SAMPLE, [name]).groupBy("session").count()
-        assert [(row["session"], row["count"]) for row in rows.collect()] == [(name, 30)]
 
 
 def test_what_lies_below_a_session_is_no_part_of_it(spark: SparkSession, sessions: Path) -> None:

@@ -140,4 +140,4 @@ async def test_a_lost_connection_is_printed_at_once_and_counted(
     )
     process.send_signal(signal.SIGINT)
     _, said = await ended(process)
-    assert "1 message, " in said and "; the connection was lost 1 time\n" in said
+    assert "1 message, " in said and "; the connection was lost 1 time and is not back: " in said

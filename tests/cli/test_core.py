@@ -333,6 +333,31 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert b"Traceback" not in await unread.stderr.read()
 
 
+async def test_what_was_published_before_a_kill_is_in_the_journal(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async def outcomes() -> list[tuple[str, str]]:
+        entries = json.loads((await run(shell, "journal", "--json")).stdout)
+        return [(one["outcome"], one["reason"]) for one in entries]
+
+    not_noted = "its end is not noted: it is not over yet, or natstui was killed"
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "natstui", "pub", "s", "x", "-J", "--count", "9000",
+            "--sleep", "20ms", stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
+        )  # fmt: skip
+        async with asyncio.timeout(PATIENCE_S):
+            while (await nc.jetstream().stream_info("S")).state.messages < 3:
+                await asyncio.sleep(0.05)
+        assert await outcomes() == [("unknown", not_noted)]
+        process.kill()
+        await ended(process)
+        # What comes next leaves its entry as it is.
+        assert (await run(shell, "pub", "s", "x", "-J")).returncode == 0
+        assert sorted(await outcomes()) == [("done", None), ("unknown", not_noted)]
+
+
 async def test_after_a_lost_connection_what_was_published_is_a_limit_of_what_arrived(
     shell: Shell, nats_server: Broker
 ) -> None:

@@ -547,7 +547,7 @@ def test_a_stream_that_is_recreated_while_it_is_moved_is_told(
         wire.lie = Lie("STREAM.INFO" if meant == "read" else meant, meanwhile)
         done = Shell(wire.url, tmp_path).run("stream", "move", "S", "--tag", "a", "--yes")
     assert done.returncode == 4, done.stdout
-    assert "recreated" in done.stderr
+    assert "recreated" in done.stderr, done.stderr
     assert "is current on" not in done.stdout
 
 

@@ -31,7 +31,8 @@ class Room(NamedTuple):
     """The reserved place of an entry in the file."""
 
     offset: int
-    size_bytes: int
+    text: bytes
+    """What it holds until then: blanks, or an entry that says that its end is not noted."""
 
 
 class Journal:
@@ -40,14 +41,16 @@ class Journal:
     def __init__(self, file: Path | None = None) -> None:
         self.file = file or journal_file()
 
-    def reserve(self, size_bytes: int) -> Room:
-        """Write a blank line for a later entry; raises SessionError.
+    def reserve(self, size_bytes: int, entry: JournalEntry | None = None) -> Room:
+        """Write a line that a later entry replaces; raises SessionError.
 
-        A full disk then prevents the change, and not only its entry.
+        It is blank, or has what is to be read if natstui is killed before. A full disk then
+        prevents the change, and not only its entry.
         """
+        text = _padded(b"" if entry is None else msgspec.json.encode(entry), size_bytes)
         with self._opened() as handle:
-            offset = _append(handle, b" " * (size_bytes - 1) + b"\n")
-        return Room(offset, size_bytes)
+            offset = _append(handle, text)
+        return Room(offset, text)
 
     def add(self, entry: JournalEntry, room: Room) -> None:
         """Write an entry and wait until it is on the disk; raises SessionError.
@@ -56,21 +59,27 @@ class Journal:
         """
         line = msgspec.json.encode(entry) + b"\n"
         with self._opened() as handle:
-            blank = os.pread(handle, room.size_bytes, room.offset)
-            if len(line) > room.size_bytes or not blank.isspace():
+            is_ours = os.pread(handle, len(room.text), room.offset) == room.text
+            if len(line) > len(room.text) or not is_ours:
                 _append(handle, line)
+                if is_ours:
+                    os.pwrite(handle, _padded(b"", len(room.text)), room.offset)
             else:
-                # What is left of the room is a blank line.
-                os.pwrite(handle, line, room.offset)
+                os.pwrite(handle, _padded(line[:-1], len(room.text)), room.offset)
                 os.fsync(handle)
                 if _is_last(handle, room):
+                    os.pwrite(handle, line, room.offset)
                     os.ftruncate(handle, room.offset + len(line))
 
     def release(self, room: Room) -> None:
         """Free a room without an entry; raises SessionError."""
         with self._opened() as handle:
+            if os.pread(handle, len(room.text), room.offset) != room.text:
+                return
             if _is_last(handle, room):
                 os.ftruncate(handle, room.offset)
+            else:
+                os.pwrite(handle, _padded(b"", len(room.text)), room.offset)
 
     @property
     def stamp(self) -> tuple[int, int] | None:
@@ -119,6 +128,11 @@ class Journal:
         return entries
 
 
+def _padded(line: bytes, size_bytes: int) -> bytes:
+    """Return a line with its end, of at least so many bytes."""
+    return line.ljust(size_bytes - 1) + b"\n"
+
+
 def _append(handle: int, line: bytes) -> int:
     """Append a line and wait until it is on the disk; return its offset."""
     end = os.lseek(handle, 0, os.SEEK_END)
@@ -132,7 +146,7 @@ def _append(handle: int, line: bytes) -> int:
 
 
 def _is_last(handle: int, room: Room) -> bool:
-    return os.fstat(handle).st_size == room.offset + room.size_bytes
+    return os.fstat(handle).st_size == room.offset + len(room.text)
 
 
 def _is_torn(handle: int) -> bool:

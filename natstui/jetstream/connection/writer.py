@@ -46,6 +46,7 @@ Config = dict[str, Any]
 T = TypeVar("T")
 _ROOM_BYTES = 4096
 """Size reserved for an entry of the journal, beside the requested and previous configuration."""
+_NOT_NOTED = "its end is not noted: it is not over yet, or natstui was killed"
 READ_ONLY = "read-only: nothing is changed on this server"
 
 
@@ -314,7 +315,8 @@ class Writer:
             dict(draft.found.others_created_at_us) if draft.found is not None else {}
         )
         kept_text = json.dumps([draft.asked, draft.before, others_created_at_us])
-        room = self.journal.reserve(2 * len(kept_text) + _ROOM_BYTES)
+        begun_entry = self._entry(draft, None, "unknown", _NOT_NOTED)
+        room = self.journal.reserve(2 * len(kept_text) + _ROOM_BYTES, begun_entry)
         note = partial(self._note, room, draft)
         try:
             result = await work()
@@ -349,8 +351,23 @@ class Writer:
         reason: str | None,
         made_at_us: int | None = None,
     ) -> None:
+        entry = self._entry(draft, after, outcome, reason, made_at_us)
+        try:
+            self.journal.add(entry, room)
+        except SessionError as error:
+            became = "the change was made" if outcome == "done" else reason
+            raise SessionError(f"{became}, but {error}") from error
+
+    def _entry(
+        self,
+        draft: JournalDraft,
+        after: Mapping[str, Any] | None,
+        outcome: Literal["done", "failed", "unknown"],
+        reason: str | None,
+        made_at_us: int | None = None,
+    ) -> JournalEntry:
         link, place, found = self.client.link, self.place, draft.found
-        entry = JournalEntry(
+        return JournalEntry(
             entry=uuid.uuid4().hex[:8],
             at_us=time.time_ns() // 1000,
             server=place.target,
@@ -372,11 +389,6 @@ class Writer:
             loses=(found.loss.text or None) if found is not None else None,
             others_created_at_us=dict(found.others_created_at_us) if found is not None else {},
         )
-        try:
-            self.journal.add(entry, room)
-        except SessionError as error:
-            became = "the change was made" if outcome == "done" else reason
-            raise SessionError(f"{became}, but {error}") from error
 
 
 async def with_state_now(work: Awaitable[T], shown: Callable[[], Awaitable[str]]) -> T:

@@ -57,7 +57,7 @@ def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Con
         error_text = clean_line(" ".join(str(error).split()))
         raise UsageError(f"{name} cannot be understood: {error_text}") from error
     config = values.get("config", values) if isinstance(values, dict) else None
-    if not isinstance(config, dict):
+    if not isinstance(config, dict) or not config:
         raise UsageError(f"{name} has no configuration: it must be an object with keys")
     metadata = config.get("metadata")
     if isinstance(metadata, dict):

@@ -424,3 +424,16 @@ def test_a_command_that_changes_connects_once(
     done = shell.run(*words)
     assert done.returncode == ("--dry-run" in words), done.stderr
     assert connections_count(nats_server) - before_count == 1
+
+
+@pytest.mark.parametrize("content", ["", "\n \n", "# nothing yet\n", "{}"])
+@pytest.mark.parametrize("option", ["--config", "--file"])
+def test_nothing_is_no_configuration(shell: Shell, content: str, option: str) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>", "--max-age", "1h")
+    before = shell.config("stream", "info", "S")
+    for words in (("edit", "S"), ("add", "T")):
+        refused = shell.run("stream", *words, option, "-", stdin=content)
+        assert refused.returncode == 2, refused.stdout
+        assert "has no configuration: it must be an object with keys" in refused.stderr
+    assert shell.config("stream", "info", "S") == before
+    assert "not found" in shell.run("stream", "info", "T").stderr

@@ -152,9 +152,13 @@ async def test_what_the_target_has_removed_is_no_duplicate_that_it_has(
     async with connected(nats_server.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 10)
-        for stream, retention in (("T", "limits"), ("U", "workqueue")):
-            prefix = stream.lower()
-            await js.add_stream(name=stream, subjects=[f"{prefix}.>"], retention=retention)
+        # Limits that are far away explain nothing.
+        limits = {"max_msgs": 1_000, "max_bytes": 10_000_000, "max_age": 86_400}
+        for stream, config in (
+            ("T", {}), ("L", limits), ("U", {"retention": "workqueue"}),
+        ):  # fmt: skip
+            prefix, retention = stream.lower(), config.get("retention", "limits")
+            await js.add_stream(name=stream, subjects=[f"{prefix}.>"], **config)
             words = ["messages", "copy", "S", "--to-stream", stream, "--map", f"s.>:{prefix}.>"]
             assert (await run(shell, *words)).returncode == 0
             again = await run(shell, *words, "--json")
@@ -177,7 +181,36 @@ async def test_what_the_target_has_removed_is_no_duplicate_that_it_has(
             assert emptied.returncode == 4
             assert (account["duplicate_msgs"], account["refused_msgs"]) == (0, 10)
             (reason,) = account["refusals"]
-            assert "T has removed what it stored of it before" in reason and "2m" in reason
+            assert f"{stream} has removed what it stored of it before" in reason and "2m" in reason
+
+
+async def test_of_messages_with_one_id_it_is_not_said_that_the_target_had_the_others(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"], duplicate_window=0.1)
+        for number in range(3):
+            for _ in range(100):
+                ack = await js.publish("s.a", b"%d" % number, headers={"Nats-Msg-Id": "same"})
+                if not ack.duplicate:
+                    break
+                # Until the window has forgotten the one before.
+                await asyncio.sleep(0.1)
+            else:
+                raise AssertionError("the window never ends")
+        await js.add_stream(name="T", subjects=["t.>"])
+        kept = await run(shell, "messages", "copy", *TO_T, "--msg-id", "kept")
+        account = copied(kept.stdout)
+        assert (kept.returncode, account["acknowledged_msgs"], account["refused_msgs"]) == (
+            4,
+            1,
+            2,
+        )
+        assert "another message of this copy has the same message id" in str(account["refusals"])
+        # Those that a copy before has stored are there.
+        again = copied((await run(shell, "messages", "copy", *TO_T, "--msg-id", "kept")).stdout)
+        assert again["duplicate_msgs"] == 3
 
 
 async def test_the_deletion_of_the_first_copied_message_is_no_purge(

@@ -241,7 +241,8 @@ class Copy:
         own_id = next(
             (text.strip() for name, text in headers if name.lower() == MSG_ID.lower()), None
         )
-        if own_id is None or self.target.ids == "made":
+        has_own_id = own_id is not None and self.target.ids == "kept"
+        if not has_own_id:
             headers = [
                 (KEPT_ID if name.lower() == MSG_ID.lower() else name, text)
                 for name, text in headers
@@ -250,7 +251,9 @@ class Copy:
             headers.append((MSG_ID, f"natstui-{digest[:24]}"))
         if self.target.stream:
             headers.append((EXPECTED_STREAM, self.target.stream))
-        return Outgoing(source_message.stream_seq, subject, source_message.payload, tuple(headers))
+        return Outgoing(
+            source_message.stream_seq, subject, source_message.payload, tuple(headers), has_own_id
+        )
 
     @property
     def unsaved_msgs(self) -> int:

@@ -28,7 +28,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import check_ack, has_stream, no_stream, read_ack
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.messages.copying.account import Account
+from natstui.jetstream.messages.copying.account import Account, has_seq
 from natstui.model.assets.fields import Config, number_at, text_at
 from natstui.model.assets.limits_loss import LimitedStream
 from natstui.model.records.messages import PubAck
@@ -45,6 +45,12 @@ WINDOW_MARGIN = 0.8
 _ELSEWHERE = 10060
 _UNAVAILABLE = {10008, 10023, 10074, 10076, 10118}
 """Error codes of temporary failures: no leader, no resources, a restarting server."""
+
+
+_OF_ANOTHER = (
+    "another message of this copy has the same message id, and the target keeps one of them: "
+    "--msg-id made copies both"
+)
 
 
 class _Error(msgspec.Struct):
@@ -71,6 +77,8 @@ class Outgoing:
     subject: str
     payload: bytes
     headers: tuple[tuple[str, str], ...]
+    has_own_id: bool = False
+    """Whether its id is that of its publisher, who may have given it to others."""
     sent_count: int = 0
     first_sent_s: float = 0.0
     sent_s: float = 0.0
@@ -92,6 +100,21 @@ def keeps_all(config: Config, state: Config) -> bool:
         or config.get("allow_msg_ttl") is True
         or config.get("allow_rollup_hdrs") is True
         or text_at(config, "retention") not in ("", "limits")
+    )
+
+
+def _removes_by_itself(config: Config, state: Config) -> bool:
+    """Return whether a stream may have deleted by itself what it stored within its duplicate
+    window.
+    """
+    return (
+        text_at(config, "retention") not in ("", "limits")
+        or number_at(config, "max_msgs_per_subject") > 0
+        or config.get("allow_msg_ttl") is True
+        or config.get("allow_rollup_hdrs") is True
+        or 0 < number_at(config, "max_msgs") <= number_at(state, "messages")
+        or 0 < number_at(config, "max_bytes") <= 2 * number_at(state, "bytes")
+        or 0 < number_at(config, "max_age") <= number_at(config, "duplicate_window")
     )
 
 
@@ -288,6 +311,10 @@ class Window:
         check_ack(PubAck(ack.stream, ack.seq, ack.duplicate), outgoing.subject, outgoing.headers)
         self._remembering_s.setdefault(ack.stream, -1.0)
         if ack.duplicate:
+            stored_ranges = self._account.stored_ranges.get(ack.stream, [])
+            is_first = outgoing.has_own_id and outgoing.sent_count == 1
+            if is_first and has_seq(stored_ranges, ack.seq):
+                raise RequestFailed(_OF_ANOTHER)
             self._had.setdefault(token, (ack.stream, ack.seq))
             self._settled.set()
         elif token not in self._had:
@@ -327,10 +354,10 @@ class Window:
                 self._done(token)
 
     async def _removed(self, stream: str, seqs: set[int]) -> set[int]:
-        """Return which messages were deleted from a stream in which only people delete."""
+        """Return which messages somebody deleted from a stream; none if it deletes by itself."""
         info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
         state = info["state"]
-        if not keeps_all(info["config"], state):
+        if _removes_by_itself(info["config"], state):
             return set()
         removed_seqs = {seq for seq in seqs if not state["first_seq"] <= seq <= state["last_seq"]}
         if not state.get("num_deleted"):

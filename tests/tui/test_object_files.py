@@ -214,4 +214,9 @@ async def test_a_file_whose_engine_is_killed_while_it_puts_it_may_have_been_stor
             await viewer.until(lambda: "putting a file.bin" in viewer.words, "sent")
             engine.kill()
         await says(viewer, "it is not known whether that was done")
+        files = viewer.app.screen
+        assert isinstance(files, ObjectsScreen)
+        await viewer.until(lambda: "the engine has ended" in files.caption_text(0, 0), "unread")
+        assert "nothing was sent" not in files.caption_text(0, 0)
+        await viewer.until(lambda: "the engine" not in files.caption_text(0, 0), "read again")
     await nc.close()

@@ -18,7 +18,7 @@ from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
 from natstui.tui.app.engine_process import EngineFailed, EngineProcess, start_engine
-from natstui.tui.frame.requests import ENGINE_ENDED, PendingRequest, ReplyRecord
+from natstui.tui.frame.requests import ENGINE_ENDED, ENGINE_GONE, PendingRequest, ReplyRecord
 from natstui.units import bytes_text
 
 _READ_BYTES = 1 << 20
@@ -223,7 +223,7 @@ class Link:
         """Send a command with a new id, and return the pending request."""
         request = PendingRequest(self._forget, lambda: self._received_count)
         if self._ended:
-            request.fail("the engine has ended: nothing was sent")
+            request.fail(ENGINE_GONE)
             return request
         self.pending[request.command_id] = request
         try:

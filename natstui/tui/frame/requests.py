@@ -28,6 +28,7 @@ from natstui.tui.kit.text import safe_copy
 ReplyRecord = Answered | Tailed | Tapped | FileMoved | Listened
 """The records with the id of a request: its reply, and records before or after it."""
 ENGINE_ENDED = "the engine ended before it replied"
+ENGINE_GONE = "the engine has ended"
 ENGINE_SILENT_S = 30.0
 """How long a change waits for an engine that writes nothing at all."""
 _CHECK_S = 1.0
@@ -206,10 +207,13 @@ async def _reply_of_change(request: PendingRequest) -> Answered:
 
 
 def as_of_change(reply: Answered) -> Answered:
-    """Return the reply to a change; of an engine that ended, with what that leaves open."""
-    if reply.text != ENGINE_ENDED:
-        return reply
-    return replace(reply, text=f"{ENGINE_ENDED}: it is not known whether that was done")
+    """Return the reply to a change; of an engine that ended, with what that means for it."""
+    meanings = {
+        ENGINE_ENDED: "it is not known whether that was done",
+        ENGINE_GONE: "nothing was sent",
+    }
+    meaning = meanings.get(reply.text)
+    return reply if meaning is None else replace(reply, text=f"{reply.text}: {meaning}")
 
 
 def show_reply(app: App[Any], reply: Answered, title: str = "") -> None:

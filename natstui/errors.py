@@ -16,7 +16,7 @@ NatstuiError (1)
 ├── Refused (5)               natstui itself refuses: read-only
 ├── AssertionFailed (1)       a check the user asked for does not hold
 ├── RunFailed (1)             a benchmark ended early; carries its partial result
-├── Interrupted (130, 143)    a signal ended a run early; without a result
+├── Interrupted (129, 130, 143)  a signal ended a run early; without a result
 ├── BrokerFailed (1)          the embedded nats-server does not run
 ├── WriteFailed (6)           the disk does not take a file: full, over a quota, broken
 ├── BackupError (6)           a backup cannot be read or written, or is not complete
@@ -147,7 +147,7 @@ class RunFailed(NatstuiError):
 
 
 class Interrupted(NatstuiError):
-    """Ctrl-C or SIGTERM ended a run early."""
+    """A signal ended a run early."""
 
     def __init__(self, sentence: str, signal_number: int) -> None:
         super().__init__(sentence)

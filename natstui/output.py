@@ -83,10 +83,10 @@ class WholeFile(io.FileIO):
 
 @contextmanager
 def _noting_signals() -> Iterator[None]:
-    """Note Ctrl-C and SIGTERM inside the block: a loop of asyncio hears of them behind it only."""
+    """Note signals to end inside the block: a loop of asyncio hears of them behind it only."""
     handlers = {
         number: handler
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         if callable(handler := signal.getsignal(number))
     }
     if threading.current_thread() is not threading.main_thread():

@@ -104,7 +104,7 @@ def run_stoppable(
 ) -> T:
     """Connect, return the result of the work, and close.
 
-    Ctrl-C and SIGTERM cancel the work, which cleans up; then Interrupted names it by `label`. Also
+    A signal to end cancels the work, which cleans up; then Interrupted names it by `label`. Also
     raises ConnectionFailed and the errors of the work.
     """
 

@@ -44,10 +44,17 @@ class TerminalLine:
         if not self._is_shown or is_new or text == self._text:
             return
         self._text, self._shown_mono_s = text, now_mono_s
-        click.echo(f"\r\x1b[K{clean_line(text)}", err=True, nl=False)
+        self._write(f"\r\x1b[K{clean_line(text)}")
 
     def clear(self) -> None:
         """Remove the line from the terminal."""
         if self._text:
             self._text = ""
-            click.echo("\r\x1b[K", err=True, nl=False)
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            click.echo(text, err=True, nl=False)
+        except OSError:
+            # The terminal was closed: what this line is about cleans up when its signal comes.
+            self._is_shown = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from natstui.config import Connection
 from natstui.config.settings import Settings
 from natstui.defects import contained
 from natstui.engine.pipes import LineReader, LineWriter
+from natstui.engine.stopping import ending_signals
 from natstui.errors import NatstuiError
 from natstui.feed import Feed, Sink
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
@@ -42,7 +42,7 @@ _COMMANDS_WAIT_S = 0.3
 
 
 def run_engine(settings: Settings, connection: Connection, unfinished: Path | None = None) -> None:
-    """Run until stdin ends, stdout has no reader, or SIGTERM or SIGINT comes.
+    """Run until stdin ends, stdout has no reader, or a signal to end comes.
 
     `unfinished` is the recording of a killed engine, to be continued. Raises UsageError for a
     connection that cannot be tried.
@@ -90,7 +90,7 @@ class _Engine:
         # Sent before anything slow is imported: the viewer cannot draw its screen without it.
         engine_started = started_of(self._settings, self._connection)
         feed.add(engine_started)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in ending_signals():
             loop.add_signal_handler(number, self._stop.set)
         lines = LineReader(_STDIN, self._stop.set)
         try:

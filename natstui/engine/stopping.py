@@ -1,4 +1,4 @@
-"""How Ctrl-C and SIGTERM end watching and listening: in order, keeping the results so far."""
+"""How signals end watching, listening and changes: in order, keeping the results so far."""
 
 from __future__ import annotations
 
@@ -29,17 +29,27 @@ class StopEvent(asyncio.Event):
             raise Interrupted(f"{work} was stopped", self.signal_number)
 
 
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that end a command: Ctrl-C, SIGTERM, and SIGHUP of a closed terminal.
+
+    SIGHUP is left out where it is ignored, as under nohup.
+    """
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return numbers if is_ignored else (*numbers, signal.SIGHUP)
+
+
 def stopped_by_signal() -> StopEvent:
-    """Return an event that Ctrl-C and SIGTERM set; outside the main thread nothing sets it."""
+    """Return an event that an ending signal sets; outside the main thread nothing sets it."""
     stop = StopEvent()
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in ending_signals():
             asyncio.get_running_loop().add_signal_handler(number, stop.set_by, number)
     return stop
 
 
 def stopped_after(duration_s: float | None) -> StopEvent:
-    """Return an event that Ctrl-C, SIGTERM, and the end of `duration_s` if given, set."""
+    """Return an event that an ending signal, and the end of `duration_s` if given, set."""
     stop = stopped_by_signal()
     if duration_s is not None:
         asyncio.get_running_loop().call_later(duration_s, stop.set)
@@ -48,7 +58,7 @@ def stopped_after(duration_s: float | None) -> StopEvent:
 
 @contextmanager
 def cancelled_by_signal(work: str) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM cancel the current task, which then cleans up.
+    """Let an ending signal cancel the current task, which then cleans up.
 
     Raises Interrupted; its text names the `work`, and any error of the clean-up.
     """
@@ -56,14 +66,14 @@ def cancelled_by_signal(work: str) -> Iterator[None]:
     if task is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop = asyncio.get_running_loop()
+    loop, numbers = asyncio.get_running_loop(), ending_signals()
 
     def stop(number: int) -> None:
         asked_to_end.set()
         signals.append(number)
         task.cancel()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in numbers:
         loop.add_signal_handler(number, stop, number)
     try:
         yield
@@ -73,5 +83,5 @@ def cancelled_by_signal(work: str) -> Iterator[None]:
         failure_text = f": {error}" if isinstance(error, NatstuiError) else ""
         raise Interrupted(f"{work} was stopped{failure_text}", signals[0]) from error
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in numbers:
             loop.remove_signal_handler(number)

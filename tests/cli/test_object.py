@@ -183,7 +183,10 @@ async def test_chunks_that_cannot_be_removed_again_are_counted(
         assert (await nc.jetstream().stream_info("OBJ_B")).state.messages == 2
 
 
-async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: Broker) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_put_that_is_stopped_leaves_nothing(
+    shell: Shell, nats_server: Broker, number: signal.Signals
+) -> None:
     async with connected(nats_server.url) as nc:
         js = nc.jetstream()
         store = await js.create_object_store("B")
@@ -200,9 +203,12 @@ async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: B
             while (await js.stream_info("OBJ_B")).state.messages < 5:
                 await asyncio.sleep(0.05)
         # Whoever writes into the pipe has stalled, and leaves it open.
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 60) == 128 + signal.SIGTERM
+        process.send_signal(number)
+        assert await asyncio.to_thread(process.wait, 60) == 128 + number
         process.stdin.close()
+        (entry,) = json.loads((await run(shell, "journal", "--json")).stdout)
+        reason = "it was stopped: what it had stored was removed"
+        assert (entry["outcome"], entry["reason"]) == ("failed", reason)
         assert (await js.stream_info("OBJ_B")).state.messages == 2
         assert (await store.get("f")).data == b"before"
 

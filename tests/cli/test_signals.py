@@ -1,4 +1,4 @@
-"""Ctrl-C is exit code 130 and SIGTERM 143 in every command that was not done, with what it did."""
+"""Ctrl-C is exit code 130, SIGTERM 143 and SIGHUP 129 of a command that was not done."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 from nats.js.api import StreamConfig
 
+from natstui.cli.terminal_line import TerminalLine
+from natstui.engine.stopping import ending_signals
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
@@ -110,7 +112,10 @@ def test_a_question_that_gets_no_answer_changes_nothing(
     assert "kept" in shell.ok("context", "ls")
 
 
-@pytest.mark.parametrize(("flags", "number"), [((), signal.SIGINT), (("-J",), signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("flags", "number"),
+    [((), signal.SIGINT), (("-J",), signal.SIGTERM), (("-J",), signal.SIGHUP)],
+)
 async def test_what_was_published_until_it_is_stopped_is_said(
     flags: tuple[str, ...], number: signal.Signals, shell: Shell, nats_server: Broker
 ) -> None:
@@ -132,6 +137,35 @@ async def test_what_was_published_until_it_is_stopped_is_said(
     )
     assert sent and stored_count - int(sent[1]) in ((0, 1) if sent[2] else (0,)), said
     assert "publishing was stopped" in said
+    (entry,) = json.loads(shell.ok("journal", "--json"))
+    assert json.loads(entry["after_json"])["sent_count"] == int(sent[1])
+    known = f"{sent[1]} acknowledged, {'1 more' if sent[2] else 'no more'}" if flags else "at most"
+    assert entry["outcome"] == "unknown" and f"it was stopped: {known}" in entry["reason"]
+    assert f"publish {sent[1]} of 1,000 messages to s" in shell.ok("journal")
+
+
+def test_a_closed_terminal_ends_a_command_unless_nohup_ignores_it() -> None:
+    assert signal.SIGHUP in ending_signals()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert ending_signals() == (signal.SIGTERM, signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_line_on_a_closed_terminal_does_not_end_the_work_it_is_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, terminal = os.openpty()
+    with open(terminal, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        line = TerminalLine()
+        line.show("a part")
+        os.close(ours)
+        line.show("another part")
+        line.clear()
+        # What is left of it may not be written when it is closed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), terminal)
 
 
 @pytest.mark.parametrize(

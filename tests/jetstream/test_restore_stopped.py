@@ -50,6 +50,13 @@ async def test_a_restore_stopped_after_its_last_byte_leaves_all_of_the_stream_or
         await asyncio.sleep(0.0 if found else 2 * took_s)
         assert (await _info(client) is None) == (found is None)
         seen.add("nothing" if found is None else "whole")
+        entry = writer.journal.entries()[-1]
+        reason = entry.reason or ""
+        if found is None:
+            assert entry.outcome == ("failed" if "was removed" in reason else "unknown"), reason
+            assert reason.startswith("it was stopped: "), reason
+        else:
+            assert entry.outcome == "done"
         assert bool(done) == (found is not None)
         if found is not None:
             assert MARK not in (found["config"].get("metadata") or {})

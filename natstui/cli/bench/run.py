@@ -6,7 +6,6 @@ import asyncio
 import csv
 import io
 import math
-import signal
 import sys
 import time
 from contextlib import nullcontext
@@ -28,6 +27,7 @@ from natstui.cli.bench.options import RunOptions
 from natstui.cli.manage.writing import confirm_preview
 from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
+from natstui.engine.stopping import ending_signals
 from natstui.errors import (
     AssertionFailed,
     Interrupted,
@@ -141,7 +141,7 @@ def _progress_text(progress: BenchmarkProgress) -> str:
 def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
     """Run a plan, save and print its result, and check the assertions of plan and flags.
 
-    Ctrl-C or SIGTERM ends it early with a partial result. Raises Refused in read-only mode,
+    A signal to end stops it early with a partial result. Raises Refused in read-only mode,
     UsageError for invalid flags, AssertionFailed for a failed check or messages that are not
     accounted for, and the error of a run after its partial result was saved and printed.
     """
@@ -237,7 +237,7 @@ def _run_once(
     options: RunOptions,
     recording: RecordedRuns | None,
 ) -> tuple[_Run | None, NatstuiError | None]:
-    """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result.
+    """Run once; a first signal to end stops it early with a partial result.
 
     Returns no result if nothing was measured: earlier repetitions are kept.
     """
@@ -252,7 +252,7 @@ def _run_once(
             stopping.set()
             benchmark.stop()
 
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
+        for signal_number in ending_signals():
             loop.add_signal_handler(signal_number, stop, signal_number)
         countdown = None
         try:

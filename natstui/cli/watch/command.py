@@ -121,7 +121,7 @@ def _watch_one(
 
 
 async def _run_until_signal(watch_work: Coroutine[None, None, None]) -> None:
-    """Watch until Ctrl-C or SIGTERM; a line that is being written is completed."""
+    """Watch until a signal to end; a line that is being written is completed."""
     from natstui.engine.stopping import cancelled_by_signal
 
     with cancelled_by_signal("watching"):

@@ -105,6 +105,16 @@ class JournalDraft:
     """Revision of a key or object that is replaced or deleted."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartialOutcome:
+    """The outcome of a change that is cancelled before its end, and its result until then."""
+
+    outcome: Literal["failed", "unknown"] = "unknown"
+    reason: str = "natstui ended before a reply arrived"
+    after: Mapping[str, Any] | None = None
+    """The result until then, also of a change that fails."""
+
+
 class Writer:
     """Writes to one server."""
 
@@ -256,12 +266,14 @@ class Writer:
         work: Callable[[], Awaitable[T]],
         became: Callable[[T], Mapping[str, Any]],
         loses: str | None = None,
+        so_far: Callable[[], PartialOutcome] = PartialOutcome,
     ) -> T:
         """Send or consume a message, and journal it without its payload.
 
         `confirmed` is the required name and the typed one; `became` returns the journal's result
-        of the reply, `loses` is what is deleted for good. Raises what `write` raises, and Conflict
-        when this is not the confirmed asset.
+        of the reply, `loses` is what is deleted for good, and `so_far` returns what is known
+        without a reply. Raises what `write` raises, and Conflict when this is not the confirmed
+        asset.
         """
         created_at_us = draft.found.created_at_us if draft.found is not None else None
         self.check_target(confirmed[0], created_at_us, draft.revision)
@@ -274,7 +286,7 @@ class Writer:
                 revision_seq=draft.revision,
             )
             raise NotConfirmed(str(error), shown_confirmation) from None
-        return await self._journalled(draft, work, became)
+        return await self._journalled(draft, work, became, so_far)
 
     def note_begin(self, draft: JournalDraft) -> Room:
         """Journal the start of a long operation, and return the room of its end.
@@ -309,6 +321,7 @@ class Writer:
         draft: JournalDraft,
         work: Callable[[], Awaitable[T]],
         became: Callable[[T], Mapping[str, Any] | None],
+        so_far: Callable[[], PartialOutcome] = PartialOutcome,
     ) -> T:
         # A full disk refuses the change, and not its entry after it.
         others_created_at_us = (
@@ -322,19 +335,20 @@ class Writer:
             result = await work()
         except (RequestTimedOut, ServerGone, ReplyUnreadable, OutcomeUnknown) as error:
             if isinstance(error, ServerGone) and not error.sent:
-                note(None, "failed", str(error))
+                note(so_far().after, "failed", str(error))
                 raise
-            note(None, "unknown", str(error))
+            note(so_far().after, "unknown", str(error))
             raise OutcomeUnknown(f"{error}: {draft.doubt}") from error
         except asyncio.CancelledError:
-            note(None, "unknown", "natstui ended before a reply arrived")
+            partial_outcome = so_far()
+            note(partial_outcome.after, partial_outcome.outcome, partial_outcome.reason)
             raise
         except NatstuiError as error:
             if draft.action == "pull" and isinstance(error, NotFound):
                 # It has changed nothing.
                 self.journal.release(room)
             else:
-                note(None, "failed", str(error))
+                note(so_far().after, "failed", str(error))
             raise
         created_text = (
             result.get("created") if draft.found is None and isinstance(result, dict) else None

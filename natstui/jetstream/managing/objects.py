@@ -30,7 +30,13 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, with_state_now
+from natstui.jetstream.connection.writer import (
+    Asset,
+    JournalDraft,
+    PartialOutcome,
+    Writer,
+    with_state_now,
+)
 from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.model.assets.buckets import (
     CHUNK_BYTES,
@@ -106,14 +112,17 @@ async def put_object(
     store_found, present = await _found(writer, object_change)
     loss = _loss(object_change, present, "is overwritten")
     nuid = NUID().next().decode()
+    stopped = PartialOutcome()
 
     async def work() -> dict[str, Any]:
+        nonlocal stopped
         try:
             info = await _upload(writer.client, object_change, file, nuid, progress)
             if lack := await _lack(writer, store_found, info):
                 raise Conflict(f"{lack}: {object_change.name} was not stored")
         except asyncio.CancelledError:
             await _remove_upload(writer.client, object_change.bucket, nuid)
+            stopped = PartialOutcome("failed", "it was stopped: what it had stored was removed")
             raise
         except NatstuiError as error:
             await _remove_upload(writer.client, object_change.bucket, nuid, error)
@@ -141,7 +150,7 @@ async def put_object(
     writing = writer.send(
         draft, (object_change.name, object_change.confirmed), work,
         lambda info: {key: info[key] for key in ("size", "chunks", "digest")},
-        loss.text or None,
+        loss.text or None, lambda: stopped,
     )  # fmt: skip
     info = await with_state_now(
         writing, lambda: _state_now(writer, object_change, draft, nuid, present)

@@ -30,7 +30,7 @@ from natstui.errors import (
 from natstui.files import open_plain
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import NEVER, server_us, time_us
-from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
+from natstui.jetstream.connection.writer import Config, JournalDraft, PartialOutcome, Writer
 from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
     Backup,
@@ -183,8 +183,10 @@ async def restore_stream(
         **({"replicas": restore_request.replicas} if restore_request.replicas is not None else {}),
     }
 
+    outcomes = [PartialOutcome()]
+
     async def work() -> Config:
-        return await _given(writer.client, backup, marked_config, pace, progress)
+        return await _given(writer.client, backup, marked_config, pace, progress, outcomes)
 
     draft = JournalDraft(
         "restore_stream", name, None, journalled, doubt="the server may still restore it"
@@ -192,8 +194,9 @@ async def restore_stream(
     loses = expired_text(backup, time.time_ns() // 1000) or None
     try:
         await writer.send(
-            draft, (name, restore_request.confirmed), work, lambda reply: reply["config"], loses
-        )
+            draft, (name, restore_request.confirmed), work, lambda reply: reply["config"], loses,
+            lambda: outcomes[-1],
+        )  # fmt: skip
     except OutcomeUnknown as error:
         state_now = await _read_back(writer.client, name)
         raise OutcomeUnknown(f"{error}; {state_now}") from error
@@ -263,8 +266,17 @@ async def _finished(
 
 
 async def _given(
-    client: Client, backup: Backup, marked_config: Config, pace: Pace, progress: Progress
+    client: Client,
+    backup: Backup,
+    marked_config: Config,
+    pace: Pace,
+    progress: Progress,
+    outcomes: list[PartialOutcome],
 ) -> Config:
+    """Restore a stream and return its configuration.
+
+    Cancelled, it removes what it has restored, and adds to `outcomes` what is there then.
+    """
     try:
         with open_plain(backup.folder / DATA_FILE) as file:
             return await give(client, marked_config, backup.state, file, pace, progress)
@@ -278,8 +290,16 @@ async def _given(
         removal_text = await _removed(client, marked_config, backup, within_s)
         if is_cancelled and removal_text not in ("", _REMOVED):
             raise RequestFailed(removal_text) from error
+        absence_text = f"read again, there is no stream {marked_config['name']}"
+        if is_cancelled:
+            outcomes.append(
+                PartialOutcome(
+                    "failed" if removal_text else "unknown",
+                    f"it was stopped: {removal_text or absence_text}",
+                )
+            )
         if isinstance(error, ServerGone) and not removal_text:
-            removal_text = f"read again, there is no stream {marked_config['name']}"
+            removal_text = absence_text
         reason = str(error)
         if _OTHER_NAME in reason:
             reason = (

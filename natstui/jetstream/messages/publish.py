@@ -31,7 +31,12 @@ from natstui.jetstream.connection.storing import (
     not_kept,
     store,
 )
-from natstui.jetstream.connection.writer import JournalDraft, Writer, with_state_now
+from natstui.jetstream.connection.writer import (
+    JournalDraft,
+    PartialOutcome,
+    Writer,
+    with_state_now,
+)
 from natstui.jetstream.messages.decode import from_api, pairs_of
 from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.model.records.actions import CATALOGUE
@@ -146,6 +151,11 @@ class Batch:
     """Whether it is known which messages the stream kept."""
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Return what was sent until now, for the journal."""
+        return {"sent_count": self.sent_count, "payload_bytes": self.payload_bytes}
+
+    @property
     def is_lost(self) -> bool:
         """Return whether the stream kept none: newer messages may replace older ones."""
         stored_count = self.sent_count - self.duplicates_count
@@ -172,8 +182,9 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
         JournalDraft("publish", "", None, journalled, doubt=doubt),
         (batch.subject, batch.confirmed),
         lambda: _send_all(writer.client, batch, headers),
-        lambda _: {"sent_count": batch.sent_count, "payload_bytes": batch.payload_bytes},
+        lambda _: batch.counts,
         await _loses(writer, batch.subject, headers),
+        lambda: _so_far(batch),
     )
 
     async def state_now() -> str:
@@ -182,6 +193,17 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
         return await _last_text(writer.client, batch.subject, batch.unanswered, headers)
 
     await (with_state_now(writing, state_now) if batch.stored else writing)
+
+
+def _so_far(batch: Batch) -> PartialOutcome:
+    """Return the outcome of a batch that is stopped: not `failed` once a part of it is sent."""
+    if not batch.stored:
+        return PartialOutcome("unknown", "it was stopped: at most these arrived", batch.counts)
+    if batch.unanswered is not None:
+        text = f"it was stopped: {batch.sent_count:,} acknowledged, 1 more without an ack"
+        return PartialOutcome("unknown", text, batch.counts)
+    text = f"it was stopped: {batch.sent_count:,} acknowledged, no more sent"
+    return PartialOutcome("unknown" if batch.sent_count else "failed", text, batch.counts)
 
 
 async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> None:

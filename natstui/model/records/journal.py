@@ -110,7 +110,7 @@ def sent_text(entry: JournalEntry) -> str:
         case action:
             size = f"{number_at(request, 'payload_bytes'):,} bytes"
             if number_at(request, "count") > 1:
-                # A run that failed does not say how many were sent before.
+                # A run that was killed does not say how many were sent before.
                 sent_text_start = f"{after['sent_count']:,} of " if "sent_count" in after else ""
                 size = f"{sent_text_start}{request['count']:,} messages"
             sent_text_start = f"{action} {size} to"

@@ -13,6 +13,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from tests.accounts import Account
 from tests.cli.test_manage import Shell
 
 pytestmark = pytest.mark.server
@@ -301,6 +302,31 @@ def test_a_cluster_is_the_same_from_each_of_its_nodes(
     first.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
     assert json.loads(first.ok("journal", "--json"))[0]["place"] == "LAB"
     assert second.ok("undo", "--yes") == "stream ORDERS deleted\n"
+
+
+@pytest.mark.cluster
+def test_copies_that_are_made_again_are_not_called_lost(
+    cluster_account: Account, tmp_path: Path
+) -> None:
+    shell = Shell(cluster_account.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s", "--replicas", "3")
+    shell.ok("pub", "s", "x", "-J", "--count", "3")
+    edit = ("stream", "edit", "S", "--replicas", "1")
+    refused = shell.run(*edit)
+    assert refused.returncode == 5
+    assert "2 of 3 copies are removed: one server then has the only copy" in refused.stderr
+    shell.ok(*edit, "--yes")
+    assert json.loads(shell.ok("journal", "--json"))[-1]["loses"] is None
+    undone = shell.run("undo")
+    assert undone.returncode == 0, undone.stderr
+    made_again = "the servers make 2 copies again, and no message was lost with them"
+    assert undone.stdout == f"stream S changed; {made_again}\n"
+    assert messages(shell, "S") == 3
+    # What the same edit removed for good is still named.
+    shell.ok(*edit, "--max-msgs", "2", "--yes")
+    undone = shell.run("undo")
+    assert "not restored: 1 of 3 messages" in undone.stdout
+    assert "2 of 3 copies" not in undone.stdout and "2 copies again" in undone.stdout
 
 
 def test_a_message_that_was_sent_is_not_skipped(nats_server: Broker, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ class Writer:
         return Confirmation(
             f"{question}; this is production" if production else question,
             change.consumer or change.stream,
-            _is_final(change, loss) or production,
+            _is_final(change, loss) or bool(loss.lines_until_undone) or production,
             loss.shown_lines,
             loss.most_msgs,
             target.stream_last_seq if target is not None else None,
@@ -163,18 +163,20 @@ class Writer:
         confirmed_name: str | None,
         *,
         loses: str | None = None,
+        until_undone: str = "",
         shown: Confirmation | None = None,
     ) -> None:
         """Raise Refused unless a write is allowed; `name` must be typed.
 
-        `loses` is what is deleted for good, None if nothing. `shown` is the confirmation in
-        NotConfirmed, if it has more than the reason.
+        `loses` is what is deleted for good, None if nothing; `until_undone` is what an undo
+        restores. `shown` is the confirmation in NotConfirmed, if it has more than the reason.
         """
         connection = self.client.connection
         if connection.read_only:
             raise Refused(READ_ONLY)
         final = f"this cannot be undone ({loses})" if loses else "this cannot be undone"
         reasons = [final] if loses is not None else []
+        reasons += [until_undone] if until_undone else []
         reasons += ["this is production"] if connection.production else []
         if reasons and confirmed_name != name:
             reason = ", and ".join(reasons)
@@ -242,7 +244,13 @@ class Writer:
         self.check_place(change.place)
         confirmation = self.confirmation(change, target)
         loses = loss.text if _is_final(change, loss) else None
-        self.check(confirmation.name, change.confirmed, loses=loses, shown=confirmation)
+        self.check(
+            confirmation.name,
+            change.confirmed,
+            loses=loses,
+            until_undone="; ".join(loss.lines_until_undone),
+            shown=confirmation,
+        )
 
         async def ask() -> Config:
             reply: Config = json.loads(await self.client.request(request.verb, request.body))

@@ -22,6 +22,7 @@ from natstui.model.records.journal import (
     is_undoable,
     last_undoable,
     lost_text,
+    made_again_text,
     passed_over,
     place_text,
     undo_of,
@@ -84,8 +85,9 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
     if lost := lost_text(entry):
         target_text = f"consumer {entry.consumer}" if entry.consumer else f"stream {entry.stream}"
         text = f"{target_text} recreated, {lost}"
-    elif entry.loses:
-        text = f"{text}; not restored: {entry.loses}"
+    else:
+        removed = f"what the change removed is not restored: {entry.loses}" if entry.loses else ""
+        text = "; ".join(filter(None, (text, made_again_text(entry), removed)))
     return dataclasses.replace(result, text=text)
 
 

@@ -17,20 +17,24 @@ class Loss:
     """Losses of a change, one clause each; empty without any."""
 
     lines: tuple[str, ...] = ()
+    """Losses that no undo restores."""
     most_msgs: int | None = 0
     """Maximum of deleted messages; None if unknown."""
     grows: bool = False
     """Whether messages published until the confirmation add to it."""
+    lines_until_undone: tuple[str, ...] = ()
+    """Losses that an undo of the change restores, as copies of a stream."""
 
     @property
     def text(self) -> str:
-        """Return the clauses, joined by `; `."""
+        """Return the clauses of what no undo restores, joined by `; `."""
         return "; ".join(self.lines)
 
     @property
     def shown_lines(self) -> tuple[str, ...]:
-        """Return the clauses, and that messages published meanwhile add to them, if they do."""
-        return (*self.lines, _PUBLISHED) if self.grows else self.lines
+        """Return all clauses, and that messages published meanwhile add to them, if they do."""
+        published = (_PUBLISHED,) if self.grows else ()
+        return (*self.lines, *self.lines_until_undone, *published)
 
 
 NOTHING = Loss()
@@ -89,10 +93,10 @@ def stream_edit_loss(
     further_lines = (
         *_irreversible_texts(old_config, new_config),
         *_mirror_loss(old_config, new_config),
-        *_replica_loss(old_config, new_config),
         *_consumer_loss(old_config, new_config, stored),
     )
-    return Loss((*lines, *further_lines), count)
+    copies = tuple(_replica_loss(old_config, new_config))
+    return Loss((*lines, *further_lines), count, lines_until_undone=copies)
 
 
 def _removed_later_text(new_config: Mapping[str, object]) -> str:
@@ -204,15 +208,24 @@ def _mirror_loss(
         yield f"it stops mirroring {origin}, and cannot become its mirror again"
 
 
+def replicas_of(config: Mapping[str, object]) -> int:
+    """Return the number of copies of a stream; an absent number is 1."""
+    return max(1, int(number_at(config, "num_replicas")))
+
+
+def removed_copies_count(before: Mapping[str, object], after: Mapping[str, object]) -> int:
+    """Return how many copies of a stream an edit removes; 0 if it removes none."""
+    return max(0, replicas_of(before) - replicas_of(after))
+
+
 def _replica_loss(
     old_config: Mapping[str, object], new_config: Mapping[str, object]
 ) -> Iterator[str]:
-    replicas_before, replicas_after = (
-        max(1, int(number_at(config, "num_replicas"))) for config in (old_config, new_config)
-    )
-    if replicas_after < replicas_before:
-        removed_text = f"{replicas_before - replicas_after} of {replicas_before} copies"
-        verb = "is" if replicas_before - replicas_after == 1 else "are"
+    count = removed_copies_count(old_config, new_config)
+    if count > 0:
+        replicas_after = replicas_of(new_config)
+        removed_text = f"{count} of {replicas_of(old_config)} copies"
+        verb = "is" if count == 1 else "are"
         if replicas_after == 1:
             yield f"{removed_text} {verb} removed: one server then has the only copy"
         else:

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Config, number_at, read, text_at
+from natstui.model.assets.loss import removed_copies_count
 from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.natscli.values import moment
 from natstui.model.records.actions import CATALOGUE, change_text
@@ -22,7 +23,7 @@ from natstui.model.records.managing import (
     SilenceAction,
 )
 from natstui.model.records.stores import KeyAction, ObjectAction
-from natstui.units import local_text
+from natstui.units import counted, local_text
 
 
 def is_sent(entry: JournalEntry) -> bool:
@@ -297,6 +298,19 @@ def lost_text(entry: JournalEntry) -> str:
     if entry.action not in _LOST:
         return ""
     return ": ".join(filter(None, (_LOST[entry.action], entry.loses)))
+
+
+def made_again_text(entry: JournalEntry) -> str:
+    """Return which copies of a stream the undo of an edit creates again; empty if none."""
+    if entry.action != "edit_stream" or entry.before_json is None:
+        return ""
+    after_json = entry.after_json or entry.request_json
+    count = removed_copies_count(json.loads(entry.before_json), json.loads(after_json))
+    if not count:
+        return ""
+    with_them = "it" if count == 1 else "them"
+    copies_text = counted(count, "copy")
+    return f"the servers make {copies_text} again, and no message was lost with {with_them}"
 
 
 def undo_text(entry: JournalEntry) -> str:

@@ -68,10 +68,12 @@ class AuthenticationFailed(ConnectionFailed):
 class ServerGone(ConnectionFailed):
     """The connection was there and is lost at this moment."""
 
-    def __init__(self, reason: str, *, is_sent: bool = False) -> None:
-        super().__init__(reason)
+    def __init__(self, sentence: str, *, is_sent: bool = False, reason: str = "") -> None:
+        super().__init__(sentence)
         self.sent = is_sent
         """Whether the request may have reached the server before the connection was lost."""
+        self.reason = reason or sentence
+        """Why the connection was lost, without what it means for a request."""
 
 
 class RequestFailed(NatstuiError):

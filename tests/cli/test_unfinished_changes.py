@@ -77,7 +77,7 @@ def with_config(key: str, value: object) -> Callable[[bytes], bytes]:
         ("stream edit S --max-msgs 33 --yes", "STREAM.UPDATE", ("max_age", 3 * 10**9),
          "Maximum age: requested 1h, but the server set 3s"),
         ("stream edit S --max-msgs 33 --yes", "STREAM.INFO", ("max_msgs", 7),
-         "Maximum messages: requested 33, but the server set 7"),
+         "Maximum messages was set to 33 and is now 7"),
         ("consumer add S D --yes", "CONSUMER.CREATE", ("max_deliver", 77), None),
         ("consumer add S D --max-deliver 4 --yes", "CONSUMER.CREATE", ("max_deliver", 77),
          "Maximum deliveries: requested 4, but the server set 77"),
@@ -385,6 +385,49 @@ async def test_a_restore_whose_connection_is_lost_reads_again_what_the_server_ha
     assert (MARK in info.stdout) == (code != 0)
 
 
+class CutAfter(Cut):
+    """A wire that is cut in place of a request that follows another one."""
+
+    def __init__(self, url: str, first: bytes, request: bytes) -> None:
+        super().__init__(url, request, 1)
+        self._first, self._is_due = first, False
+
+    def _up(self, data: bytes) -> bytes:
+        if self._is_due and self._request in data and not self._is_cut:
+            self._is_cut = True
+            raise ConnectionResetError
+        self._is_due |= self._first in data
+        return data
+
+    def _down(self, data: bytes) -> bytes:
+        return data
+
+
+@pytest.mark.parametrize(
+    ("words", "verb", "changed"),
+    [
+        ("stream purge S --yes", b"STREAM.PURGE", "1 message of S removed"),
+        ("stream edit S --max-msgs 33", b"STREAM.UPDATE", "stream S changed"),
+    ],
+)
+async def test_a_connection_that_ends_after_the_reply_makes_no_doubt_of_the_reply(
+    account: Account, tmp_path: Path, words: str, verb: bytes, changed: str
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    await run(shell, "stream", "add", "S", "--subjects", "s")
+    await run(shell, "pub", "s", "x", "-J")
+    async with serving(CutAfter(account.url, verb, b"STREAM.INFO").join) as port:
+        done = await run(Shell(through(port, account.url), tmp_path), *words.split())
+    assert done.returncode == 4, done
+    sentence = done.stderr.splitlines()[-1]
+    assert f"{changed}, as the server replied; it could not be read again: " in sentence
+    # That the server replied and that no reply came are two requests.
+    assert "before the reply arrived" not in sentence
+    assert sentence.count("the server closed the connection") == 1
+    entry = json.loads((await run(shell, "journal", "--json")).stdout)[-1]
+    assert entry["outcome"] == "done"
+
+
 async def test_a_restore_whose_connection_stays_lost_says_how_to_see_what_the_server_has(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -529,6 +572,69 @@ def test_an_edit_never_overwrites_what_somebody_changed_before_its_last_read(
         assert refused.returncode == 4, reads_count
         assert "was changed by somebody else meanwhile: nothing was written" in refused.stderr
         assert shell.config("stream", "info", "S")["description"] == "theirs"
+
+
+EDITS = {
+    "stream": ("stream edit S --description mine --yes", "STREAM.UPDATE", "Description", "mine"),
+    "consumer": ("consumer edit S C --description mine", "CONSUMER.CREATE", "Description", "mine"),
+    "no value": ("stream edit S --max-age 0 --yes", "STREAM.UPDATE", "Maximum age", "unlimited"),
+}
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+@pytest.mark.parametrize("kind", ["stream", "consumer", "no value"])
+def test_an_edit_that_somebody_overwrote_at_the_same_moment_is_no_success(
+    account: Account, tmp_path: Path, kind: str, when: str
+) -> None:
+    words, verb, label, wanted = EDITS[kind]
+    shell = Shell(account.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s", "--max-age", "1h")
+    shell.ok("consumer", "add", "S", "C")
+    base = shell.config(*("consumer info S C" if kind == "consumer" else "stream info S").split())
+    other: dict[str, dict[str, object] | None] = {"STREAM.UPDATE.S": {**base, "max_msgs": 99}}
+    if kind == "consumer":
+        config = {**base, "max_deliver": 99}
+        other = {"CONSUMER.CREATE.S.C": {"stream_name": "S", "config": config, "action": "update"}}
+
+    def meanwhile(body: bytes) -> bytes:
+        asked = [request for request in wire.requests if verb in request]
+        is_after = wire.requests[-1] not in asked
+        if asked and is_after == (when == "later"):
+            wire.lie = TRUTH
+            elsewhere(account.url, other)
+        return body
+
+    with lying(account.url) as wire:
+        read = "CONSUMER.INFO" if kind == "consumer" else "STREAM.INFO"
+        wire.carries_changes = True
+        wire.lie = Lie(verb if when == "at once" else read, meanwhile)
+        done = Shell(wire.url, tmp_path).run(*words.split())
+    assert done.returncode == 4, done
+    assert wire.lie is TRUTH
+    assert "somebody else changed it at the same time" in done.stderr
+    assert label in done.stderr and wanted in done.stderr
+    shell.ok(*words.split())
+
+
+@pytest.mark.parametrize("words", ["stream seal S --yes", "stream move S --tag a --yes"])
+def test_what_was_changed_after_it_was_read_is_never_set_back(
+    account: Account, tmp_path: Path, words: str
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    other = {"name": "S", "subjects": ["s"], "description": "theirs"}
+
+    def meanwhile(body: bytes) -> bytes:
+        wire.lie = TRUTH
+        elsewhere(account.url, {"STREAM.UPDATE.S": other})
+        return body
+
+    with lying(account.url) as wire:
+        wire.carries_changes, wire.lie = True, Lie("STREAM.INFO", meanwhile)
+        refused = Shell(wire.url, tmp_path).run(*words.split())
+    assert refused.returncode == 4, refused
+    assert "was changed by somebody else meanwhile: nothing was written" in refused.stderr
+    assert shell.config("stream", "info", "S")["description"] == "theirs"
 
 
 @pytest.mark.parametrize("meant", ["read", "STREAM.UPDATE"])

@@ -201,7 +201,8 @@ def seal_change(stream: str, config: Config) -> Change:
 
     It becomes read-only for ever.
     """
-    return Change(0, "edit_stream", stream, None, json.dumps({**config, "sealed": True}))
+    body, seen = json.dumps({**config, "sealed": True}), json.dumps(config)
+    return Change(0, "edit_stream", stream, None, body, seen)
 
 
 @command()
@@ -260,9 +261,9 @@ def _change_placement(
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
         asset = session.run(lambda writer: read_asset(writer, "stream", stream))
-        created_at_us = asset.created_at_us
         body = json.dumps(change_config(asset.config))
-        change = Change(0, "edit_stream", stream, None, body, created_at_us=created_at_us)
+        seen, created_at_us = json.dumps(asset.config), asset.created_at_us
+        change = Change(0, "edit_stream", stream, None, body, seen, created_at_us=created_at_us)
         edit_result = confirm_and_apply(session, change, flags)
         change_result = session.run(
             lambda writer: settled(writer, stream, created_at_us, is_placed, edit_result)

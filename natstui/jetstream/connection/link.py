@@ -269,7 +269,8 @@ class Link:
 
     def gone(self) -> ServerGone:
         """Return the error for an attempt to send something now."""
-        return ServerGone(f"not connected at the moment: {self._reason or 'the link is closed'}")
+        reason = self._reason or "the link is closed"
+        return ServerGone(f"not connected at the moment: {reason}", reason=reason)
 
     async def close(self) -> None:
         """End the connection, in 2 s at most; open requests fail with ServerGone."""
@@ -305,7 +306,9 @@ class Link:
         self._report_lost(self._reason or explain_loss(self.nc.lost_by, self.leaving))
         self.waiting.fail_all(
             ServerGone(
-                f"the connection was lost before the reply arrived: {self._reason}", is_sent=True
+                f"the connection was lost before the reply arrived: {self._reason}",
+                is_sent=True,
+                reason=self._reason or "",
             )
         )
 

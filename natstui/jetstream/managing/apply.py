@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 from natstui.errors import (
     NotFound,
-    OutcomeUnknown,
     PermissionDenied,
     RequestFailed,
     RequestTimedOut,
@@ -29,6 +28,7 @@ from natstui.jetstream.managing.configure import (
     last_seq_of,
     read_asset,
     target_with_loss,
+    unread_after,
 )
 from natstui.jetstream.managing.replicas import remove_peer_stream
 from natstui.model.assets.differences import AssetKind, differences, not_taken
@@ -94,7 +94,7 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
     try:
         now = await read_asset(writer, "stream", change.stream)
     except (RequestTimedOut, ServerGone) as error:
-        raise OutcomeUnknown(f"{text}, as the server replied, but {error}") from error
+        raise unread_after(text, error) from error
     unfinished = _purged_otherwise(purged_msgs, target, now)
     return ChangeResult(text, target.config, target.config, unfinished=unfinished)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass, replace
 
@@ -9,9 +10,10 @@ from natstui.errors import (
     Conflict,
     NatstuiError,
     NotFound,
-    OutcomeUnknown,
     PermissionDenied,
     Refused,
+    RequestFailed,
+    ServerGone,
     UsageError,
 )
 from natstui.jetstream.connection.times import time_us
@@ -33,6 +35,9 @@ from natstui.model.assets.stream_rules import stream_problems
 from natstui.model.records.actions import IRREVERSIBLE, OF_CONSUMER
 from natstui.model.records.managing import Change
 from natstui.units import counted
+
+OVERWRITTEN_WITHIN_S = 0.25
+"""How long after ours the edit of somebody may arrive who read the configuration before ours."""
 
 
 class EditConflict(Conflict):
@@ -79,6 +84,12 @@ async def read_asset(writer: Writer, kind: AssetKind, stream: str, consumer: str
 async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Config:
     """Return the configuration on the server; raises NotFound."""
     return (await read_asset(writer, kind, stream, consumer)).config
+
+
+def unread_after(text: str, error: NatstuiError) -> RequestFailed:
+    """Return the error of a change that the server confirmed, and that cannot be read again."""
+    reason = error.reason if isinstance(error, ServerGone) else str(error)
+    return RequestFailed(f"{text}, as the server replied; it could not be read again: {reason}")
 
 
 async def current_target(writer: Writer, change: Change) -> Asset:
@@ -217,17 +228,53 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
 
     after: Config = (await writer.write(change, request, undoes, read_back))["config"]
     if problems:
-        raise OutcomeUnknown(f"{kind} {name} was changed, but {problems[0]}") from problems[0]
-    missing = not_taken(kind, wanted_config, after, current)
+        raise unread_after(f"{kind} {name} changed", problems[0]) from problems[0]
+    missing, replied = not_taken(kind, wanted_config, after, current), replied_configs[0]
     # What the server says it set counts as much as what it shows afterwards, but after a restart
     # it replies to the first change of a consumer with what was there before.
-    if differences(kind, current, replied_configs[0]):
-        missing = missing or not_taken(kind, wanted_config, replied_configs[0], current)
+    if differences(kind, current, replied):
+        otherwise = not_taken(kind, wanted_config, replied, current)
+        paths = {diff.path for diff in diffs} - {difference.path for difference in otherwise}
+        if overwritten := await _overwritten(writer, change, asset, replied, paths):
+            return ChangeResult(f"{kind} {name} changed", current, after, otherwise, overwritten)
+        missing = missing or otherwise
     if missing and not differences(kind, current, after):
         labels = ", ".join(difference.label for difference in missing)
         problem = f"the server left it as it was, without a refusal: {labels} not changed"
         return ChangeResult(f"{kind} {name} unchanged", current, after, missing, problem)
     return ChangeResult(f"{kind} {name} changed", current, after, missing)
+
+
+async def _overwritten(
+    writer: Writer, change: Change, before: Asset, replied: Config, edited_paths: set[str]
+) -> str:
+    """Return what somebody else set back or changed of an edit at the same time; empty if nothing.
+
+    The server has no compare-and-set: an edit by somebody who read the configuration before ours
+    arrives after it, and has the old values. `replied` is what the server replied to ours,
+    which set `edited_paths`.
+    """
+    kind: AssetKind = "stream" if change.consumer is None else "consumer"
+    # A new leader may be a moment behind: what differs is read once more.
+    for _ in range(2):
+        await asyncio.sleep(OVERWRITTEN_WITHIN_S)
+        try:
+            now = await read_asset(writer, kind, change.stream, change.consumer or "")
+        except NatstuiError as error:
+            reason = error.reason if isinstance(error, ServerGone) else str(error)
+            return f"whether somebody else changed it at the same time is unknown: {reason}"
+        if now.created_at_us != before.created_at_us:
+            return f"somebody else recreated the {kind} at the same time: the change is lost"
+        diffs = differences(kind, replied, now.config)
+        lost = [difference for difference in diffs if difference.path in edited_paths]
+        if not lost:
+            return ""
+    fields = ", ".join(
+        f"{difference.label} was set to {difference.before or 'nothing'} and is now "
+        f"{difference.after or 'nothing'}"
+        for difference in lost
+    )
+    return f"somebody else changed it at the same time: {fields}"
 
 
 def _asked(

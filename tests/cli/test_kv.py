@@ -217,6 +217,44 @@ def test_a_change_is_taken_back_with_the_value_before(shell: Shell) -> None:
     assert said[-1] == "nats kv purge B k --force"
 
 
+def test_changes_are_taken_back_one_after_the_other_and_made_again(shell: Shell) -> None:
+    shell.ok("kv", "add", "B", "--history", "20")
+    for value in ("one", "two", "three"):
+        shell.ok("kv", "put", "B", "k", value)
+    shell.ok("kv", "del", "B", "k")
+    for value in ("three", "two", "one"):
+        shell.ok("undo")
+        assert shell.ok("kv", "get", "B", "k") == value
+    # The undo of an undo makes the change again, and is the last change then.
+    undo = json.loads(shell.ok("journal", "--json"))[-1]["entry"]
+    shell.ok("undo", undo)
+    assert shell.ok("kv", "get", "B", "k") == "two"
+    shell.ok("undo")
+    assert shell.ok("kv", "get", "B", "k") == "one"
+    shell.ok("undo")
+    assert shell.run("kv", "get", "B", "k").returncode == 4
+    # What somebody else put meanwhile is not replaced.
+    shell.ok("kv", "put", "B", "k", "four")
+    shell.ok("kv", "put", "B", "k", "five")
+    shell.ok("undo")
+    shell.ok("pub", "$KV.B.k", "theirs", "-J", "--yes")
+    put = json.loads(shell.ok("journal", "--json"))[-4]["entry"]
+    changed = shell.run("undo", put)
+    assert changed.returncode == 4 and "changed again in the meantime" in changed.stderr
+
+
+def test_a_value_comes_back_with_its_headers(shell: Shell) -> None:
+    shell.ok("kv", "add", "B", "--history", "5")
+    headers = ("X-Who:me", "X-Who:you", "Nats-Msg-Id:1", "Nats-Expected-Stream:KV_B")
+    flags = [word for header in headers for word in ("--header", header)]
+    shell.ok("pub", "$KV.B.k", "one", "-J", "--yes", *flags)
+    shell.ok("kv", "put", "B", "k", "two")
+    shell.ok("undo")
+    message = json.loads(shell.ok("stream", "get", "KV_B", "--last-for", "$KV.B.k", "--json"))
+    kept = [pair for pair in message["headers"] if not pair[0].startswith("Nats-Expected")]
+    assert kept == [["X-Who", "me"], ["X-Who", "you"]]
+
+
 def test_a_value_that_cannot_be_put_back_is_named_before_it_goes(shell: Shell) -> None:
     shell.ok("kv", "add", "B")
     shell.ok("kv", "put", "B", "k", "first")

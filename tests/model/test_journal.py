@@ -120,3 +120,11 @@ def test_the_last_change_or_message_that_cannot_be_taken_back_is_known_unless_it
     edited = entry("edit_stream", before_json="{}", entry="edited")
     back = entry("edit_stream", before_json="{}", entry="back", undoes="edited")
     assert passed_over([purged, edited, back]) is purged
+    # An undo that failed, or was undone itself, leaves the change to be undone.
+    failed_back = replace(back, outcome="failed")
+    again = entry("edit_stream", before_json="{}", entry="again", undoes="back")
+    for entries in ([purged, edited, failed_back], [purged, edited, back, again]):
+        assert passed_over(entries) is None
+        assert last_undoable(entries) is edited
+    twice = entry("edit_stream", before_json="{}", entry="twice", undoes="edited")
+    assert passed_over([purged, edited, back, again, twice]) is purged

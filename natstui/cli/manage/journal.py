@@ -84,8 +84,8 @@ async def _read_entry_and_preview(
 def undo(connection: Connection, entry: str | None, **flags: Any) -> None:
     """Undo the last change on this server.
 
-    With ENTRY: that change of the journal. A last change that cannot be undone, such as a
-    purge, is reported and not skipped.
+    With ENTRY: that change of the journal; the ENTRY of an undo makes the change again. A last
+    change that cannot be undone, such as a purge, is reported and not skipped.
     """
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:

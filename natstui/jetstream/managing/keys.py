@@ -12,12 +12,14 @@ from typing import Any
 
 from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, with_state_now
 from natstui.jetstream.managing.configure import ChangeResult, read_asset
 from natstui.model.assets.buckets import (
     KV,
+    MARKER,
     OPERATION,
     ROLLUP,
     TTL,
@@ -29,6 +31,7 @@ from natstui.model.assets.buckets import (
 )
 from natstui.model.assets.loss import Loss
 from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.journal import restored_revisions
 from natstui.model.records.managing import (
     JournalEntry,
 )
@@ -36,6 +39,11 @@ from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_OF_ONE_WRITE = (
+    "nats-expected-", "nats-rollup", "nats-msg-id", "nats-msg-size", "nats-batch-",
+    TTL.lower(), OPERATION.lower(), MARKER.lower(),
+)  # fmt: skip
+"""Headers of a value that were meant for the write that stored it."""
 _CHANGED = {10071, 10164}
 _TRIES_COUNT = 10
 
@@ -54,6 +62,8 @@ class KeyChange:
     confirmed: str | None = None
     created_at_us: int | None = None
     """Required creation time of the bucket, whose revisions begin at 1 when it is recreated."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers of another client, of a value that is restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +146,13 @@ async def _present(client: Client, bucket: str, key: str) -> _Present:
 
 
 def _headers(message: Mapping[str, Any]) -> dict[str, str]:
-    lines = base64.b64decode(message.get("hdrs") or "").decode(errors="replace").split("\r\n")
-    pairs = (line.partition(":") for line in lines[1:] if line)
-    return {name: text.strip() for name, _, text in pairs}
+    return dict(_pairs(message))
+
+
+def _pairs(message: Mapping[str, Any]) -> list[tuple[str, str]]:
+    block = base64.b64decode(message.get("hdrs") or "").decode(errors="surrogateescape")
+    pairs = (line.partition(":") for line in block.split("\r\n")[1:] if line)
+    return [(name, text.strip()) for name, _, text in pairs]
 
 
 def _check_revision(key_change: KeyChange, present: _Present) -> None:
@@ -166,13 +180,14 @@ async def _write(
     subject = key_subject(key_change.bucket, key_change.key)
     if writer.client.prefix != "$JS.API":
         subject = f"{writer.client.prefix}.{subject}"
-    headers = {_EXPECTED: str(present.revision)}
+    own_headers = {_EXPECTED: str(present.revision)}
     if key_change.action != "put_key":
-        headers[OPERATION] = "DEL" if key_change.action == "delete_key" else "PURGE"
+        own_headers[OPERATION] = "DEL" if key_change.action == "delete_key" else "PURGE"
     if key_change.action == "purge_key":
-        headers[ROLLUP] = "sub"
+        own_headers[ROLLUP] = "sub"
     if key_change.ttl:
-        headers[TTL] = key_change.ttl
+        own_headers[TTL] = key_change.ttl
+    headers = Pairs([*key_change.headers, *own_headers.items()])
     journalled = {"subject": subject, "payload_bytes": len(key_change.value)}
     before = {"revision": present.revision, "operation": present.operation}
     loses = await _loses(writer.client, key_change, bucket.config, present)
@@ -293,17 +308,16 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
     client = writer.client
     bucket, key = entry.stream.removeprefix(KV), entry.consumer or ""
     check_names(bucket, key)
-    after = json.loads(entry.after_json or "{}").get("revision")
     before = json.loads(entry.before_json or "{}")
     if (await _bucket(writer, bucket)).created_at_us != entry.created_at_us:
         raise Conflict(f"{bucket} was recreated in the meantime: nothing was changed")
     present = await _present(client, bucket, key)
-    if present.revision != after:
+    if present.revision not in restored_revisions(writer.journal.entries(), entry):
         raise Conflict(
             f"key {key} of {bucket} was changed again in the meantime: nothing was changed"
         )
     if before.get("operation") != "PUT":
-        return KeyChange("delete_key", bucket, key, if_revision=after)
+        return KeyChange("delete_key", bucket, key, if_revision=present.revision)
     try:
         body = {"seq": before["revision"]}
         message = json.loads(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body))["message"]
@@ -316,7 +330,12 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
     ttl = remaining_ttl(
         _headers(message).get(TTL), time_us(message["time"]), time.time_ns() // 1000
     )
-    return KeyChange("put_key", bucket, key, value, if_revision=after, ttl=ttl)
+    headers = tuple(
+        pair for pair in _pairs(message) if not pair[0].lower().startswith(_OF_ONE_WRITE)
+    )
+    return KeyChange(
+        "put_key", bucket, key, value, if_revision=present.revision, ttl=ttl, headers=headers
+    )
 
 
 def ttl_s_of(ttl: str) -> float:

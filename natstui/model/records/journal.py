@@ -226,9 +226,43 @@ def place_text(entry: JournalEntry) -> str:
     )
 
 
+def _undone(entries: Sequence[JournalEntry]) -> set[str]:
+    """Return the names of the entries that are undone, unless that was undone as well."""
+    undone = set[str]()
+    for entry in reversed(entries):
+        if entry.undoes is not None and entry.outcome != "failed" and entry.entry not in undone:
+            undone.add(entry.undoes)
+    return undone
+
+
+def restored_revisions(entries: Sequence[JournalEntry], put: JournalEntry) -> tuple[int, ...]:
+    """Return the revisions of a key whose state is that of the change `put`: its own, and later
+    ones that an undo of a later change wrote.
+    """
+    of_key = [
+        entry
+        for entry in entries
+        if is_key(entry)
+        and entry.outcome == "done"
+        and (entry.stream, entry.consumer, entry.created_at_us)
+        == (put.stream, put.consumer, put.created_at_us)
+    ]
+    by_name = {entry.entry: entry for entry in of_key}
+    revisions = [_revision(put.after_json)]
+    for entry in of_key:
+        undone = by_name.get(entry.undoes or "")
+        if undone is not None and _revision(undone.before_json) in revisions:
+            revisions.append(_revision(entry.after_json))
+    return tuple(revisions)
+
+
+def _revision(state_json: str | None) -> int:
+    return int(number_at(json.loads(state_json or "{}"), "revision"))
+
+
 def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
     """Return the newest entry that can be undone and was not; `entries` oldest first."""
-    undone = {entry.undoes for entry in entries}
+    undone = _undone(entries)
     for entry in reversed(entries):
         if entry.undoes is None and entry.entry not in undone and is_undoable(entry):
             return entry
@@ -237,7 +271,7 @@ def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
 
 def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
     """Return the newest change or sent message if it cannot be undone, else None."""
-    undone = {entry.undoes for entry in entries}
+    undone = _undone(entries)
     for entry in reversed(entries):
         is_undone_or_undo = entry.undoes is not None or entry.entry in undone
         if is_silence(entry):

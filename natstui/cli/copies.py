@@ -42,7 +42,7 @@ from natstui.jetstream.messages.copying.copy import (
     send_copy,
     write_copy,
 )
-from natstui.jetstream.messages.copying.losses import copy_loss
+from natstui.jetstream.messages.copying.losses import copy_changes, copy_loss
 from natstui.jetstream.messages.copying.selection import Wanted, select
 from natstui.jetstream.messages.copying.window import WINDOW_MARGIN
 from natstui.model.assets.subjects import is_subject
@@ -365,7 +365,9 @@ class _CopyCommand:
         state = self._read_state()
         copy_ = await self._prepare_copy(source, state)
         loss_text = await copy_loss(source, writer.client, copy_)
-        writer.check(self._name_to_type, confirmed_name, loses=loss_text)
+        changes_text = await copy_changes(source, writer.client, copy_)
+        loses = " and ".join(filter(None, (loss_text, changes_text))) or None
+        writer.check(self._name_to_type, confirmed_name, loses=loses)
         self._is_loss_confirmed = loss_text is not None
         if state is not None and state.unknown_msgs:
             await self._check_safe(writer.client, copy_, state)

@@ -243,6 +243,51 @@ def test_changes_are_taken_back_one_after_the_other_and_made_again(shell: Shell)
     assert changed.returncode == 4 and "changed again in the meantime" in changed.stderr
 
 
+CHANGES_A_KEY = "it changes key k of bucket B"
+SCHEDULED = "Nats-Schedule-Target:$KV.B.k"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("pub", "$KV.B.k", "x"), CHANGES_A_KEY),
+        (("pub", "$KV.B.k", "x", "-J"), CHANGES_A_KEY),
+        (("request", "$KV.B.k", "x"), CHANGES_A_KEY),
+        (("request", "$KV.B.k", "x", "--replies", "0"), CHANGES_A_KEY),
+        (("pub", "s.a", "x", "--reply", "$KV.B.k"), CHANGES_A_KEY),
+        (("pub", "s.a", "x", "--header", SCHEDULED), CHANGES_A_KEY),
+        (("pub", "$O.F.M.Zg==", "{}"), "it replaces the entry of object f in store F"),
+        (("pub", "$O.F.C.id", "x"), "it adds a chunk to the objects of store F"),
+        (("messages", "copy", "S", "--to-subject", "$KV.B.k"), CHANGES_A_KEY),
+        (
+            ("messages", "copy", "S", "--map", "s.>:$KV.B.>", "--to-stream", "KV_B"),
+            "it changes keys of bucket B",
+        ),
+        (("messages", "copy", "--from-file", "FILE", "--to-stream", "KV_B"), CHANGES_A_KEY),
+    ],
+)
+def test_a_message_that_changes_a_key_or_an_object_is_confirmed_as_one(
+    shell: Shell, words: tuple[str, ...], text: str, tmp_path: Path
+) -> None:
+    shell.ok("kv", "add", "B", "--history", "5")
+    shell.ok("object", "add", "F")
+    shell.ok("kv", "put", "B", "k", "old")
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    shell.ok("pub", "s.a", "x", "-J")
+    file = tmp_path / "messages.jsonl"
+    shell.ok("messages", "copy", "KV_B", "--to-file", str(file))
+    shell.ok("kv", "put", "B", "k", "newer")
+    words = tuple(word.replace("FILE", str(file)) for word in words)
+    refused = shell.run(*words)
+    assert refused.returncode == 5, refused
+    assert text in refused.stderr
+    assert shell.ok("kv", "get", "B", "k") == "newer"
+    assert json.loads(shell.ok("stream", "info", "OBJ_F", "--json"))["state"]["messages"] == 0
+    assert shell.run(*words, "--yes").returncode != 5
+    # What no stream has is no bucket.
+    shell.ok("pub", "$KV.NONE.k", "x")
+
+
 def test_a_value_comes_back_with_its_headers(shell: Shell) -> None:
     shell.ok("kv", "add", "B", "--history", "5")
     headers = ("X-Who:me", "X-Who:you", "Nats-Msg-Id:1", "Nats-Expected-Stream:KV_B")

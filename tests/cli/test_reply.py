@@ -192,12 +192,14 @@ async def test_nobody_can_make_an_answer_a_request_to_the_server(
         await nc.jetstream().add_stream(name="S", subjects=["s"])
         process = await answering(shell, "ask", "--echo")
         await nc.publish("ask", b"", reply="$JS.API.STREAM.DELETE.S")
+        await nc.publish("ask", b"", reply="$KV.B.k")
         await nc.publish("ask", b"nobody waits")
         await flushed(nc)
         assert (await nc.request("ask", b"x", timeout=PATIENCE_S)).data == b"x"
         process.send_signal(signal.SIGTERM)
         _, said = await ended(process)
-        assert said.count("no reply to a message on ask") == 2 and "1 reply" in said
+        assert said.count("no reply to a message on ask") == 3 and "1 reply" in said
+        assert "its reply would change a bucket" in said
         assert (await nc.jetstream().stream_info("S")).config.name == "S"
     for subject in (">", "$JS.API.STREAM.INFO.S", "$SYS.>", "*.API.>"):
         refused = await run(shell, "reply", subject, "x")

@@ -28,6 +28,7 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
+from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import removal_reason
 from natstui.model.assets.subjects import contains
@@ -106,6 +107,29 @@ async def has_stream(client: Client, subject: str) -> bool | None:
         # While the cluster elects the leader of its meta group, nobody can tell.
         return None if error.err_code == _NO_META_LEADER else False
     return bool(json.loads(reply).get("streams"))
+
+
+async def bucket_changes(client: Client, subjects: Iterable[str]) -> str | None:
+    """Return which keys and objects of buckets messages change, in clauses; None if none.
+
+    `subjects` may be filters. What no stream stores changes nothing; what may not be read is
+    taken to be there.
+    """
+    clauses = []
+    for subject in dict.fromkeys(subjects):
+        clause = bucket_change(subject)
+        if clause and await _may_be_stored(client, subject):
+            clauses.append(clause)
+    return " and ".join(dict.fromkeys(clauses)) or None
+
+
+async def _may_be_stored(client: Client, subject: str) -> bool:
+    if client.prefix != "$JS.API" or not subject.startswith("$"):
+        return True
+    try:
+        return await has_stream(client, subject) is not False
+    except RequestFailed:
+        return True
 
 
 async def _check_has_stream(client: Client, subject: str) -> None:

@@ -26,6 +26,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import (
     MESSAGE_ID,
+    bucket_changes,
     check_answered,
     check_domain,
     not_kept,
@@ -42,6 +43,8 @@ from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
 from natstui.units import counted, local_text
+
+_SCHEDULE_TARGET = "nats-schedule-target"
 
 
 def _check_subject(subject: str) -> None:
@@ -183,7 +186,7 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
         (batch.subject, batch.confirmed),
         lambda: _send_all(writer.client, batch, headers),
         lambda _: batch.counts,
-        await _loses(writer, batch.subject, headers),
+        await _loses(writer, batch.subject, headers, batch.reply),
         lambda: _so_far(batch),
     )
 
@@ -277,12 +280,25 @@ def _count(batch: Batch, payload: bytes) -> None:
     batch.payload_bytes += len(payload)
 
 
-async def _loses(writer: Writer, subject: str, headers: Mapping[str, str]) -> str | None:
-    """Return what a message deletes for good: by a rollup, or as a request to the API."""
+async def _loses(
+    writer: Writer, subject: str, headers: Mapping[str, str], reply: str = ""
+) -> str | None:
+    """Return what a message deletes or changes for good: by a rollup, in a bucket, or as a request
+    to the API. The subjects for replies and of schedules count as its own.
+    """
+    scheduled = [text for name, text in headers.items() if name.lower() == _SCHEDULE_TARGET]
+    subjects = [subject, *filter(None, [reply, *scheduled])]
     for traits in CATALOGUE.values():
         api = f"{writer.client.prefix}.{traits.verb}"
-        if traits.verb and traits.removes != "never" and overlap(api, subject):
+        if traits.verb and traits.removes != "never" and any(overlap(api, s) for s in subjects):
             return f"it is a request to the server itself: {traits.help}"
+    rolled_up = await _rolled_up(writer, subject, headers)
+    changes = await bucket_changes(writer.client, subjects)
+    return " and ".join(filter(None, (rolled_up, changes))) or None
+
+
+async def _rolled_up(writer: Writer, subject: str, headers: Mapping[str, str]) -> str | None:
+    """Return what the rollup of a message deletes; None without one."""
     rollup = next((text for name, text in headers.items() if name.lower() == "nats-rollup"), None)
     if rollup is None:
         return None

@@ -15,6 +15,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
+from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.subjects import overlap
 
 _LEAVING_S = 2.0
@@ -40,6 +41,15 @@ class ReceivedRequest:
 
 
 Answering = Callable[[ReceivedRequest], Awaitable[Reply]]
+
+
+def _refusal(reply_subject: str) -> str:
+    """Return why a request gets no reply at a subject; empty if it does."""
+    if not reply_subject:
+        return "it requests no reply"
+    if overlap(reply_subject, "$JS.>") or overlap(reply_subject, "$SYS.>"):
+        return "its reply would go to the server itself"
+    return "its reply would change a bucket" if bucket_change(reply_subject) else ""
 
 
 @dataclass
@@ -93,12 +103,7 @@ class Responder:
 
     async def _serve(self, client: Client) -> int:
         async def take(msg: Msg) -> None:
-            if not msg.reply or overlap(msg.reply, "$JS.>") or overlap(msg.reply, "$SYS.>"):
-                reason = (
-                    "its reply would go to the server itself"
-                    if msg.reply
-                    else "it requests no reply"
-                )
+            if reason := _refusal(msg.reply):
                 self.told(f"no reply to a message on {msg.subject}: {reason}")
                 return
             self._asked_count += 1

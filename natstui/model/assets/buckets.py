@@ -149,6 +149,35 @@ def chunk_subject(bucket: str, nuid: str) -> str:
     return f"$O.{bucket}.C.{nuid}"
 
 
+def bucket_change(subject: str) -> str:
+    """Return what a message changes in a bucket, as a clause; empty for a subject of none.
+
+    `subject` may be a filter, and have the prefix of another domain.
+    """
+    tokens = subject.split(".")
+    first = next((at for at, token in enumerate(tokens) if token in ("$KV", "$O")), None)
+    if first is None or (first > 0 and tokens[0] != "$JS"):
+        return ""
+    tokens = tokens[first:]
+    bucket = tokens[1] if len(tokens) > 1 else ""
+    of_bucket = "buckets" if bucket in ("*", ">") else f"bucket {bucket}"
+    is_filter = not is_literal(subject)
+    if tokens[0] == "$KV":
+        if is_filter:
+            return f"it changes keys of {of_bucket}"
+        return f"it changes key {'.'.join(tokens[2:])} of {of_bucket}" if len(tokens) > 2 else ""
+    of_store = of_bucket.replace("bucket", "store")
+    match tokens[2:]:
+        case _ if is_filter:
+            return f"it changes objects of {of_store}"
+        case ["M", _]:
+            return f"it replaces the entry of object {object_name(subject)} in {of_store}"
+        case ["C", *_]:
+            return f"it adds a chunk to the objects of {of_store}"
+        case _:
+            return ""
+
+
 def digest_text(sha256: bytes) -> str:
     """Return a checksum in the format of an object's info."""
     return _DIGEST + base64.urlsafe_b64encode(sha256).decode()

@@ -18,7 +18,7 @@ from natstui.jetstream.messages.copying.copy import (
     send_copy,
 )
 from natstui.jetstream.messages.copying.given_up import given_up, perhaps_given_up
-from natstui.jetstream.messages.copying.losses import copy_loss
+from natstui.jetstream.messages.copying.losses import copy_changes, copy_loss
 from natstui.jetstream.messages.copying.selection import Selection, Wanted
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.model.records.copies import (
@@ -66,7 +66,7 @@ async def count_again(client: Client, command: CountAgain) -> AgainCounted:
     Raises Refused where they would be stored in another domain as well.
     """
     copy = await _copy(client, command)
-    loses = await copy_loss(client, client, copy)
+    loses = await _loses(client, copy)
     counts = await count_copy(client, client, copy)
     top_subjects = counts.subjects.most_common(MOST_SUBJECTS)
     return AgainCounted(
@@ -85,7 +85,7 @@ async def send_again(writer: Writer, command: SendAgain) -> Account:
     Refused where messages are deleted for good and that was not confirmed.
     """
     copy = await _copy(writer.client, command)
-    loses = await copy_loss(writer.client, writer.client, copy)
+    loses = await _loses(writer.client, copy)
     writer.check(command.stream, command.confirmed, loses=loses)
     await send_copy(
         writer.client, writer, copy, (command.stream, command.confirmed), asyncio.Event()
@@ -107,6 +107,11 @@ def account_text(account: Account) -> str:
     most = [*account.not_kept.most_common(3), *account.refusals.most_common(3)]
     reasons = [f"{reason} ({count:,})" for reason, count in most]
     return "; ".join([*parts, *reasons])
+
+
+async def _loses(client: Client, copy: Copy) -> str | None:
+    texts = await copy_loss(client, client, copy), await copy_changes(client, client, copy)
+    return " and ".join(filter(None, texts)) or None
 
 
 async def _copy(client: Client, command: CountAgain | SendAgain) -> Copy:

@@ -9,9 +9,14 @@ from typing import Any
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import check_domain, consumer_filters
+from natstui.jetstream.connection.storing import (
+    bucket_changes,
+    check_domain,
+    consumer_filters,
+)
 from natstui.jetstream.connection.subject_counts import read_subject_counts
 from natstui.jetstream.messages.copying.copy import Copy, Counts, Pace, count_copy
+from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.fields import strings_at, text_at
 from natstui.model.assets.limits_loss import (
     OVERHEAD_BYTES,
@@ -26,6 +31,7 @@ from natstui.units import counted, duration_text
 
 _HEADERS_BYTES = 256
 """Limit of a copy's headers: those of the message, and those of the copy."""
+_OF_BUCKETS = ("$KV.>", "$O.>")
 _PLACEHOLDER = re.compile(r"\$\d+|\{\{[^}]*\}\}")
 
 
@@ -57,6 +63,25 @@ async def copy_loss(source: Client, target: Client, copy: Copy) -> str | None:
     counts = None if is_pipe else await count_copy(source, target, copy)
     clauses = [await _clause(target, info, counts, copy.pace) for info in limited_infos]
     return " and ".join(filter(None, clauses)) or None
+
+
+async def copy_changes(source: Client, target: Client, copy: Copy) -> str | None:
+    """Return which keys and objects of buckets a copy changes at its target, or None.
+
+    Where the subjects are not known, they are counted first. Raises the request errors.
+    """
+    subjects = await _subjects(source, copy)
+    is_known = all(subject.split(".")[0] not in ("*", ">") for subject in subjects)
+    if is_known or not await bucket_changes(target, _OF_BUCKETS):
+        return await bucket_changes(target, subjects)
+    if copy.from_file is not None and not copy.from_file.is_file():
+        # What comes from a pipe is read once.
+        return await bucket_changes(target, (*subjects, *_OF_BUCKETS))
+    counts = await count_copy(source, target, copy)
+    subjects = [subject for subject in counts.subjects if bucket_change(subject)]
+    if len(subjects) > 1:
+        subjects = [f"{'.'.join(subject.split('.')[:2])}.>" for subject in subjects]
+    return await bucket_changes(target, subjects)
 
 
 def _may_drop(info: dict[str, Any], pace: Pace) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from natstui.clean import clean_line
-from natstui.config.references import nsc_profile
+from natstui.config.references import from_every_folder, nsc_profile
 from natstui.errors import UsageError
 from natstui.files import changing, complete_file, read_plain, writing
 from natstui.parsing import parse_json
@@ -50,6 +50,7 @@ _LONGEST_NAME_BYTES = 200
 """Limit of a context's name: file systems allow 255 bytes, also for its temporary file."""
 _COLOURS = {"red", "green", "yellow", "blue", "magenta", "cyan"}
 SECRET_FIELDS = ("password", "token", "user_jwt", "user_seed")
+_PATH_FIELDS = ("creds", "nkey", "ca", "cert", "key")
 _IDENTITIES = (
     ("user", "password"), ("token",), ("creds",), ("nkey",), ("user_jwt", "user_seed"), ("nsc",),
 )  # fmt: skip
@@ -175,16 +176,24 @@ def read_fields(name: str) -> dict[str, Any]:
 def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
     """Create a context, or change fields of one; an empty text removes a field.
 
-    Unknown fields are kept. A new identity replaces the previous one. Raises UsageError for an
-    existing or invalid name, and for invalid values.
+    A path is stored so that it leads to the same file from every folder. Unknown fields are kept.
+    A new identity replaces the previous one. Raises UsageError for an existing or invalid name,
+    and for invalid values.
     """
     path = context_path(name)
+    changes = {field: _as_stored(field, value) for field, value in changes.items()}
     if not new:
         # Of one that does not exist, no folder is created.
         _values(name)
     with _changing_contexts():
         _write_context(name, path, changes, new=new)
     return path
+
+
+def _as_stored(field: str, value: Any) -> Any:
+    """Return the value of a field without a path that depends on the current folder."""
+    is_file = field in SECRET_FIELDS and str(value).startswith("file://")
+    return from_every_folder(value) if field in _PATH_FIELDS or is_file else value
 
 
 def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,24 @@ def expand(path: str) -> str:
     return os.path.expanduser(os.path.expandvars(path))
 
 
+def from_every_folder(reference: str) -> str:
+    """Return a path, or a `file://` reference, that leads to the same file from every folder.
+
+    A `~` or a variable at its beginning, and other references stay as they are. Raises UsageError
+    when the current folder was deleted.
+    """
+    if _scheme(reference) not in (None, "file"):
+        return reference
+    prefix = "file://" if _scheme(reference) else ""
+    path = reference[len(prefix) :]
+    if not path or path.startswith(("~", "$", "/")):
+        return reference
+    try:
+        return f"{prefix}{Path(path).absolute()}"
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} is not found: the current folder does not exist") from error
+
+
 def file_or_secret(reference: str) -> tuple[str | None, str | None]:
     """Return the path of a reference to a file, or the secret of any other reference.
 
@@ -41,12 +60,15 @@ def file_or_secret(reference: str) -> tuple[str | None, str | None]:
 def resolve_secret(reference: str) -> str:
     """Return the secret itself; a text without a known scheme is the secret.
 
-    Raises UsageError naming the reference, never the secret.
+    Raises UsageError naming the reference, never the secret; also for an empty secret.
     """
     scheme = _scheme(reference)
     if scheme is None:
         return reference
-    return _READERS[scheme](reference).rstrip("\r\n")
+    secret = _READERS[scheme](reference).rstrip("\r\n")
+    if not secret:
+        raise UsageError(f"{reference} is an empty secret")
+    return secret
 
 
 def _scheme(reference: str) -> str | None:
@@ -120,7 +142,10 @@ def nsc_profile(reference: str) -> tuple[str, str | None]:
 
 
 def run_tool(reference: str, *command: str) -> str:
-    """Return the output of a tool for a reference; raises UsageError with its error."""
+    """Return the output of a tool for a reference; raises UsageError with its error.
+
+    A tool that prints nothing has failed, whatever its exit code is.
+    """
     tool = shutil.which(command[0])
     if tool is None:
         raise UsageError(f"{reference} needs the tool {command[0]!r}, which is not installed")
@@ -129,9 +154,12 @@ def run_tool(reference: str, *command: str) -> str:
         if result.returncode:
             error_text = clean_line(" ".join(result.stderr.decode(errors="replace").split())[:200])
             raise UsageError(f"{reference}: {command[0]} failed: {error_text}")
-        return result.stdout.decode()
+        output = result.stdout.decode()
     except OSError as error:
         reason = error.strerror or error
         raise UsageError(f"{reference}: {command[0]} cannot be used: {reason}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{reference}: the output of {command[0]} is not text") from error
+    if not output.strip():
+        raise UsageError(f"{reference}: the command {shlex.join(command)} printed nothing")
+    return output

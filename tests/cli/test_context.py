@@ -189,3 +189,25 @@ def test_an_edit_of_a_context_that_does_not_exist_creates_no_folder(shell: Shell
     refused = shell.run("context", "edit", "nowhere", "--user", "ann")
     assert refused.returncode == 2 and "no NATS CLI context 'nowhere'" in refused.stderr
     assert not files(shell).exists()
+
+
+def test_files_of_a_context_are_found_from_every_folder(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEYS", "/keys")
+    shell.ok("context", "add", "one", "--server", "nats://one:4222", "--ca", "tls/ca.pem",
+             "--cert", "../c.pem", "--key", "~/k.pem", "--nkey", "file://one.nk")  # fmt: skip
+    found = fields(shell, "one")
+    assert (found["ca"], found["cert"]) == (f"{tmp_path}/tls/ca.pem", f"{tmp_path}/../c.pem")
+    # As the NATS CLI understands it.
+    assert (found["key"], found["nkey"]) == ("~/k.pem", f"file://{tmp_path}/one.nk")
+    shell.ok("context", "edit", "one", "--creds", "a.creds", "--key", "$KEYS/k", "--ca", "/ca")
+    found = fields(shell, "one")
+    assert (found["creds"], found["key"], found["ca"]) == (f"{tmp_path}/a.creds", "$KEYS/k", "/ca")
+    shell.ok("context", "edit", "one", "--token", "file://t", "--ca", "")
+    assert (fields(shell, "one")["token"], fields(shell, "one")["ca"]) == (
+        f"file://{tmp_path}/t", "",
+    )  # fmt: skip
+    shell.ok("context", "edit", "one", "--creds", "op://vault/nats/creds")
+    assert fields(shell, "one")["creds"] == "op://vault/nats/creds"

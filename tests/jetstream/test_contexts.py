@@ -192,6 +192,30 @@ def test_the_tools_of_others_are_run(tools: Path, tmp_path: Path) -> None:
     assert nsc_profile("o/a/u") == (str(creds), "nats://a,b")
 
 
+@pytest.mark.parametrize("printed", ["", "\\n"])
+@pytest.mark.parametrize(
+    ("tool", "reference", "command"),
+    [
+        ("op", "op://vault/item", "op read op://vault/item"),
+        ("nsc", "nsc://o/a/u", "nsc generate profile nsc://o/a/u"),
+    ],
+)
+def test_a_tool_that_prints_nothing_is_named_and_is_no_empty_secret(
+    tools: Path, tool: str, reference: str, command: str, printed: str
+) -> None:
+    add_tool(tools, tool, f"printf '{printed}'")
+    with pytest.raises(UsageError, match=f"the command {command} printed nothing"):
+        resolve_secret(reference)
+
+
+def test_an_empty_file_or_text_is_no_secret(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("\n")
+    for reference in (f"file://{empty}", "data:;base64,"):
+        with pytest.raises(UsageError, match="is an empty secret"):
+            resolve_secret(reference)
+
+
 @pytest.mark.parametrize(
     ("tool", "reference"), [("op", "op://vault/item"), ("nsc", "nsc://o/a/u")]
 )

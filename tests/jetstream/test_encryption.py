@@ -135,7 +135,8 @@ async def test_a_handshake_first_that_the_server_does_not_expect_is_named(
     url = nats_server_factory(files.server_config()).url
     reason = await failure_of(url, ca=files.ca, tls_first=True)
     assert reason == (
-        f"TLS: {place_of(url)} does not begin with a TLS handshake: switch tls_first off"
+        f"TLS: {place_of(url)} does not begin with a TLS handshake: tls:// in the address instead "
+        "of tls_first expects TLS after the greeting, and refuses to connect without it"
     )
 
 
@@ -209,10 +210,10 @@ async def test_the_scheme_that_a_port_for_websockets_wants_is_named(
     nats_server_factory(listens.format(plain, "no_tls: true"))
     broker = nats_server_factory(listens.format(secure, files.server_config()))
     asked = {
-        f"wss://{plain}": "it speaks HTTP without TLS: use ws://",
+        f"wss://{plain}": "it speaks HTTP without TLS, so that nothing would be encrypted",
         f"ws://{secure}": "it begins with a TLS handshake: use wss://",
         f"nats://{secure}": "it speaks HTTPS: is this its monitoring port, or one for wss://?",
-        broker.url.replace("nats", "wss"): "it speaks NATS without WebSocket: use nats://",
+        broker.url.replace("nats", "wss"): "it speaks NATS without WebSocket: use tls://",
         broker.monitoring_url.replace("http", "ws"): (
             "it speaks HTTP without WebSocket: is this its monitoring port?"
         ),

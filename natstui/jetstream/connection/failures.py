@@ -70,9 +70,13 @@ def explain_refusal(
 def handshake_not_first(address_text: str) -> ConnectionFailed:
     """Return the error for a TLS handshake in the wrong order with the server's INFO.
 
-    The handshake has then read the INFO, or the other way round.
+    The handshake has then read the INFO, or the other way round. Whether the server has TLS is not
+    known: the advice must not lead to a connection without it.
     """
-    reason = f"{address_text} does not begin with a TLS handshake: switch tls_first off"
+    reason = (
+        f"{address_text} does not begin with a TLS handshake: tls:// in the address instead of "
+        "tls_first expects TLS after the greeting, and refuses to connect without it"
+    )
     return ConnectionFailed(reason, step="TLS")
 
 
@@ -127,7 +131,7 @@ def _tls_reason(address_text: str, error: BaseException) -> str:
         reason = clean_line(error.verify_message)
         return f"the certificate of {address_text} is not trusted ({reason})"
     if isinstance(error, TimeoutError):
-        return f"{address_text} does not complete the TLS handshake: is tls_first right?"
+        return f"{address_text} does not complete the TLS handshake in time"
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         if "wrong version" in reason or "record layer" in reason:

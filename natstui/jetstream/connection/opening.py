@@ -77,8 +77,10 @@ async def _other_protocol(address: Address) -> str | None:
     spoken = await guess_protocol(address.host, address.port)
     if address.websocket and spoken == "HTTP":
         if address.tls:
-            return "it speaks HTTP without TLS: use ws://"
+            return "it speaks HTTP without TLS, so that nothing would be encrypted"
         return "it speaks HTTP without WebSocket: is this its monitoring port?"
+    if address.websocket and address.tls and spoken == "NATS":
+        return "it speaks NATS without WebSocket: use tls://"
     return (_OF_WEBSOCKET if address.websocket else _OF_NATS).get(spoken or "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
@@ -507,3 +508,17 @@ def test_an_index_of_any_size_is_read_and_a_line_that_is_too_long_is_left_out(
         file.write(lines)
     assert path.stat().st_size > 64 << 20
     assert read_index(folder) == known
+
+
+def test_what_cannot_be_written_when_a_pack_is_unpacked_is_not_called_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file, sessions = packed(tmp_path), tmp_path / "sessions"
+    monkeypatch.setattr(ustar, "write_complete", full)
+    with pytest.raises(SessionError) as told:
+        unpack(file, sessions)
+    assert str(told.value) == f"cannot write {sessions}: No space left on device"
+    assert list(sessions.iterdir()) == []

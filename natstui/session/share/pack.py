@@ -85,7 +85,7 @@ def _writing(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SessionError(f"cannot write {target}: {error.strerror}") from error
+        raise SessionError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes:
@@ -107,7 +107,7 @@ def unpack(source: Path, sessions: Path) -> Path:
 
     Files are written into a new folder under names that natstui gives, whatever the pack says.
     """
-    with reading(str(sessions)):
+    with _writing(sessions):
         private_folder(sessions)
         # By the name of the pack: one that is unpacked again removes what a killed process left.
         with unfinished(sessions / file_name(os.path.abspath(source))) as temporary:
@@ -119,8 +119,10 @@ def unpack(source: Path, sessions: Path) -> Path:
 
 
 def _checked(source: Path, sessions: Path, temporary: Path) -> Path:
-    with reading(str(source)), open_plain(source) as file:
-        info = _unpacked(file, temporary)
+    with reading(str(source)):
+        opened = open_plain(source)
+    with opened:
+        info = _unpacked(opened, temporary)
     verdict = verify(temporary)
     for finding in verdict.findings:
         if finding.damage:
@@ -224,10 +226,16 @@ def _parse(block: bytes) -> Member:
     return Member(name, size_bytes)
 
 
+def _read(file: BinaryIO, size_bytes: int) -> bytes:
+    """Return the next bytes; its errors are told apart from those of writing what was read."""
+    with reading("the pack"):
+        return file.read(size_bytes)
+
+
 def members(file: BinaryIO) -> Iterator[Member]:
     """Yield each member; its content must be read with `content` before the next one."""
     while True:
-        block = file.read(_BLOCK_BYTES)
+        block = _read(file, _BLOCK_BYTES)
         if block == b"\0" * _BLOCK_BYTES:
             return
         yield _parse(block)
@@ -237,10 +245,10 @@ def content(file: BinaryIO, member: Member) -> Iterator[bytes]:
     """Yield the bytes of a member; raises SessionError when the pack ends before it does."""
     left_bytes = member.size_bytes
     while left_bytes:
-        data = file.read(min(left_bytes, _COPY_BYTES))
+        data = _read(file, min(left_bytes, _COPY_BYTES))
         if not data:
             raise SessionError("the pack ends in the middle")
         left_bytes -= len(data)
         yield data
-    if file.read(-member.size_bytes % _BLOCK_BYTES).strip(b"\0"):
+    if _read(file, -member.size_bytes % _BLOCK_BYTES).strip(b"\0"):
         raise SessionError("the pack is damaged: a file does not end where it should")

@@ -76,11 +76,7 @@ async def _other_streams(writer: Writer, name: str) -> dict[str, int]:
 
 async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
     """Purge a stream: all messages, or those selected by the arguments."""
-    arguments: Config = json.loads(change.body_json)
-    names = [field.path for field in CATALOGUE["purge_stream"].arguments]
-    body = {name: arguments[name] for name in names if arguments.get(name)}
-    if "seq" in body and "keep" in body:
-        raise UsageError("purge up to a sequence or keep some, not both")
+    body = _purge_body(change)
     if change.previewed_last_seq is not None and "keep" not in body:
         # What was published since the confirmation stays.
         body["seq"] = min(body.get("seq", sys.maxsize), change.previewed_last_seq + 1)
@@ -97,6 +93,16 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
         raise unread_after(text, error) from error
     unfinished = _purged_otherwise(purged_msgs, target, now)
     return ChangeResult(text, target.config, target.config, unfinished=unfinished)
+
+
+def _purge_body(change: Change) -> Config:
+    """Return the arguments that are set; raises UsageError for two that exclude each other."""
+    arguments: Config = json.loads(change.body_json)
+    names = [field.path for field in CATALOGUE["purge_stream"].arguments]
+    body = {name: arguments[name] for name in names if arguments.get(name)}
+    if "seq" in body and "keep" in body:
+        raise UsageError("purge up to a sequence or keep some, not both")
+    return body
 
 
 def _purged_otherwise(purged_msgs: int, before: Asset, now: Asset) -> str:
@@ -119,8 +125,6 @@ def _purged_otherwise(purged_msgs: int, before: Asset, now: Asset) -> str:
 async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     """Delete the message with the sequence `seq`; `erase` also overwrites it."""
     arguments: Config = json.loads(change.body_json)
-    if not arguments.get("seq"):
-        raise UsageError("deleting a message needs its sequence")
     body = {"seq": arguments["seq"], "no_erase": not arguments.get("erase", False)}
     target = await target_with_loss(writer, change)
     verb = f"STREAM.MSG.DELETE.{change.stream}"
@@ -133,9 +137,6 @@ async def step_down_leader(writer: Writer, change: Change) -> ChangeResult:
     if change.created_at_us is not None:
         await current_target(writer, change)
     return ChangeResult(await step_down(writer, change), None, None)
-
-
-_PAUSE_LEVEL, _UNPIN_LEVEL, _RESET_LEVEL = 1, 1, 4
 
 
 async def delete_consumer(
@@ -151,7 +152,6 @@ async def pause_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
     """Pause a consumer until `pause_until`: a time, or a duration from now."""
-    _need(writer, _PAUSE_LEVEL, "pausing")
     arguments: Config = json.loads(change.body_json)
     until = moment_of(str(arguments.get("pause_until") or ""))
     target = await target_with_loss(writer, change)
@@ -177,7 +177,6 @@ async def resume_consumer(
     writer: Writer, change: Change, undoes: str | None = None
 ) -> ChangeResult:
     """Resume a paused consumer."""
-    _need(writer, _PAUSE_LEVEL, "pausing")
     target = await target_with_loss(writer, change)
     _check_pause(change, target)
     reply = await writer.write(change, Request(_verb("PAUSE", change), {}, {}, target), undoes)
@@ -197,7 +196,6 @@ def _check_pause(change: Change, target: Asset) -> None:
 
 async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     """Deliver again from the ack floor, or from the sequence `seq`."""
-    _need(writer, _RESET_LEVEL, "resetting")
     arguments: Config = json.loads(change.body_json)
     body = {"seq": arguments["seq"]} if arguments.get("seq") else {}
     target = await target_with_loss(writer, change)
@@ -210,7 +208,6 @@ async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
 
 async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
     """Unpin the client of the priority group `group`."""
-    _need(writer, _UNPIN_LEVEL, "unpinning")
     arguments: Config = json.loads(change.body_json)
     body = {"group": str(arguments.get("group") or "")}
     target = await target_with_loss(writer, change)
@@ -240,11 +237,32 @@ def _what(change: Change) -> str:
     return f"consumer {change.consumer} on {change.stream}"
 
 
-def _need(writer: Writer, level: int, feature: str) -> None:
-    """Raise RequestFailed for an older server, which would not reply at all."""
+_FEATURES: dict[Action, tuple[int, str]] = {
+    "pause_consumer": (1, "pausing"),
+    "resume_consumer": (1, "pausing"),
+    "unpin_consumer": (1, "unpinning"),
+    "reset_consumer": (4, "resetting"),
+}
+"""Action → the API level that it needs, and what it does to a consumer."""
+
+
+def _check(writer: Writer, change: Change) -> None:
+    """Check what is known of a change without its stream, before anything is shown or sent.
+
+    Raises UsageError for invalid arguments, and RequestFailed for an older server, which would
+    not reply at all.
+    """
+    level, feature = _FEATURES.get(change.action, (0, ""))
     present = writer.client.api_level
     if present is not None and present < level:
         raise RequestFailed(f"{feature} a consumer needs server {SERVER_OF_LEVEL[level]} or newer")
+    arguments: Config = json.loads(change.body_json)
+    if change.action == "purge_stream":
+        _purge_body(change)
+    elif change.action == "delete_message" and not arguments.get("seq"):
+        raise UsageError("deleting a message needs its sequence")
+    elif change.action == "pause_consumer":
+        moment_of(str(arguments.get("pause_until") or ""))
 
 
 async def _shown(writer: Writer, change: Change) -> str:
@@ -313,6 +331,7 @@ async def apply(writer: Writer, change: Change, *, undoes: str | None = None) ->
     errors; nothing was written unless the journal has it. When no reply shows whether it was done,
     OutcomeUnknown has the current state on the server.
     """
+    _check(writer, change)
     if change.action in _FINAL:
         work = _FINAL[change.action](writer, change)
     else:
@@ -324,6 +343,7 @@ async def preview(writer: Writer, change: Change) -> Confirmation:
     """Return the effect of a change, with its losses counted; raises what the change
     itself would.
     """
+    _check(writer, change)
     is_creation = change.action.startswith("create")
     return writer.confirmation(
         change, None if is_creation else await target_with_loss(writer, change)

@@ -535,6 +535,9 @@ async def test_a_line_with_a_wildcard_as_subject_is_refused(
         account = copied(refused.stdout)
         assert account["refused_ranges"] == [[2, 3]]
         assert account["refusals"] == {"its subject has a wildcard: a message has one subject": 2}
+        # What was read and refused is counted as read.
+        assert (account["first_seq"], account["last_seq"]) == (1, 4)
+        assert (account["read_msgs"], account["payload_bytes"]) == (4, 4 * len("x"))
         assert await counts(nc, "T") == {"t.1": 1, "t.2": 1}
 
 

@@ -261,6 +261,7 @@ async def test_a_payload_that_no_longer_fits_with_headers_is_refused_by_name(
         assert (account["acknowledged_msgs"], account["refused_ranges"]) == (2, [[2, 2]])
         (reason,) = account["refusals"]
         assert "message 2 has" in reason and f"{most_bytes:,}" in reason
+        assert account["payload_bytes"] == len("before") + most_bytes + len("behind")
         assert await counts(nc, "T") == {"t.1": 1, "t.3": 1}
 
 

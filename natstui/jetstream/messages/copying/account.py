@@ -131,6 +131,13 @@ class Account:
             for stream, ranges in self.stored_ranges.items()
         }
 
+    def read(self, seq: int, payload_bytes: int) -> None:
+        """Count a message that was read, whatever becomes of it."""
+        self.read_msgs += 1
+        self.payload_bytes += payload_bytes
+        self.first_seq = self.first_seq or seq
+        self.last_seq = seq
+
     def store(self, stream: str, seq: int) -> None:
         """Count a message that a stream stored."""
         self.acknowledged_msgs += 1

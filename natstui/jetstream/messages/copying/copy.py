@@ -444,7 +444,7 @@ async def _send(source: Client, copy: Copy, window: Window) -> None:
             await clock.wait(item[0])
             outgoing = copy.outgoing(*item)
             if isinstance(outgoing, str):
-                account.read_msgs += 1
+                account.read(item[0].stream_seq, len(item[0].payload))
                 account.refuse(item[0].stream_seq, outgoing)
             else:
                 await window.send(outgoing)

@@ -129,12 +129,8 @@ class MessageFile:
         with writing(self.path, BackupError):
             self._file.write(line)
         self._count(line)
-        account = self._account
-        account.read_msgs += 1
-        account.acknowledged_msgs += 1
-        account.payload_bytes += len(source_message.payload)
-        account.first_seq = account.first_seq or source_message.stream_seq
-        account.last_seq = source_message.stream_seq
+        self._account.read(source_message.stream_seq, len(source_message.payload))
+        self._account.acknowledged_msgs += 1
 
     def sync(self) -> None:
         """Wait until all of it is on the disk; raises BackupError."""

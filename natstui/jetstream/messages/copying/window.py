@@ -176,9 +176,7 @@ class Window:
         size_bytes = len(outgoing.payload) + _header_bytes(outgoing.headers)
         if size_bytes > (most_bytes := self._client.nc.max_payload):
             # The server would close the connection, each time that it is sent.
-            self._account.read_msgs += 1
-            self._account.last_seq = outgoing.seq
-            self._account.first_seq = self._account.first_seq or outgoing.seq
+            self._account.read(outgoing.seq, len(outgoing.payload))
             message_text = f"message {outgoing.seq} has {size_bytes:,} bytes with its headers"
             self._account.refuse(
                 outgoing.seq, f"{message_text}, but the server accepts {most_bytes:,}"
@@ -193,11 +191,7 @@ class Window:
         token = str(self._number)
         self._waiting[token] = outgoing
         self._bytes += len(outgoing.payload)
-        account = self._account
-        account.read_msgs += 1
-        account.payload_bytes += len(outgoing.payload)
-        account.last_seq = outgoing.seq
-        account.first_seq = account.first_seq or outgoing.seq
+        self._account.read(outgoing.seq, len(outgoing.payload))
         if self._number == 1:
             await self._first(token, outgoing)
             await self._learn()

@@ -24,6 +24,7 @@ from natstui.jetstream.messages.objects import read_store
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.messages.unfinished_objects import count_chunks
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import (
     BrowseMessages,
     MessagePage,
@@ -340,6 +341,30 @@ async def test_reading_does_not_continue_in_a_stream_that_was_recreated(
                         assert (await anext(reader)).subject == f"$KV.B.old{key}"
                     await recreate()
                     await anext(reader)
+    finally:
+        await client.close()
+
+
+async def test_a_reader_has_caught_up_only_once_it_read_what_came_while_it_was_disconnected(
+    nats_server: Broker,
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    try:
+        await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        for _ in range(2):
+            await client.ask("s", b"x")
+        async with asyncio.timeout(30), Reader(client, "S") as reader:
+            assert not reader.has_caught_up
+            for left_msgs in (1, 0):
+                assert (await anext(reader)).left_msgs == left_msgs
+                assert reader.has_caught_up == (left_msgs == 0)
+            await asyncio.to_thread(nats_server.restart)
+            while not client.nc.stats["reconnects"]:
+                await asyncio.sleep(0.01)
+            assert not reader.has_caught_up
+            await client.ask("s", b"x")
+            assert (await anext(reader)).stream_seq == 3
+            assert reader.has_caught_up
     finally:
         await client.close()
 

@@ -48,13 +48,14 @@ class Printer:
         `raw` writes the payload and a line feed only. Raises BrokenPipeError if stdout has no
         reader.
         """
-        self.printed_count += 1
         if self.output_format == "raw":
             sys.stdout.buffer.write(base64.b64decode(message.payload_base64) + b"\n")
             sys.stdout.buffer.flush()
-            return
-        sys.stdout.write(self._text(message, details) + "\n")
-        sys.stdout.flush()
+        else:
+            sys.stdout.write(self._text(message, details) + "\n")
+            sys.stdout.flush()
+        # What could not be written is not counted.
+        self.printed_count += 1
 
     def _text(self, message: StoredMessage, details: Mapping[str, Any]) -> str:
         if self.output_format == "json":
@@ -63,7 +64,7 @@ class Printer:
             return clean_line(message.subject)
         time_text = local_text(message.stored_at_us, digits=3)
         seq = message.stream_seq
-        number = f"#{self.printed_count}" if seq is None else f"seq {seq}"
+        number = f"#{self.printed_count + 1}" if seq is None else f"seq {seq}"
         parts = [number, time_text, message.subject, bytes_text(message.payload_bytes)]
         details_text = (
             (name.removesuffix("_count").replace("_", " "), details[name]) for name in details

@@ -204,7 +204,7 @@ class StoredListening:
     """Flags as typed: `--stream` and the start."""
     losses: LossCounter = field(
         default_factory=lambda: LossCounter(
-            "messages stored in the meantime are printed later", "none is missing"
+            "messages stored in the meantime are printed later", "none is missing", reads_on=True
         )
     )
 
@@ -251,14 +251,21 @@ class StoredListening:
                 f"{start_text}"
             )
             click.echo(clean_line(text), err=True)
-            while self.most_msgs is None or self.printer.printed_count < self.most_msgs:
-                try:
-                    async with asyncio.timeout(self.quiet_s):
-                        message = await anext(reader)
-                except TimeoutError:
-                    return
-                if not any(overlap(pattern, message.subject) for pattern in self.ignored_subjects):
-                    self.printer.show(message.as_stored(), {})
+            try:
+                await self._print_messages(reader)
+            finally:
+                if reader.has_caught_up:
+                    self.losses.caught_up()
+
+    async def _print_messages(self, reader: Reader) -> None:
+        while self.most_msgs is None or self.printer.printed_count < self.most_msgs:
+            try:
+                async with asyncio.timeout(self.quiet_s):
+                    message = await anext(reader)
+            except TimeoutError:
+                return
+            if not any(overlap(pattern, message.subject) for pattern in self.ignored_subjects):
+                self.printer.show(message.as_stored(), {})
 
 
 async def _find_stream(client: Client, subjects: tuple[str, ...]) -> str:

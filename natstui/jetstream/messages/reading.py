@@ -108,6 +108,8 @@ class Reader:
     _progress_at_s: float = 0.0
     _consumer_seq: int = 0
     _last_seq: int = 0
+    _left_msgs: int | None = None
+    """Number of messages that follow the last one read; None until its consumer is created."""
     _reconnects_count: int = 0
     _arrived: deque[ReceivedMessage] = field(default_factory=deque)
     """Received messages; an asyncio queue would take a third of the time of a small message."""
@@ -147,6 +149,14 @@ class Reader:
             await self._go_on()
         raise StopAsyncIteration
 
+    @property
+    def has_caught_up(self) -> bool:
+        """Return whether it has read all that was stored when it read last, or when it began
+        again after the connection was lost.
+        """
+        is_lost = self.client.nc.stats["reconnects"] != self._reconnects_count
+        return not is_lost and self._left_msgs == 0
+
     def _check_progress(self) -> None:
         """Raise RequestTimedOut when a bounded reader has waited too long for a message."""
         now_s = asyncio.get_running_loop().time()
@@ -182,6 +192,7 @@ class Reader:
         if consumer_seq != self._consumer_seq + 1:
             return None
         self._consumer_seq, self._last_seq = consumer_seq, stream_seq
+        self._left_msgs = pending_msgs
         self._is_over = self.is_bounded and not pending_msgs
         headers = headers_of(msg.header, exact=self.exact_headers) if msg.header else ()
         subject = msg.subject.decode(errors="replace")
@@ -227,7 +238,7 @@ class Reader:
         self._came.set()
 
     async def _begin(self, policy: str, from_seq: int | None) -> int:
-        self._arrived, self._consumer_seq = deque(), 0
+        self._arrived, self._consumer_seq, self._left_msgs = deque(), 0, None
         self._reconnects_count = self.client.nc.stats["reconnects"]
         self._name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()
@@ -256,7 +267,8 @@ class Reader:
             config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": from_seq}
         verb, body = consumer_request(self.stream, self._name, config, "create")
         reply = json.loads(await self.client.request(verb, body))
-        return int(reply.get("num_pending") or 0)
+        self._left_msgs = int(reply.get("num_pending") or 0)
+        return self._left_msgs
 
     async def _go_on(self) -> None:
         """Start again after the last message that was read, when there is a connection."""

@@ -6,16 +6,21 @@ import asyncio
 import json
 from pathlib import Path
 
+import msgspec
 import nats
 import pytest
 
+from natstui.model.records.messages import Answered
+from natstui.model.records.stores import BackupContent, BackupRow, LookAtBackup
 from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.backup import BackupScreen, RestoreScreen
 from tests.accounts import Account
 from tests.cli.test_manage import Shell
+from tests.tui.engine_records import engine_records
 from tests.tui.test_forms import own_state, toasts
 from tests.tui.test_object_files import answer, says
-from tests.tui.viewer import Viewer, frozen, viewing
+from tests.tui.viewer import Viewer, fed, frozen, viewing
 
 pytestmark = pytest.mark.server
 
@@ -139,3 +144,20 @@ async def test_a_backup_whose_engine_is_killed_may_have_been_made(
             engine.kill()
         assert (await ended(viewer)).endswith("it is not known whether that was done")
     await nc.close()
+
+
+async def test_no_other_folder_is_typed_while_one_is_read() -> None:
+    async with fed(*engine_records(), size=SIZE) as viewer:
+        await moving(viewer, "restore one")
+        await viewer.until(lambda: viewer.sent(LookAtBackup), "it is read")
+        await viewer.press("f")
+        assert isinstance(viewer.app.screen, RestoreScreen)
+        content = BackupContent("/one", "S", (BackupRow("S", "1 message"),), ())
+        number = viewer.sent(LookAtBackup)[-1].command_id
+        body = msgspec.json.encode(content).decode()
+        await viewer.feed(Answered(1, number, "done", "a backup", body))
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "what to do")
+        await viewer.press("escape")
+        await viewer.until(lambda: isinstance(viewer.app.screen, RestoreScreen), "left")
+        await viewer.press("f")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "now it is asked for")

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.model.records.managing import ReadNamesInUse
+from natstui.model.records.managing import Change, ReadNamesInUse
 from natstui.model.records.messages import Answered, BrowseMessages, MessagePage, StoredMessage
 from natstui.model.records.record import Noted
 from natstui.tui.consumers.form import ConsumerForm, new_consumer
@@ -576,3 +576,18 @@ async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another
         await viewer.until(lambda: form.entries.in_use.consumer_filters, "the reply")
         await viewer.settle()
         assert list(form.entries.in_use.consumer_filters) == ["of-beta"]
+
+
+async def test_nothing_is_loaded_into_a_form_that_is_being_sent() -> None:
+    async with fed(*engine_records(), size=SMALL) as viewer:
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="S")
+        await viewer.press("ctrl+s", "ctrl+t", "ctrl+l")
+        await viewer.until(lambda: viewer.sent(Change), "it is sent")
+        assert isinstance(viewer.app.screen, FormScreen), "the reply would drop what is loaded"
+        number = viewer.sent(Change)[-1].command_id
+        await viewer.feed(Answered(1, number, "failed", "the server refuses it"))
+        await viewer.until(lambda: "the server refuses it" in viewer.words, "the reply")
+        await viewer.press("ctrl+t")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, FormScreen), "the templates")

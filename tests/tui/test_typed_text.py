@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input, TextArea
 
+from natstui.jetstream.connection.times import time_us
 from natstui.tui.app.screens import go_to
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
@@ -190,7 +191,9 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
             lambda: "changes typed in the meantime are not sent" in toasts(viewer), "it is said"
         )
         assert form(viewer).entries.texts["description"] == "onet"
-        assert (await asked(nc, "STREAM.INFO.S"))["config"]["description"] == "one"
+        created = await asked(nc, "STREAM.INFO.S")
+        assert created["config"]["description"] == "one"
+        assert form(viewer).entries.subject.created_at_us == time_us(created["created"])
         await viewer.until(lambda: "Edit stream S" in viewer.words, "the form of an edit")
         editor = (await jump_to(viewer, "max_msgs")).editor
         assert isinstance(editor, Input)

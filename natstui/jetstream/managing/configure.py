@@ -61,6 +61,8 @@ class ChangeResult:
     """Values that are not as requested: `before` is the request, `after` the server's value."""
     unfinished: str = ""
     """The part of the change that is not done yet, or could not be done."""
+    created_at_us: int | None = None
+    """Creation time of the stream or consumer that was created; None if the reply has none."""
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
@@ -183,9 +185,11 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
     created_name = after.get("name", name)
+    created_text = reply.get("created")
     return ChangeResult(
-        f"{kind} {created_name} created", None, after, not_taken(kind, wanted_config, after)
-    )
+        f"{kind} {created_name} created", None, after, not_taken(kind, wanted_config, after),
+        created_at_us=time_us(created_text) if created_text else None,
+    )  # fmt: skip
 
 
 async def edit(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:

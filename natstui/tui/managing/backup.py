@@ -58,6 +58,8 @@ class _MovingScreen(LiveScreen):
         self._moved: FileMoved | None = None
         self.ended: Answered | None = None
         self.told: Sequence[Section] = ()
+        self.is_preparing = False
+        """Whether it reads the folder and prompts: another folder would open a second prompt."""
 
     @property
     def goes_on(self) -> bool:
@@ -120,6 +122,8 @@ class _MovingScreen(LiveScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is offered now."""
+        if action == "folder" and self.is_preparing:
+            return None
         if action in ("stop", "folder"):
             return True if self.goes_on is (action == "stop") else None
         return super().check_action(action, parameters)
@@ -220,7 +224,16 @@ class RestoreScreen(_MovingScreen):
 
     def begin(self) -> None:
         """Read the folder first."""
-        run_task(self, self._restore, replaces="restore")
+        self.is_preparing = True
+        self.refresh_bindings()
+        run_task(self, self._prepare, replaces="restore")
+
+    async def _prepare(self) -> None:
+        try:
+            await self._restore()
+        finally:
+            self.is_preparing = False
+            self.refresh_bindings()
 
     async def _restore(self) -> None:
         self.caption.update(safe(f"restore of {self.folder}  ·  reading the backup …"))

@@ -12,7 +12,7 @@ from natstui.model.assets.fields import Config, text_at, without_server_metadata
 from natstui.model.assets.stream_fields import NEW_STREAM
 from natstui.model.assets.templates import BUILT_IN, template_config
 from natstui.model.records.managing import SaveTemplate
-from natstui.tui.frame.form.screen import FormScreen
+from natstui.tui.frame.form.screen import FormScreen, Sending
 from natstui.tui.frame.form.text import Entries, Subject
 from natstui.tui.frame.live import LiveScreen, Question, ScreenPart, ask
 from natstui.tui.kit.pick import Pick
@@ -36,14 +36,23 @@ class Templates(ScreenPart):
     ]
 
     def __init__(
-        self, screen: LiveScreen, entries: Entries, start_from: Callable[[Config], Awaitable[None]]
+        self,
+        screen: LiveScreen,
+        entries: Entries,
+        sending: Sending,
+        start_from: Callable[[Config], Awaitable[None]],
     ) -> None:
         """Create for a form; `start_from` replaces its start configuration below typed texts."""
         self._screen, self._entries, self._begin = screen, entries, start_from
+        self._sending = sending
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer templates only for a new stream."""
-        return action != "pick" or not self._entries.subject.editing
+        """Offer templates only for a new stream, and not while that is sent."""
+        if action != "pick":
+            return True
+        if self._entries.subject.editing:
+            return False
+        return None if self._sending.is_sending else True
 
     def action_pick(self) -> None:
         """Pick a template, and start from it."""
@@ -75,7 +84,7 @@ class StreamForm(FormScreen):
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
-        self.templates = Templates(self, self.entries, self.build)
+        self.templates = Templates(self, self.entries, self.sending, self.build)
 
 
 def new_stream() -> Subject:

@@ -212,6 +212,8 @@ class Sending(ScreenPart):
         if problems := self._entries.draft.problems:
             await self._correct(problems[0].path)
         elif not self.is_sending:
+            # At once: the next key must not load what the reply would drop.
+            self.is_sending = True
             run_task(self._screen, self._send)
 
     def preview_loss(self) -> None:
@@ -238,7 +240,6 @@ class Sending(ScreenPart):
         """Send the draft, after a prompt for the name if the engine requires it."""
         self.sent_texts = dict(self._entries.texts)
         self._say(SENDING_TEXT, "")
-        self.is_sending = True
         self._screen.refresh_bindings()
         reply = await request_confirmed(self._screen, self._change())
         self.is_sending = False
@@ -325,14 +326,21 @@ class FileToBeginWith(ScreenPart):
     ]
 
     def __init__(
-        self, screen: DOMNode, entries: Entries, start_from: Callable[[Config], Awaitable[None]]
+        self,
+        screen: DOMNode,
+        entries: Entries,
+        sending: Sending,
+        start_from: Callable[[Config], Awaitable[None]],
     ) -> None:
         """Create for a form; `start_from` replaces its start configuration below typed texts."""
         self._screen, self._entries, self._begin = screen, entries, start_from
+        self._sending = sending
 
     def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
-        """Offer to load a file only for a new stream or consumer."""
-        return not self._entries.subject.editing
+        """Offer to load a file only for a new stream or consumer, and not while that is sent."""
+        if self._entries.subject.editing:
+            return False
+        return None if self._sending.is_sending else True
 
     def action_load(self) -> None:
         """Prompt for a file, and start from its configuration."""
@@ -387,7 +395,7 @@ class FormScreen(LiveScreen):
         self.sending = Sending(
             self, self.entries, self.redraft, self._say, self._correct, self._show_reply
         )
-        self.file = FileToBeginWith(self, self.entries, self.build)
+        self.file = FileToBeginWith(self, self.entries, self.sending, self.build)
         self.begins_at = ""
         """The field that has the keys first, when it is not the first one."""
 
@@ -480,7 +488,7 @@ class FormScreen(LiveScreen):
                 self.app.notify(reply.text, severity="warning", timeout=10, markup=False)
             else:
                 self.app.notify(reply.text, markup=False)
-            self._sent(body.get("after"))
+            self._sent(body.get("after"), body.get("created_at_us"))
             return
         if reply.body_json and reply.status == "failed":
             current = json.loads(reply.body_json)["current"]
@@ -490,14 +498,20 @@ class FormScreen(LiveScreen):
             self.plan.show(is_alone=True)
         self._say(reply.text, "error")
 
-    def _sent(self, after: Mapping[str, object] | None) -> None:
-        """Close the form after a success, unless more was typed while the change was sent."""
+    def _sent(self, after: Mapping[str, object] | None, created_at_us: int | None) -> None:
+        """Close the form after a success, unless more was typed while the change was sent.
+
+        What is typed then is an edit of what was created: `created_at_us` is None after an edit.
+        """
         if self.sending.is_all or after is None:
             self._point_to_made()
             self.dismiss()
             return
         subject, name = self.entries.subject, text_at(after, "name")
-        now = replace(subject, base=after, editing=True, stream=subject.stream or name)
+        now = replace(
+            subject, base=after, editing=True, stream=subject.stream or name,
+            created_at_us=created_at_us or subject.created_at_us,
+        )  # fmt: skip
         self.entries.go_on_from(now, self.sending.sent_texts)
         self.entries.redraft()
         self.notify("changes typed in the meantime are not sent yet", severity="warning")

@@ -36,7 +36,7 @@ from natstui.jetstream.messages.copying.dead_letters import (
 )
 from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.publish import ack_text, publish, request_reply
-from natstui.jetstream.messages.pull import answer, pull_next
+from natstui.jetstream.messages.pull import answer, pull_identified
 from natstui.jetstream.messages.tail import Tail
 from natstui.model.records.copies import CopyCommand, CountAgain, FindGivenUp, SendAgain
 from natstui.model.records.journal import done_here
@@ -127,7 +127,7 @@ async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, obj
         case RequestReply():
             return "the first reply", await request_reply(writer, command)
         case PullNext():
-            return "one message, to be acknowledged", await pull_next(writer, command)
+            return "one message, to be acknowledged", await pull_identified(writer, command)
         case AnswerMessage():
             return await answer(writer, command), None
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.errors import NotFound, OutcomeUnknown, Refused, RequestFailed
+from natstui.errors import Conflict, NotFound, OutcomeUnknown, Refused, RequestFailed
+from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.publish import publish, request_reply
-from natstui.jetstream.messages.pull import answer, pull_next
+from natstui.jetstream.messages.pull import answer, pull_identified, pull_next
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.journal import entry_text
 from natstui.model.records.messages import (
@@ -199,3 +201,41 @@ def test_what_is_sent_taken_and_answered_is_journalled_without_its_payload(
         assert "Authorization" in written
         assert "secret payload" not in written and "hidden" not in written
         assert secret not in written
+
+
+@pytest.mark.parametrize("how", ["ack", "double_ack", "nak", "term"])
+def test_an_answer_goes_to_the_consumer_that_delivered_the_message_or_nowhere(
+    nats_server: Broker, tmp_path: Path, how: Answer
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+
+        def delivered() -> PulledMessage:
+            made(session)
+            session.run(publish(session.writer, PublishMessage(1, "w.a", HELLO)))
+            pull = PullNext(1, "W", "C", wait_s=1)
+            return session.run(pull_identified(session.writer, pull))
+
+        def answer_to(message: PulledMessage) -> str:
+            created_at_us = message.consumer_created_at_us
+            return answered(session, message, how, consumer_created_at_us=created_at_us)
+
+        before = delivered()
+        session.request("STREAM.DELETE.W")
+        now = delivered()
+        # But for a time, the reply subject is the same: it would ack the other message.
+        with pytest.raises(Conflict, match="not the consumer that this message was pulled from"):
+            answer_to(before)
+        assert session.request("CONSUMER.INFO.W.C")["num_ack_pending"] == 1
+        # A server without a name has another id then.
+        nats_server.restart()
+        session.run(reconnected(session.writer.client))
+        answer_to(now)
+        session.request("STREAM.DELETE.W")
+        with pytest.raises(Conflict, match="not the consumer that this message was pulled from"):
+            answer_to(now)
+
+
+async def reconnected(client: Client) -> None:
+    async with asyncio.timeout(30):
+        while not client.nc.stats["reconnects"]:
+            await asyncio.sleep(0.01)

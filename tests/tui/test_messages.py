@@ -340,3 +340,27 @@ async def test_the_message_is_terminated_for_which_the_reason_was_typed(shared: 
             while await state(nc, "CONSUMER.INFO.S.C", "num_ack_pending") != 1:
                 await asyncio.sleep(0.05)
         assert await state(nc, "CONSUMER.INFO.S.C", "ack_floor", "stream_seq") == 1
+
+
+@on_the_files_loop
+async def test_an_ack_goes_to_no_other_consumer_of_the_name(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
+        for payload in (b"the first", b"the second"):
+            await nc.jetstream().add_stream(name="S", subjects=["s"])
+            await nc.jetstream().add_consumer("S", durable_name="C", ack_policy="explicit")
+            await nc.jetstream().publish("s", payload)
+            if payload == b"the first":
+                await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+                await viewer.app.push_screen(PullScreen("S", "C"))
+                await viewer.press("enter")
+                await viewer.until(lambda: "the first" in viewer.words, "the message")
+                await nc.jetstream().delete_stream("S")
+        await viewer.press("a")
+        refused = "is not the consumer that this message was pulled from: nothing was sent"
+        await viewer.until(lambda: refused in viewer.words, "it is refused")
+        await viewer.press("enter")
+        await viewer.until(lambda: "the second" in viewer.words, "the other message")
+        await viewer.press("a")
+        async with asyncio.timeout(30):
+            while await state(nc, "CONSUMER.INFO.S.C", "ack_floor", "stream_seq") != 1:
+                await asyncio.sleep(0.05)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from nats.aio.msg import Msg
 
-from natstui.errors import NotFound, RequestFailed
+from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext, StoredMessage
@@ -30,6 +32,27 @@ async def pull_next(writer: Writer, command: PullNext) -> PulledMessage:
         lambda: next_message(writer.client, command),
         _taken,
     )
+
+
+async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
+    """Pull the next message, with the creation time of its consumer for a later ack.
+
+    It is read before: when that fails, nothing was consumed. Raises what `pull_next` raises.
+    """
+    created_at_us = await _created_us(writer.client, command.stream, command.consumer)
+    return replace(await pull_next(writer, command), consumer_created_at_us=created_at_us)
+
+
+async def _created_us(client: Client, stream: str, consumer: str) -> int | None:
+    """Return the creation time of a consumer: a restart keeps it, no other consumer has it.
+
+    None without the consumer, and if the user may not read it.
+    """
+    try:
+        info = json.loads(await client.request(f"CONSUMER.INFO.{stream}.{consumer}"))
+    except (NotFound, PermissionDenied):
+        return None
+    return time_us(info["created"])
 
 
 def _taken(result: PulledMessage) -> dict[str, Any]:
@@ -119,7 +142,17 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
     """Ack, nak or terminate a pulled message and return the result as a sentence.
 
     A double ack waits until the consumer confirms it; raises OutcomeUnknown when it does not.
+    Raises Conflict when another consumer has the name now, also on another server: there, the
+    reply subject would mean another message.
     """
+    stream, _, numbers = answered_place(command.reply)
+    if command.consumer_created_at_us is not None:
+        created_at_us = await _created_us(writer.client, stream, command.consumer)
+        if created_at_us != command.consumer_created_at_us:
+            raise Conflict(
+                f"{command.consumer} on {stream} is not the consumer that this message was pulled "
+                "from: nothing was sent"
+            )
     ack_payload, sentence = _words(command)
 
     async def send() -> str:
@@ -129,7 +162,6 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
             await writer.client.tell(command.reply, ack_payload)
         return sentence
 
-    stream, _, numbers = answered_place(command.reply)
     journalled = {
         "answer": command.answer,
         "subject": command.reply,

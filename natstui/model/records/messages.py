@@ -213,6 +213,8 @@ class AnswerMessage:
     reason: str | None = None
     """With term: the reason, for the advisory."""
     confirmed: str | None = None
+    consumer_created_at_us: int | None = None
+    """Creation time of the consumer that delivered it; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +238,5 @@ class PulledMessage:
     deliveries_count: int
     pending_msgs: int
     """Pending messages of the consumer after this one."""
+    consumer_created_at_us: int | None = None
+    """Creation time of the consumer; None if the user may not read it."""

@@ -163,8 +163,9 @@ class PullScreen(LiveScreen):
     ) -> AnswerMessage:
         """Return the command that acks, naks or terminates a message."""
         return AnswerMessage(
-            0, self.consumer, pulled.reply, answer, delay_s, reason, self._confirmed
-        )
+            0, self.consumer, pulled.reply, answer, delay_s, reason, self._confirmed,
+            pulled.consumer_created_at_us,
+        )  # fmt: skip
 
     def action_delay(self) -> None:
         """Nak the message with a delay."""

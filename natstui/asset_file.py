@@ -171,6 +171,16 @@ def _loaded(text: str, name: str) -> object:
     return value if isinstance(value, dict) else _toml_or(None, text)
 
 
+_TEXT_KINDS = {"text", "subject", "subjects", "words", "choice", "time"}
+_WITHIN_SOURCES = {"name", "filter_subject", "src", "dest", "api", "deliver", "domain"}
+_KINDS: tuple[AssetKind, ...] = ("stream", "consumer")
+_TEXT_KEYS = _WITHIN_SOURCES | {
+    field.path.rpartition(".")[2]
+    for kind in _KINDS
+    for field in fields_of(kind)
+    if field.kind in _TEXT_KINDS
+}
+"""Keys whose values are text, alone or in a list."""
 _YAML_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$")
 
 
@@ -190,17 +200,34 @@ def _yaml(text: str) -> object:
     # Imported here: it takes a tenth of the viewer's start and is seldom needed.
     import yaml
 
+    def as_written(node: yaml.Node) -> None:
+        if node.tag in ("tag:yaml.org,2002:bool", *as_number):
+            node.tag = "tag:yaml.org,2002:str"
+
+    as_number = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
     class Loader(yaml.SafeLoader):
         """A YAML loader that keeps values as text where readers differ, and refuses repeated keys.
 
         The server counts nanoseconds, a datetime only microseconds; and to YAML 1.1 `010` is 8,
-        `1:30` is 90.
+        `1:30` is 90. A name, a subject and metadata are as written: to YAML 1.1 `on` is true.
         """
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             """Return a mapping; raises ValueError for two equal keys of it."""
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             _refuse_twice([key for key in keys if key != "<<"])
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                as_written(key)
+                if key.value == "metadata" and isinstance(value, yaml.MappingNode):
+                    for inner in (part for pair in value.value for part in pair):
+                        as_written(inner)
+                elif key.value in _TEXT_KEYS:
+                    items = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                    for item in items:
+                        as_written(item)
             mapping: dict[Any, Any] = super().construct_mapping(node, deep)
             return mapping
 

@@ -82,6 +82,30 @@ def test_numbers_and_switches_of_yaml_are_read_as_everybody_reads_them(shell: Sh
     assert (limits, config["allow_direct"]) == ((1000, 1024, 3_600_000_000_000), True)
 
 
+def test_names_and_subjects_of_yaml_are_read_as_they_were_written(shell: Shell) -> None:
+    shell.ok("stream", "add", "yes", "--subjects", "origin")
+    text = (
+        "name: on\ndescription: 1.50\nsubjects: [on, off, yes, 1e3, 007, true]\nallow_direct: on\n"
+        "sources: [{name: yes, filter_subject: no}]\n"
+        "metadata: {switch: off, on: Yes, version: 1.10, count: 5}\n"
+    )
+    shell.ok("stream", "add", "--file", written(shell, "s.yaml", text))
+    config = shell.config("stream", "info", "on")
+    assert config["subjects"] == ["on", "off", "yes", "1e3", "007", "true"]
+    assert (config["description"], config["allow_direct"]) == ("1.50", True)
+    assert config["sources"] == [{"name": "yes", "filter_subject": "no"}]
+    metadata = config["metadata"]
+    assert isinstance(metadata, dict)
+    own = {key: text for key, text in metadata.items() if not key.startswith("_nats.")}
+    assert own == {"switch": "off", "on": "Yes", "version": "1.10", "count": "5"}
+    text = "durable_name: off\nfilter_subjects: [on]\nsample_freq: 10\nmax_deliver: 3\n"
+    shell.ok("consumer", "add", "on", "--file", written(shell, "c.yaml", text))
+    config = shell.config("consumer", "info", "on", "off")
+    assert (config["filter_subject"], config["sample_freq"]) == ("on", "10")
+    refused = shell.run("stream", "add", "X", "--file", written(shell, "u.yaml", "on: 1\n"))
+    assert "line 1: unknown field on" in refused.stderr
+
+
 def test_unknown_fields_are_named_with_line_and_nearest_name(shell: Shell) -> None:
     text = "name: READINGS\nsubjects: [readings.>]\nmax_agee: 1h\nmax_byte: 100MB\n"
     refused = shell.run("stream", "add", "X", "--file", written(shell, "s.yaml", text))

@@ -52,7 +52,7 @@ from natstui.units import bytes_text, counted, parse_count
 _SHOWN_EVERY_S = 0.2
 _SOURCE_OPTIONS = (
     click.option("--from-file", metavar="FILE",
-        help="Read the messages from a file instead of a stream."),
+        help="Read the messages from a file instead of a stream; - is stdin."),
     click.option("--from-seq", type=SEQUENCE, help="First sequence to copy."),
     click.option("--to-seq", type=SEQUENCE, help="Last sequence to copy."),
     click.option("--since", metavar="TIME",
@@ -254,6 +254,8 @@ def copy(flags: ConnectionFlags, name: str | None, **options: Any) -> None:
         raise UsageError("name a stream or use --from-file")
     if options["dry_run"] and options["to_file"]:
         raise UsageError("--dry-run counts what would be sent; --to-file sends nothing")
+    if options["from_file"] == "-":
+        options["from_file"] = "/dev/stdin"
     task = _CopyCommand(flags, name, options)
     if options["dry_run"]:
         task.count()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import shlex
@@ -138,6 +139,61 @@ def test_a_fifo_without_a_writer_is_refused_where_a_secret_is_read(
     refused = shell.run("--settings", str(settings), "stream", "ls")
     assert refused.returncode == 2, refused
     assert str(fifo) in refused.stderr and reason in refused.stderr
+
+
+@pytest.mark.server
+def test_a_fifo_of_authorities_in_the_environment_is_refused(
+    account: Account, tmp_path: Path, fifo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(fifo))
+    refused = shell.run("--server", account.url.replace("nats://", "tls://"), "stream", "ls")
+    assert refused.returncode == 2, refused
+    assert f"SSL_CERT_FILE: {fifo} cannot be read: {PLAIN}" in refused.stderr
+    shell.ok("stream", "ls")
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_messages_of_stdin_are_copied(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
+    for name in ("S", "T"):
+        shell.ok("stream", "add", name, "--subjects", name.lower())
+    shell.ok("pub", "s", "x", "-J", "--count", "3")
+    file = tmp_path / "messages"
+    shell.ok("messages", "copy", "S", "--to-file", str(file))
+    words = ("messages", "copy", "--from-file", "-", "--map", "s:t", "--to-stream", "T")
+    done = subprocess.run(
+        [sys.executable, "-m", "natstui", *words], env={**os.environ, **shell.environment},
+        input=file.read_text(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    assert "3 read from /dev/stdin" in done.stdout
+    assert json.loads(shell.ok("stream", "info", "T", "--json"))["state"]["messages"] == 3
+
+
+@pytest.mark.server
+def test_an_empty_stdin_is_named_where_it_becomes_a_file_or_a_value(
+    account: Account, tmp_path: Path
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("object", "add", "O")
+    shell.ok("kv", "add", "B")
+    for words in (
+        ("object", "put", "O", "--name", "a"),
+        ("object", "put", "O", "-", "--name", "b"),
+        ("kv", "put", "B", "a"),
+        ("kv", "put", "B", "b", "--file", "-"),
+        ("kv", "create", "B", "c"),
+    ):
+        done = shell.run(*words)
+        assert (done.returncode, "stdin was empty" in done.stderr) == (0, True), done
+    (tmp_path / "empty").touch()
+    for words in (
+        ("object", "put", "O", str(tmp_path / "empty")),
+        ("kv", "put", "B", "d", ""),
+    ):
+        assert "stdin" not in shell.run(*words).stderr
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def put(
     **flags: Any,
 ) -> None:
     """Set KEY in BUCKET to VALUE. Without VALUE, the value is read from stdin."""
-    content = read_payload(value, file)
+    content = _read_value(value, file)
     key_change = KeyChange("put_key", parse_bucket(bucket), parse_key(key), content, if_revision)
     _change_key(connection, key_change, flags)
 
@@ -132,9 +132,17 @@ def create(
     """Create KEY in BUCKET if it has no value."""
     if ttl is not None:
         _check_ttl(ttl)
-    content = read_payload(value, file)
+    content = _read_value(value, file)
     key_change = KeyChange("put_key", parse_bucket(bucket), parse_key(key), content, 0, ttl)
     _change_key(connection, key_change, flags)
+
+
+def _read_value(value: str | None, file: str | None) -> bytes:
+    """Return what `read_payload` returns; an empty stdin is named, as it may be a mistake."""
+    content = read_payload(value, file)
+    if not content and value is None and file in (None, "-"):
+        print_stderr("stdin was empty: the value has 0 bytes")
+    return content
 
 
 def _check_ttl(text: str) -> None:

@@ -35,6 +35,7 @@ from natstui.cli.stores.options import (
     parse_bucket,
     print_buckets,
 )
+from natstui.cli.terminal_line import print_stderr
 from natstui.cli.text_table import print_fields, print_rows
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
@@ -244,6 +245,8 @@ def put(
     finally:
         line.clear()
         source.close()
+    if file == "-" and (change_result.after or {}).get("size") == 0:
+        print_stderr("stdin was empty: the file has 0 bytes")
     print_changed(change_result, flags["as_json"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import ssl
 import time
@@ -155,12 +156,26 @@ def tls_options(connection: Connection, *, is_wanted: bool) -> dict[str, Any]:
     """
     if not is_wanted:
         return {}
-    context = ssl.create_default_context(cafile=_authorities(connection.ca))
+    authorities = _authorities(connection.ca)
+    if authorities is None:
+        _check_default_authorities()
+    context = ssl.create_default_context(cafile=authorities)
     if connection.key and not connection.cert:
         raise UsageError("a key without a certificate is useless: set cert as well")
     if connection.cert:
         _load_pair(context, connection.cert, connection.key)
     return {"tls": context, "tls_handshake_first": connection.tls_first}
+
+
+def _check_default_authorities() -> None:
+    """Raise UsageError for a file of OpenSSL's variable that it would read for ever."""
+    variable = ssl.get_default_verify_paths().openssl_cafile_env
+    file = os.environ.get(variable, "")
+    try:
+        if file and Path(file).exists():
+            read_plain(Path(file), MOST_TEXT_BYTES)
+    except OSError as error:
+        raise UsageError(f"{variable}: {file} cannot be read: {error.strerror}") from error
 
 
 def _authorities(ca: str | None) -> str | None:

@@ -155,7 +155,7 @@ def test_of_a_session_that_grows_only_new_segments_are_read(
         store, told = Store(spark, str(out), run), []
         store.set_parts({grown.name: grown.name}, [grown.name])
         sources = find_sources(spark, [str(grown)])
-        lines, _ = build_bronze(store, sources, segment_files(spark, sources), told.append)
+        lines, *_ = build_bronze(store, sources, segment_files(spark, sources), told.append)
         return told[0], lines_read(lines)
 
     first, _ = build("1")
@@ -311,7 +311,8 @@ def test_two_sessions_of_one_name_are_refused(spark: SparkSession, tmp_path: Pat
 
 def configurations(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
     """Return what is known of configurations, in order."""
-    rows = silver_events.configurations(lines_of(spark, folder))
+    lines = lines_of(spark, folder)
+    rows = silver_events.configurations(lines, silver_events.first_keyframes(lines))
     return sorted(rows.collect(), key=lambda row: (row["stream"], row["consumer"] or ""))
 
 

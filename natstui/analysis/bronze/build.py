@@ -41,10 +41,11 @@ Step = Callable[[str], None]
 
 def build_bronze(
     store: Store, sources: list[Source], files: list[SegmentFile], step: Step
-) -> tuple[DataFrame, DataFrame]:
+) -> tuple[DataFrame, DataFrame, set[str]]:
     """Bring bronze up to date with `files`, the segments of the sources.
 
-    Returns the rows of the tables `line` and `segment_file` of the sessions.
+    Returns the rows of the tables `line` and `segment` of the sessions, and the known kinds of
+    lines that may occur.
     """
     files = current_segments(files)
     store.tidy_bronze(SEGMENT_FILE.name, LINE)
@@ -59,10 +60,16 @@ def build_bronze(
     size = bytes_text(sum(file.size_bytes for file in new_files))
     step(f"reading {len(new_files):,} of {counted(f'{len(files):,}', 'segment')}, {size}")
     pieces = set(kept_pieces)
+    kinds = {
+        kind for rows in kept_pieces.values() for row in rows for kind in row["kinds"].split()
+    }
     for number, chunk in enumerate(_chunks(new_files)):
-        sized_files = with_promised_bytes(store.spark, chunk, folders)
         paths = [f"{folders[f.session].folder}/{escape_glob(f.segment)}" for f in chunk]
-        store.write_bronze(LINE, read_lines(store.spark, paths), number)
+        text = read_text(store.spark, paths)
+        new_kinds = kinds_of(text)
+        kinds |= new_kinds
+        sized_files = with_promised_bytes(store.spark, chunk, folders, new_kinds)
+        store.write_bronze(LINE, parse_lines(text, new_kinds), number)
         # Last: a piece without its list is not there.
         store.write_bronze(SEGMENT_FILE.name, store.known_rows(SEGMENT_FILE, sized_files), number)
         pieces |= {store.piece_of(file.session, file.segment, number) for file in chunk}
@@ -70,6 +77,7 @@ def build_bronze(
     return (
         store.bronze(LINE, line_schema(), pieces, names),
         store.bronze(SEGMENT_FILE.name, SEGMENT_FILE.ddl(), pieces, names),
+        kinds,
     )
 
 
@@ -128,13 +136,21 @@ _BEGINS = r'^\{"kind":"[a-z_]{1,40}",("taken_mono_us":-?\d{1,19},)?"(taken_)?at_
 
 def read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
     """Return the table `line` for files of records: paths or URLs, glob characters escaped."""
-    text = _read_text(spark, paths)
-    # The checks of all kinds take seconds to plan, and few kinds occur.
+    text = read_text(spark, paths)
+    return parse_lines(text, kinds_of(text))
+
+
+def kinds_of(text: DataFrame) -> set[str]:
+    """Return the known kinds of lines that occur.
+
+    The checks of all kinds take seconds to plan, and few kinds occur.
+    """
     kinds = text.where(F.col("kind").isin(*schema.KINDS)).select("kind").distinct()
-    return parse_lines(text, {row["kind"] for row in kinds.take(len(schema.KINDS))})
+    return {row["kind"] for row in kinds.take(len(schema.KINDS))}
 
 
-def _read_text(spark: SparkSession, paths: list[str]) -> DataFrame:
+def read_text(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """Return the lines of files of records, with what is at their beginning and end."""
     # Otherwise a stray carriage return would end a line too.
     reader = spark.read.option("ignoreCorruptFiles", value=True).option("lineSep", "\n")
     # A line of a large poll is long: in Spark's pieces of 4 kB it is put together slowly.

@@ -19,7 +19,7 @@ from natstui.analysis.folders import escape_glob, files_of
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.files import open_plain
 
-PIPELINE_VERSION = 11
+PIPELINE_VERSION = 12
 """Version of bronze and silver; it is increased when those of older runs must be rebuilt."""
 
 FILES = "records-*.jsonl*"
@@ -33,6 +33,7 @@ SEGMENT_FILE = Table(
         ("size_bytes", "bigint", "Size on disk"),
         ("promised_bytes", "bigint", "Uncompressed size, as written at the end of the gzip file"),
         ("pipeline_version", "bigint", "Version of the analysis that read the file"),
+        ("kinds", "string", "Kinds of lines in the files that were read with it"),
     ),
 )
 
@@ -69,8 +70,11 @@ def _remote_files(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
 
 
 def with_promised_bytes(
-    spark: SparkSession, files: list[SegmentFile], sources: Mapping[str, Source]
-) -> list[tuple[str, str, int, int | None, int]]:
+    spark: SparkSession,
+    files: list[SegmentFile],
+    sources: Mapping[str, Source],
+    kinds: Iterable[str],
+) -> list[tuple[str, str, int, int | None, int, str]]:
     """Return rows of `SEGMENT_FILE`, with the uncompressed size from the end of a gzip file.
 
     This is the length (modulo 2³²) at the end of its last member; None for the open segment. In a
@@ -93,7 +97,8 @@ def with_promised_bytes(
         tail = tails[file.session, file.segment]
         return 2**33 if file.size_bytes < 18 else int.from_bytes(tail, "little")
 
-    return [(*file, promised_bytes(file), PIPELINE_VERSION) for file in files]
+    kinds_text = " ".join(sorted(kinds))
+    return [(*file, promised_bytes(file), PIPELINE_VERSION, kinds_text) for file in files]
 
 
 def _tail(folder: Path | None, file: SegmentFile) -> bytes:

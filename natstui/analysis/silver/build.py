@@ -58,7 +58,6 @@ _EVENTS = (
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_events.ack_times),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
-    (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )
 """Table, the kinds of lines from which it is made, and the function that makes it."""
 
@@ -74,8 +73,8 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
         return 0
     _drop_old_rows(store, plan)
     new_files = [file for file in files if file.session in plan.new]
-    lines, segment_rows = build_bronze(store, new, new_files, step)
-    _write_tables(store, new, lines, segment_rows, step)
+    lines, segment_rows, kinds = build_bronze(store, new, new_files, step)
+    _write_tables(store, new, lines, segment_rows, kinds, step)
     rows = [(s.session, plan.new[s.session], s.folder, plan.parts[s.session]) for s in new]
     store.write_silver(MANIFEST, store.known_rows(MANIFEST, rows))
     return len(new)
@@ -91,7 +90,12 @@ def _drop_old_rows(store: Store, plan: Plan) -> None:
 
 
 def _write_tables(
-    store: Store, sources: list[Source], lines: DataFrame, segment_rows: DataFrame, step: Step
+    store: Store,
+    sources: list[Source],
+    lines: DataFrame,
+    segment_rows: DataFrame,
+    kinds: set[str],
+    step: Step,
 ) -> None:
     with ExitStack() as stack:
 
@@ -99,7 +103,6 @@ def _write_tables(
             stack.callback(rows.unpersist)
             return rows.persist()
 
-        kinds = silver_index.kinds(lines)
         segments = persisted(silver_index.segments(lines, segment_rows))
         store.write_silver(SEGMENT, segments)
         all_read = not _torn_count(segments)
@@ -107,33 +110,41 @@ def _write_tables(
             lines = silver_index.exclude_records(
                 lines, persisted(silver_index.left_out_records(lines))
             )
+        records = silver_index.other_records(lines)
+        steps = None
+        if "clock_stepped" in kinds:
+            steps = silver_index.clock_steps(records)
+            records = silver_index.with_clock_offsets(records)
         if "gap" in kinds:
-            lines = silver_index.with_clock_shift(lines)
-        poll = persisted(silver_index.polls(lines, kinds, all_read=all_read))
+            lines = silver_index.with_clock_shift(
+                lines, persisted(silver_index.clock_restarts(lines))
+            )
+        poll = persisted(silver_index.polls(lines, steps, all_read=all_read))
         step("polls")
         store.write_silver(POLL, poll)
         gap_ends = persisted(silver_index.gap_ends(poll))
-        _write_rows(store, sources, lines, gap_ends, kinds, step)
+        step("samples and events")
+        store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
+        store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
+        first_keyframes = persisted(silver_events.first_keyframes(records))
+        # Many tables are made of the records, and of their keyframes only the first ones.
+        records = persisted(records.where(F.col("kind") != "keyframe").drop("keyframe"))
+        _write_rows(store, sources, records, first_keyframes, kinds, step)
 
 
 def _write_rows(
     store: Store,
     sources: list[Source],
-    lines: DataFrame,
-    gap_ends: DataFrame,
+    records: DataFrame,
+    first_keyframes: DataFrame,
     kinds: set[str],
     step: Step,
 ) -> None:
-    """Write the tables of the readable lines, each once, because a write replaces parts."""
-    step("samples and events")
-    store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
-    store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
-    if "clock_stepped" in kinds:
-        lines = silver_index.with_clock_offsets(lines)
-    finding_rows, unjudged_rows = _findings(store, lines, kinds, sources, step)
+    """Write the tables of records other than polls, each once, because a write replaces parts."""
+    finding_rows, unjudged_rows = _findings(store, records, first_keyframes, kinds, sources, step)
     if finding_rows is not None:
         store.write_silver(FINDING, finding_rows)
-    for table, rows in _small_tables(lines, kinds):
+    for table, rows in _small_tables(records, first_keyframes, kinds):
         if table == EVENT and unjudged_rows:
             rows = rows.unionAll(store.known_rows(EVENT, unjudged_rows))
         store.write_silver(table, rows)
@@ -142,19 +153,24 @@ def _write_rows(
 
 
 def _findings(
-    store: Store, lines: DataFrame, kinds: set[str], sources: list[Source], step: Step
+    store: Store,
+    records: DataFrame,
+    first_keyframes: DataFrame,
+    kinds: set[str],
+    sources: list[Source],
+    step: Step,
 ) -> tuple[DataFrame | None, list[tuple[Any, ...]]]:
     """Return the table `finding`, and rows of `event` for sessions without known findings.
 
     Findings are the recorded ones, or computed for sessions that have none recorded.
     """
-    recorded = (
-        None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(lines)
-    )
+    recorded = None
+    if not kinds.isdisjoint(silver_findings.MADE_OF):
+        recorded = silver_findings.findings(records, first_keyframes)
     computed_rows: list[tuple[Any, ...]] = []
     unjudged_rows: list[tuple[Any, ...]] = []
     if recorded is not None:
-        sources = silver_findings.without_findings(lines, sources)
+        sources = silver_findings.without_findings(first_keyframes, sources)
     for source in sources:
         try:
             computed_rows += silver_findings.computed_rows(source)
@@ -177,11 +193,15 @@ def _torn_count(segments: DataFrame) -> int:
     return row["torn"] or 0
 
 
-def _small_tables(lines: DataFrame, kinds: set[str]) -> Iterator[tuple[Table, DataFrame]]:
+def _small_tables(
+    lines: DataFrame, first_keyframes: DataFrame, kinds: set[str]
+) -> Iterator[tuple[Table, DataFrame]]:
     """Yield the small tables that have lines, each with its rows."""
     for table, needed, rows in _EVENTS:
         if kinds.intersection(needed):
             yield table, rows(lines)
+    if not kinds.isdisjoint(("configured", "keyframe")):
+        yield CONFIGURATION, silver_events.configurations(lines, first_keyframes)
     if "benchmark_report" in kinds:
         reports = silver_bench.reports(lines)
         yield BENCH_INTERVAL, silver_bench.bench_intervals(reports)

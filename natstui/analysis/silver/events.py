@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
-from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.silver.bench import bucket_middle_ns, bucket_of
-from natstui.analysis.silver.index import of_kind
+from natstui.analysis.silver.index import of_kind, without_steps
 from natstui.analysis.silver.tables import ACK_SAMPLE, ACK_TIME, ADVISORY, CONFIGURATION, EVENT
 from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
@@ -128,30 +128,42 @@ EVENTS = (
 
 def events(lines: DataFrame) -> DataFrame:
     """Return `event`: one row per record about the recorder itself."""
-    parts = map(partial(_events, lines), EVENTS)
-    return EVENT.contract(reduce(lambda rows, part: rows.unionAll(part), parts))
-
-
-def _events(lines: DataFrame, cls: type) -> DataFrame:
-    kind, names = kind_of(cls), {field.name for field in fields(cls)}
-    what = [f"line.{n}" for n in ("state", "what", "status", "target") if n in names]
-    text = [f"line.{n}" for n in ("text", "reason", "natstui_version") if n in names]
-    nothing = F.lit(None).cast("string")
-    return of_kind(lines, kind).select(
-        "session",
-        "line.at_us",
-        F.lit(kind).alias("kind"),
-        F.coalesce(*what, nothing).alias("what"),
-        F.coalesce(*text, nothing).alias("text"),
+    kinds = {kind_of(cls): {field.name for field in fields(cls)} for cls in EVENTS}
+    rows = lines.where(F.col("kind").isin(*kinds) & F.col("readable"))
+    return EVENT.contract(
+        rows.select(
+            "session",
+            without_steps(lines, _first_known(kinds, "at_us")).alias("at_us"),
+            "kind",
+            _first_known(kinds, "state", "what", "status", "target").alias("what"),
+            _first_known(kinds, "text", "reason", "natstui_version").alias("text"),
+        )
     )
 
 
-def configurations(lines: DataFrame) -> DataFrame:
-    """Return `configuration`: one row per asset and change of its configuration."""
+def _first_known(kinds: Mapping[str, set[str]], *names: str) -> Column:
+    """Return the first of these fields that the record of a row has; null without one.
+
+    `kinds` are the fields of each kind; the columns of the other kinds are null in a row.
+    """
+    values = (
+        F.col(kind)[name] for kind, known in kinds.items() for name in names if name in known
+    )
+    return F.coalesce(*values)
+
+
+def configurations(lines: DataFrame, first_keyframes: DataFrame) -> DataFrame:
+    """Return `configuration`: one row per asset and change of its configuration.
+
+    Later keyframes than the first one repeat configurations that are read from other lines.
+    """
     news = of_kind(lines, "configured").select(
         "session", "line.at_us", "line.streams", "line.consumers"
     )
-    rows = news.unionByName(_known_at_first(lines))
+    known = first_keyframes.select(
+        "session", "configured.at_us", "configured.streams", "configured.consumers"
+    )
+    rows = news.unionAll(known)
     consumers = _configuration_rows(rows, "consumers", "consumer")
     consumers = consumers.withColumn("filtered", F.size("filter_subjects") > 0)
     parts = (_configuration_rows(rows, "streams", "stream"), consumers)
@@ -167,15 +179,25 @@ def _configuration_rows(rows: DataFrame, where: str, name: str) -> DataFrame:
     return rows.select("session", "at_us", "row.*").withColumnRenamed("name", name)
 
 
-def _known_at_first(lines: DataFrame) -> DataFrame:
-    """Return the configurations at the start of the recording, from its first keyframe.
+def first_keyframes(lines: DataFrame) -> DataFrame:
+    """Return one row per session: what its first keyframe has at the start of the recording.
 
-    Later keyframes repeat configurations that are read from other lines.
+    `configured` has the configurations and their time, `findings` the open findings and theirs.
+    Without its oldest segments, a recording starts with the first remaining one.
     """
-    first = F.min(F.struct("segment", "line.at_us", "line.configured")).alias("first")
-    rows = of_kind(lines, "keyframe").groupBy("session").agg(first)
-    configured_columns = [f"first.configured.{name}" for name in ("streams", "consumers")]
-    return rows.select("session", "first.at_us", *configured_columns)
+    configured = F.struct(
+        "segment", "line.at_us", "line.configured.streams", "line.configured.consumers"
+    )
+    findings = F.struct("line.at_us", F.col("line.findings.findings").alias("findings"))
+    return (
+        of_kind(lines, "keyframe")
+        .groupBy("session")
+        .agg(
+            F.min(configured).alias("configured"),
+            F.min_by(findings, "segment").alias("findings"),
+            F.bool_or(F.col("line.findings").isNotNull()).alias("has_findings"),
+        )
+    )
 
 
 def _number_configurations(rows: DataFrame) -> DataFrame:

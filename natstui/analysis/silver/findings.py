@@ -21,10 +21,11 @@ NOT_JUDGED = "not_judged"
 """Kind of the row in the table `event` for a session whose findings are unknown."""
 
 
-def findings(lines: DataFrame) -> DataFrame:
+def findings(lines: DataFrame, first_keyframes: DataFrame) -> DataFrame:
     """Return `finding`: one row per change of a finding, of sessions with recorded findings."""
     changed = of_kind(lines, "findings_changed").select("session", "line.at_us", "line.findings")
-    rows = changed.unionAll(_open_at_first(lines))
+    open_at_first = first_keyframes.select("session", "findings.at_us", "findings.findings")
+    rows = changed.unionAll(open_at_first)
     rows = rows.select("session", "at_us", F.explode("findings").alias("one"))
     rows = rows.select("session", "at_us", "one.*")
     sequences = F.array_join(F.col("sequences").cast("array<string>"), " ")
@@ -34,22 +35,9 @@ def findings(lines: DataFrame) -> DataFrame:
     )
 
 
-def _open_at_first(lines: DataFrame) -> DataFrame:
-    """Return the findings that were open at the start of the recording, from a keyframe.
-
-    Without its oldest segments, a recording starts with the first remaining one.
-    """
-    findings_at = F.struct("line.at_us", F.col("line.findings.findings").alias("findings"))
-    first = F.min_by(findings_at, "segment").alias("first")
-    rows = of_kind(lines, "keyframe").groupBy("session").agg(first)
-    return rows.select("session", "first.at_us", "first.findings")
-
-
-def without_findings(lines: DataFrame, sources: list[Source]) -> list[Source]:
+def without_findings(first_keyframes: DataFrame, sources: list[Source]) -> list[Source]:
     """Return the sessions without recorded findings."""
-    has_findings = F.col("keyframe")["findings"].isNotNull()
-    rows = lines.where((F.col("kind") == "keyframe") & has_findings)
-    rows = rows.select("session").distinct().take(len(sources))
+    rows = first_keyframes.where("has_findings").select("session").take(len(sources))
     recorded = {row["session"] for row in rows}
     return [source for source in sources if source.session not in recorded]
 

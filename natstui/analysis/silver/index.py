@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.bronze import schema
+from natstui.analysis.bronze.build import KEPT
 from natstui.analysis.bronze.records import POLL as POLL_KIND
 from natstui.analysis.silver.tables import POLL, SEGMENT
 
@@ -18,6 +17,7 @@ CLOCK_STEP_US = 500_000
 """A smaller difference between the clocks is a usual slow correction."""
 
 _RECORD = ("session", "segment", "record_id")
+_RECORD_KINDS = tuple(kind for kind in KEPT if kind != POLL_KIND)
 
 
 def left_out_records(lines: DataFrame) -> DataFrame:
@@ -62,11 +62,16 @@ def _records(lines: DataFrame) -> DataFrame:
     )
 
 
-def with_clock_shift(lines: DataFrame) -> DataFrame:
-    """Add `moved_us`, by which the monotonic clock of a poll is behind that of the first poll.
+def other_records(lines: DataFrame) -> DataFrame:
+    """Return the lines of all records except polls, without the column of polls."""
+    return lines.where(F.col("kind").isin(*_RECORD_KINDS)).drop(POLL_KIND)
 
-    After a restart of the machine the clock of a continued recording starts again. Later segments
-    are placed by the wall clock.
+
+def clock_restarts(lines: DataFrame) -> DataFrame:
+    """Return the sessions whose monotonic clock started again, each with its `restarts`.
+
+    This happens to a continued recording after a restart of the machine. A restart is a segment,
+    with the time by which the clock is then behind that of the first poll.
     """
     poll = F.col(POLL_KIND)
     moment = F.struct(poll["taken_mono_us"].alias("mono_us"), poll["taken_at_us"].alias("at_us"))
@@ -83,7 +88,14 @@ def with_clock_shift(lines: DataFrame) -> DataFrame:
     moved_us = F.sum(F.col("back_us") + F.col("pause_us")).over(order).alias("moved_us")
     restart = F.struct("segment", moved_us).alias("restart")
     restarts = ends.where("back_us > 0").select("session", restart).groupBy("session")
-    restarts = restarts.agg(F.sort_array(F.collect_list("restart")).alias("restarts"))
+    return restarts.agg(F.sort_array(F.collect_list("restart")).alias("restarts"))
+
+
+def with_clock_shift(lines: DataFrame, restarts: DataFrame) -> DataFrame:
+    """Add `moved_us`, by which the monotonic clock of a poll is behind that of the first poll.
+
+    Segments after a restart of the clock are placed by the wall clock.
+    """
     rows = lines.join(F.broadcast(restarts), "session", "left")
     past_restarts = F.filter("restarts", lambda restart: restart["segment"] <= F.col("segment"))
     last = F.get(past_restarts, F.size(past_restarts) - 1)
@@ -102,16 +114,11 @@ def _first_parts(lines: DataFrame) -> DataFrame:
     return lines.where((F.col("kind") == POLL_KIND) & F.col(POLL_KIND).isNotNull() & first_part)
 
 
-def kinds(lines: DataFrame) -> set[str]:
-    """Return the known kinds of line that occur; a table without lines is not written."""
-    rows = lines.where(F.col("kind").isin(*schema.KINDS)).select("kind").distinct()
-    return {row["kind"] for row in rows.take(len(schema.KINDS))}
-
-
-def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True) -> DataFrame:
+def polls(lines: DataFrame, steps: DataFrame | None, *, all_read: bool = True) -> DataFrame:
     """Return `poll`: one row per poll, with times as if the wall clock had never been set.
 
-    `all_read`: whether no line was left out.
+    `steps` are the recorded steps of the clock, if there are any. `all_read`: whether no line was
+    left out.
     """
     poll, rows = F.col(POLL_KIND), _first_parts(lines)
     lost = F.lit(None) if all_read else F.col("lost_count")
@@ -132,7 +139,7 @@ def polls(lines: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True)
     rows = rows.withColumns(
         {"pause": pause, "jump": F.try_subtract(ahead, F.lag(ahead).over(before))}
     )
-    rows = _with_steps(rows, lines, "clock_stepped" in kinds)
+    rows = _with_steps(rows, steps)
     longest = F.greatest("interval_us", F.lag("interval_us").over(before))
     # Numbers that nobody measured may be too large to add: no pause is longer than those.
     normal = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
@@ -160,7 +167,13 @@ def _missing_before(lines: DataFrame) -> DataFrame:
     return rows.select(*_RECORD, F.sum("missing").over(order).alias("lost_count"))
 
 
-def _with_steps(rows: DataFrame, lines: DataFrame, any_recorded: bool) -> DataFrame:
+def clock_steps(records: DataFrame) -> DataFrame:
+    """Return the sessions whose wall clock was set, each with the recorded `steps` in µs."""
+    steps = of_kind(records, "clock_stepped").groupBy("session")
+    return steps.agg(F.collect_list("line.step_us").alias("steps"))
+
+
+def _with_steps(rows: DataFrame, steps: DataFrame | None) -> DataFrame:
     """Add the step of the wall clock since the previous poll, and how long the machine slept.
 
     The monotonic clock of older recorders stopped in sleep. The wall clock is then ahead of it as
@@ -171,9 +184,7 @@ def _with_steps(rows: DataFrame, lines: DataFrame, any_recorded: bool) -> DataFr
     # The slow correction of a clock is at most 0.05 %.
     large = F.abs(jump) > CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
     is_set = jump < 0
-    if any_recorded:
-        steps = of_kind(lines, "clock_stepped").groupBy("session")
-        steps = steps.agg(F.collect_list("line.step_us").alias("steps"))
+    if steps is not None:
         rows = rows.join(F.broadcast(steps), "session", "left")
         near = F.exists(
             "steps", lambda step: F.abs(step - jump) < CLOCK_STEP_US + F.abs(jump) / 50
@@ -227,22 +238,26 @@ def with_clock_offsets(lines: DataFrame) -> DataFrame:
 def of_kind(lines: DataFrame, kind: str) -> DataFrame:
     """Return the readable lines of a kind other than polls: session, segment and struct `line`.
 
-    Their times are as if the wall clock had never been set, if `unset` has added the offsets.
+    Their times are as if the wall clock had never been set, if `with_clock_offsets` has added the
+    offsets.
     """
     rows = lines.where((F.col("kind") == kind) & F.col(kind).isNotNull())
-    rows = rows.withColumn("line", F.col(kind))
-    if "set_us" in lines.columns:
-        rows = rows.withColumn("line", _unset(kind))
-    return rows.select("session", "segment", "record_id", "line")
+    line = _without_steps(lines, kind) if "set_us" in lines.columns else F.col(kind)
+    return rows.select("session", "segment", "record_id", line.alias("line"))
 
 
-def _unset(kind: str) -> Column:
-    line, set_us = F.col("line"), F.col("set_us")
+def without_steps(lines: DataFrame, at_us: Column) -> Column:
+    """Return a time of a line as if the wall clock had never been set, as in `of_kind`."""
+    if "set_us" not in lines.columns:
+        return at_us
+    return F.coalesce(F.try_subtract(at_us, F.col("set_us")), at_us)
+
+
+def _without_steps(lines: DataFrame, kind: str) -> Column:
+    line = F.col(kind)
 
     def shifted(struct: Column, name: str) -> Column:
-        return struct.withField(
-            name, F.coalesce(F.try_subtract(struct[name], set_us), struct[name])
-        )
+        return struct.withField(name, without_steps(lines, struct[name]))
 
     if kind == "findings_changed":
         # What holds since before the clock was set is told with the time that it then was.

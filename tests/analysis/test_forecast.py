@@ -99,7 +99,7 @@ def told(spark: SparkSession) -> Told:
     frame = spark.createDataFrame(rows, "name string, part bigint, pace double, room double")
     parts = numbered_parts(frame, ["name"], "part", ["pace"])
     series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_sums("pace"))
-    ends = with_growth(series, "pace", PART_S).select(
+    ends = with_growth(series, ["pace"], PART_S).select(
         "name",
         F.when(is_certain("pace"), left_s("pace", F.col("room"), PART_S)),
         left_s("pace", F.col("room"), PART_S, "_most"),

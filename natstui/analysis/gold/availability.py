@@ -146,10 +146,10 @@ def _connection_gaps(event: DataFrame) -> DataFrame:
     """Return the periods without a connection, except those after a link was closed on purpose."""
     links = event.where((F.col("kind") == "link_changed") & ~F.col("what").eqNullSafe("closed"))
     is_connected = F.col("state") == "connected"
-    links = links.withColumn("state", F.col("what")).withColumn("what", F.lit("link"))
+    links = links.withColumns({"state": F.col("what"), "what": F.lit("link")})
     links = links.withColumn("kind", F.when(is_connected, "connected").otherwise("disconnected"))
-    first_rows = links.groupBy("session").agg(F.min("at_us").alias("first_at_us"))
-    links = links.join(F.broadcast(first_rows), "session")
+    first_at_us = F.min("at_us").over(Window.partitionBy("session"))
+    links = links.withColumn("first_at_us", first_at_us)
     # Before the first connection nothing was lost.
     links = links.where((F.col("at_us") > F.col("first_at_us")) | is_connected).drop("first_at_us")
     links = links.where((F.col("state") != "connecting") | is_connected)

@@ -107,8 +107,7 @@ def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> 
     rows = rows.join(limits, [*STREAM_KEY], "left")
     rows = rows.join(_subjects(silver.stream_sample), "series_id", "left")
     rows = with_unseen(rows, stream_rate, stream_rate)
-    for unit in _LEVELS:
-        rows = with_growth(rows, f"{unit}_pace", thresholds.bucket_s)
+    rows = with_growth(rows, [f"{unit}_pace" for unit in _LEVELS], thresholds.bucket_s)
     rows = rows.withColumns({f"{unit}_left_s": _left_s(unit, thresholds) for unit in _LEVELS})
     rows = rows.withColumns({f"{unit}_left_s": _until_it_expires(unit) for unit in _LEVELS})
     rows = rows.withColumns(

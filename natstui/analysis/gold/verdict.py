@@ -188,12 +188,12 @@ def merge_by_subject(rows: DataFrame) -> DataFrame:
         "account", "monitoring"
     )
     is_lost = F.coalesce(_advice_field("harm") == "lost", F.lit(False))
-    of_subject = Window.partitionBy("session", "subject")
+    of_subject = Window.partitionBy("session", "subject", "is_of_subject")
     worst_first = of_subject.orderBy(
         is_lost.desc(), F.col("weight").desc(), "kind", "cause", "start_at_us"
     )
     others = F.concat_ws("; ", *_next_values(worst_first, "sentence", _MOST_NAMED))
-    merged = rows.where(is_of_subject).withColumns(
+    rows = rows.withColumn("is_of_subject", is_of_subject).withColumns(
         {
             "rank": F.row_number().over(worst_first),
             "others": F.nullif(others, F.lit("")),
@@ -201,10 +201,17 @@ def merge_by_subject(rows: DataFrame) -> DataFrame:
         }
     )
     others_text = F.concat(F.lit("also: "), "others")
-    merged = merged.where("rank = 1").withColumns(
-        {"evidence": F.concat_ws("; ", "evidence", others_text), "weight": F.col("heaviest")}
+    merged = {
+        "evidence": F.concat_ws("; ", "evidence", others_text),
+        "weight": F.col("heaviest"),
+    }
+    rows = rows.where(~F.col("is_of_subject") | (F.col("rank") == 1)).withColumns(
+        {
+            name: F.when(F.col("is_of_subject"), value).otherwise(F.col(name))
+            for name, value in merged.items()
+        }
     )
-    return merged.drop("rank", "others", "heaviest").unionByName(rows.where(~is_of_subject))
+    return rows.drop("is_of_subject", "rank", "others", "heaviest")
 
 
 def named_advice() -> Column:

@@ -55,43 +55,44 @@ ACCOUNT_FULL = Table(
     ),
     key=("session", "what"),
 )  # fmt: skip
-_LIMITS = {"storage": "max_storage_bytes", "memory": "max_memory_bytes"}
+_KINDS = ("storage", "memory")
+_KEY = ["session", "what"]
 
 
 def account_full(silver: Silver) -> DataFrame:
     """Return `account_full`: one row per session and kind of storage, from its polls."""
-    storage, memory = (_forecast(silver.poll, kind) for kind in _LIMITS)
-    return ACCOUNT_FULL.contract(storage.unionAll(memory))
-
-
-def _forecast(poll: DataFrame, kind: str) -> DataFrame:
-    used_bytes = F.col(f"{kind}_bytes")
-    polls = poll.where(used_bytes.isNotNull()).withColumnsRenamed(
-        {f"{kind}_bytes": "used_bytes", _LIMITS[kind]: "limit_bytes"}
+    uses = F.array(
+        *(
+            F.struct(
+                F.lit(kind).alias("what"),
+                F.col(f"{kind}_bytes").alias("used_bytes"),
+                F.col(f"max_{kind}_bytes").alias("limit_bytes"),
+            )
+            for kind in _KINDS
+        )
     )
-    by_session, order = (
-        Window.partitionBy("session"),
-        Window.partitionBy("session").orderBy("at_us"),
-    )
+    polls = silver.poll.select("session", "at_us", F.inline(uses))
+    polls = polls.where(F.col("used_bytes").isNotNull())
+    of_key, order = Window.partitionBy(*_KEY), Window.partitionBy(*_KEY).orderBy("at_us")
     # In UTC without the steps of the clock, for the reason that `account_capacity` has.
     moment_us = F.col("at_us").cast("double")
-    first, last = F.min(moment_us).over(by_session), F.max(moment_us).over(by_session)
+    first, last = F.min(moment_us).over(of_key), F.max(moment_us).over(of_key)
     number = F.floor((moment_us - first) * PARTS_COUNT / F.nullif(last - first, F.lit(0.0)))
     polls = polls.select(
-        "session", "at_us", "used_bytes", "limit_bytes",
+        *_KEY, "at_us", "used_bytes", "limit_bytes",
         F.least(number, F.lit(PARTS_COUNT - 1)).alias("part"),
         (F.col("used_bytes") - F.lag("used_bytes").over(order)).alias("grown_bytes"),
         ((moment_us - F.lag(moment_us).over(order)) / 1e6).alias("elapsed_s"),
     )  # fmt: skip
-    parts = polls.groupBy("session", "part").agg(
+    parts = polls.groupBy(*_KEY, "part").agg(
         F.sum("grown_bytes").alias("grown_bytes"),
         F.sum("elapsed_s").alias("elapsed_s"),
         F.max_by(F.struct("at_us", "used_bytes", "limit_bytes"), "at_us").alias("newest"),
     )
     # A session of one poll has no time in it.
     growth = F.when(F.col("elapsed_s") > 0, F.col("grown_bytes") / F.col("elapsed_s"))
-    parts = numbered_parts(parts.withColumn(_PACE, growth), ["session"], "part", [_PACE])
-    rows = parts.groupBy("session").agg(
+    parts = numbered_parts(parts.withColumn(_PACE, growth), _KEY, "part", [_PACE])
+    rows = parts.groupBy(*_KEY).agg(
         F.max_by("newest", "part").alias("newest"),
         (F.sum("grown_bytes") / F.nullif(F.sum("elapsed_s"), F.lit(0.0))).alias(
             "growth_bytes_per_s"
@@ -101,7 +102,7 @@ def _forecast(poll: DataFrame, kind: str) -> DataFrame:
         F.count(_PACE).alias("parts_count"),
         *growth_sums(_PACE),
     )
-    return _with_moments(rows.select("*", "newest.*").withColumn("what", F.lit(kind)))
+    return ACCOUNT_FULL.contract(_with_moments(rows.select("*", "newest.*")))
 
 
 def _with_moments(rows: DataFrame) -> DataFrame:
@@ -109,7 +110,7 @@ def _with_moments(rows: DataFrame) -> DataFrame:
     margin = quantile(parts) * F.col("spread") / F.sqrt(parts)
     room = F.col("limit_bytes") - F.col("used_bytes")
     part_s = F.col("watched_s") / parts
-    rows = with_growth(rows, _PACE, part_s)
+    rows = with_growth(rows, [_PACE], part_s)
     mean_time_s = F.when(room <= 0, F.lit(0.0)).when(pace > 0, room / pace)
     time_s = F.when(room <= 0, F.lit(0.0)).when(is_certain(_PACE), left_s(_PACE, room, part_s))
     rows = rows.withColumns(

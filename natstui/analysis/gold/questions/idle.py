@@ -72,10 +72,8 @@ def idle(inputs: AnswerInputs) -> DataFrame:
 
 def _with_idle_time(rows: DataFrame, samples: DataFrame, last: str) -> DataFrame:
     """Add `idle_s`, the time since the last activity, from the column `last` of samples."""
-    own_samples = samples.join(rows.select("series_id"), "series_id", "left_semi").groupBy(
-        "series_id"
-    )
-    rows = rows.join(own_samples.agg(F.max(last).alias("last_at_us")), "series_id", "left")
+    last_at_us = samples.groupBy("series_id").agg(F.max(last).alias("last_at_us"))
+    rows = rows.join(last_at_us, "series_id", "left")
     last_active_at_us: Column = F.coalesce("last_at_us", "created_at_us")
     rows = rows.withColumn("idle_s", (F.col("sampled_at_us") - last_active_at_us) / 1e6)
     return rows.select([column.name for column in IDLE.columns])

@@ -10,6 +10,8 @@ limit that is already reached is no forecast.
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -54,22 +56,16 @@ def numbered_parts(
     """
     by_time = Window.partitionBy(*group_columns).orderBy(order)
     newest_first = Window.partitionBy(*group_columns).orderBy(F.col(order).desc())
+    added = {}
     for pace in paces:
-        is_known_pace, count = (
-            F.col(pace).isNotNull(),
-            F.count(pace).over(Window.partitionBy(*group_columns)),
-        )
+        count = F.count(pace).over(Window.partitionBy(*group_columns))
         third = F.greatest(F.ceil(count / 3), F.lit(LEAST_PARTS))
         rank = F.count(pace).over(
             newest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
         )
-        rows = rows.withColumns(
-            {
-                f"{pace}_before": F.lag(pace).over(by_time),
-                f"{pace}_third": F.when(is_known_pace, F.ceil(rank / third)),
-            }
-        )
-    return rows
+        added[f"{pace}_before"] = F.lag(pace).over(by_time)
+        added[f"{pace}_third"] = F.when(F.col(pace).isNotNull(), F.ceil(rank / third))
+    return rows.withColumns(added)
 
 
 def growth_sums(pace: str) -> list[Column]:
@@ -96,48 +92,58 @@ _NAMES = ("recent", "earlier", "whole")
 _SIGNS = {"": 0, "_most": 1, "_least": -1}
 
 
-def with_growth(rows: DataFrame, pace: str, part_s: float | Column) -> DataFrame:
-    """Add the columns for `is_certain` and `left_s` to series.
+def with_growth(rows: DataFrame, paces: list[str], part_s: float | Column) -> DataFrame:
+    """Add the columns for `is_certain` and `left_s` to series, for each of the paces.
 
     They are added step by step: a single expression would repeat each of them many times.
     """
-    mean = {name: F.col(f"{pace}_{name}") for name in _NAMES}
-    count = {name: F.col(f"{pace}_{name}_count") for name in _NAMES}
-    error = {name: F.col(f"{pace}_{name}_error") for name in _NAMES}
-    t = {name: F.col(f"{pace}_{name}_t") for name in _NAMES}
+    sums = [f"{pace}_{name}" for pace in paces for name in _NAMES]
     rows = rows.withColumns(
-        {f"{pace}_{name}_r": _autocorrelation(f"{pace}_{name}_r", count[name]) for name in _NAMES}
+        {f"{name}_r": _autocorrelation(f"{name}_r", F.col(f"{name}_count")) for name in sums}
     )
     rows = rows.withColumns(
-        {f"{pace}_{name}_inflation": _inflation(F.col(f"{pace}_{name}_r")) for name in _NAMES}
-        | {f"{pace}_{name}_t": quantile(count[name]) for name in _NAMES}
+        {f"{name}_inflation": _inflation(F.col(f"{name}_r")) for name in sums}
+        | {f"{name}_t": quantile(F.col(f"{name}_count")) for name in sums}
     )
     rows = rows.withColumns(
         {
-            f"{pace}_{name}_error": F.col(f"{pace}_{name}_spread")
-            * F.sqrt(F.col(f"{pace}_{name}_inflation") / count[name])
-            for name in _NAMES
+            f"{name}_error": F.col(f"{name}_spread")
+            * F.sqrt(F.col(f"{name}_inflation") / F.col(f"{name}_count"))
+            for name in sums
         }
     )
-    are_growing = [mean[name] > t[name] * error[name] for name in ("recent", "whole")]
-    rows = rows.withColumns(
-        {
-            f"{pace}_certain": F.coalesce(are_growing[0] & are_growing[1], F.lit(False)),
-            f"{pace}_change": mean["recent"] - mean["earlier"],
-            f"{pace}_margin": t["earlier"] * F.hypot(error["recent"], error["earlier"]),
-        }
-    )
+    for step in (_growth, partial(_accelerations, part_s=part_s)):
+        rows = rows.withColumns(
+            {name: column for pace in paces for name, column in step(pace).items()}
+        )
+    return rows
+
+
+def _growth(pace: str) -> dict[str, Column]:
+    """Return whether a pace is certain to grow, and its change with the margin of chance."""
+    recent, earlier, whole = (f"{pace}_{name}" for name in _NAMES)
+    are_growing = [
+        F.col(name) > F.col(f"{name}_t") * F.col(f"{name}_error") for name in (recent, whole)
+    ]
+    error = F.hypot(F.col(f"{recent}_error"), F.col(f"{earlier}_error"))
+    return {
+        f"{pace}_certain": F.coalesce(are_growing[0] & are_growing[1], F.lit(False)),
+        f"{pace}_change": F.col(recent) - F.col(earlier),
+        f"{pace}_margin": F.col(f"{earlier}_t") * error,
+    }
+
+
+def _accelerations(pace: str, part_s: float | Column) -> dict[str, Column]:
+    """Return the acceleration of a pace, and its limits; 0 if it may be chance."""
     change, margin = F.col(f"{pace}_change"), F.col(f"{pace}_margin")
     has_acceleration = F.coalesce(F.abs(change) > margin, F.lit(False))
-    distance_s = count["recent"] * part_s
-    return rows.withColumns(
-        {
-            f"{pace}_acceleration{end}": F.when(
-                has_acceleration, (change + sign * margin) / distance_s
-            ).otherwise(0)
-            for end, sign in _SIGNS.items()
-        }
-    )
+    distance_s = F.col(f"{pace}_recent_count") * part_s
+    return {
+        f"{pace}_acceleration{end}": F.when(
+            has_acceleration, (change + sign * margin) / distance_s
+        ).otherwise(0)
+        for end, sign in _SIGNS.items()
+    }
 
 
 def _autocorrelation(name: str, count: Column) -> Column:
@@ -184,9 +190,9 @@ def left_s(pace: str, room: Column, part_s: float | Column, end: str = "") -> Co
 
 def quantile(parts_count: Column) -> Column:
     """Return the quantile of Student's t for the interval of a mean of `parts_count` parts."""
-    quantiles = F.array(
-        *(F.lit(t_quantile((1 + SURE) / 2, n - 1)) for n in range(LEAST_PARTS, _MOST_PARTS + 1))
-    )
+    # As one text: a call into the JVM for each of them would take longer than the query.
+    numbers = (t_quantile((1 + SURE) / 2, n - 1) for n in range(LEAST_PARTS, _MOST_PARTS + 1))
+    quantiles = F.expr(f"array({', '.join(f'{number}D' for number in numbers)})")
     index = F.least(parts_count, F.lit(_MOST_PARTS)) - LEAST_PARTS
     return F.when(parts_count >= LEAST_PARTS, F.get(quantiles, index.cast("int")))
 

@@ -53,18 +53,13 @@ _BUCKET = ("session", "rank", "bucket_at_us", "width_s")
 def picture(inputs: AnswerInputs) -> DataFrame:
     """Return `picture`: one row per session, charted consumer (or all) and interval."""
     widths = widths_of(inputs.silver)
-    charted = _charted_consumers(inputs)
     samples = inputs.silver.consumer_sample
-    ranks = F.broadcast(charted.select("series_id", "rank"))
-    single_rows = _with_buckets(samples.join(ranks, "series_id"), widths)
+    single_rows = samples.join(F.broadcast(_charted_consumers(inputs)), "series_id")
+    single_rows = _with_buckets(single_rows, widths).withColumn("members", F.lit(1.0))
     total_rows = _totals(samples, inputs.gold("consumer_rate"), widths)
-    rows = _consumers(total_rows).unionAll(
-        _consumers(single_rows.withColumn("members", F.lit(1.0)))
-    )
+    rows = _consumers(total_rows).unionAll(_consumers(single_rows))
     streams = _totals(inputs.silver.stream_sample, inputs.gold("stream_rate"), widths)
-    rows = rows.join(_published_rates(streams), [*_BUCKET], "full")
-    names = charted.select("session", "rank", "stream", "consumer")
-    return PICTURE.contract(rows.join(F.broadcast(names), ["session", "rank"], "left"))
+    return PICTURE.contract(rows.join(_published_rates(streams), [*_BUCKET], "full"))
 
 
 def widths_of(silver: Silver) -> DataFrame:
@@ -90,7 +85,7 @@ def widths_of(silver: Silver) -> DataFrame:
 
 
 def _charted_consumers(inputs: AnswerInputs) -> DataFrame:
-    """Return the charted consumers, each with its rank: lost > stuck > late > wasteful."""
+    """Return the charted series, each with its rank: lost > stuck > late > wasteful."""
     identity = [*CONSUMER_KEY]
     stuck = inputs.gold("stuck").groupBy(*identity).agg(F.sum("duration_s").alias("stuck_s"))
     redeliveries = inputs.gold("redelivery").select(*identity, "given_up_count", "repeated_msgs")
@@ -107,7 +102,7 @@ def _charted_consumers(inputs: AnswerInputs) -> DataFrame:
     most_per_session = max(1, MOST_DRAWN // max(len(inputs.systems), 1))
     series = inputs.gold("consumer_rate").select("series_id", *identity).distinct()
     rows = rows.where(F.col("rank") <= most_per_session).join(series, identity)
-    return rows.select("series_id", "rank", *identity)
+    return rows.select("series_id", "rank")
 
 
 def bucket_of(name: str) -> Column:
@@ -122,7 +117,8 @@ def _with_buckets(samples: DataFrame, widths: DataFrame) -> DataFrame:
 
 def _totals(samples: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
     rows = with_members(_with_buckets(samples, widths), rates, widths)
-    return rows.withColumn("rank", F.lit(0))
+    no_name = F.lit(None).cast("string")
+    return rows.withColumns({"rank": F.lit(0), "stream": no_name, "consumer": no_name})
 
 
 def with_members(rows: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
@@ -186,7 +182,7 @@ def _per_s(name: str) -> Column:
 
 
 def _consumers(rows: DataFrame) -> DataFrame:
-    return rows.groupBy(*_BUCKET).agg(
+    return rows.groupBy(*_BUCKET, "stream", "consumer").agg(
         _per_s("delivered_msgs").alias("delivered_per_s"),
         (F.max("members") * F.avg("pending_msgs")).alias("pending_msgs"),
         F.sum(repeats()).alias("repeated_msgs"),

@@ -32,6 +32,16 @@ def counted(count: int | str, noun: str) -> str:
     return f"{count} {noun[:-1]}ies" if has_ies else f"{count} {noun}s"
 
 
+def are(count: int) -> str:
+    """Return the verb of a counted subject: `is` for 1, else `are`."""
+    return "is" if count == 1 else "are"
+
+
+def were(count: int) -> str:
+    """Return the verb of a counted subject: `was` for 1, else `were`."""
+    return "was" if count == 1 else "were"
+
+
 def bytes_text(size_bytes: int | float | None) -> str:
     """Return binary units: `0 B`, `1.5 KiB`, `12 MiB`; unknown for None."""
     if size_bytes is None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from natstui.units import (
+    are,
     bytes_text,
     counted,
     parse_bytes,
@@ -15,6 +16,7 @@ from natstui.units import (
     parse_moment,
     quantity_text,
     rate_text,
+    were,
 )
 
 
@@ -36,6 +38,7 @@ def test_one_thing_is_not_told_as_many() -> None:
     assert said == ["1 message", "at most 1 delivery"]
     said = [counted(0, "message"), counted("at most 21", "delivery")]
     assert said == ["0 messages", "at most 21 deliveries"]
+    assert (are(1), are(2), were(1), were(0)) == ("is", "are", "was", "were")
 
 
 DAY_NS = 86_400 * 10**9

@@ -510,6 +510,6 @@ def print_counts(counts: Counts, copy: Copy, *, as_json: bool) -> None:
     range_text = f", {counts.first_seq}…{counts.last_seq}" if counts.first_seq else ""
     text = f"{counted(f'{counts.messages:,}', 'message')} of {copy.name}{range_text}"
     text += f", {bytes_text(counts.payload_bytes)}; nothing was sent"
-    text += f"; {more_subjects:,} more subjects" if more_subjects > 0 else ""
+    text += f"; {counted(f'{more_subjects:,}', 'more subject')}" if more_subjects > 0 else ""
     text += f"; {counts.gone:,} are gone" if counts.gone else ""
     click.echo(clean_line(f"natstui: {text}"), err=True)

@@ -35,6 +35,7 @@ from natstui.model.records.benchmark import (
     StartBenchmark,
     StopBenchmark,
 )
+from natstui.units import counted
 
 Answer = tuple[str, str | None]
 RUNS_LISTED = 200
@@ -173,7 +174,8 @@ class Benchmarking:
             "scenarios": [asdict(scenario) for scenario in scenarios],
             "runs": list(reversed(names)),
         }
-        return f"{len(scenarios)} scenarios, {len(names)} runs", json.dumps(body)
+        text = f"{counted(len(scenarios), 'scenario')}, {counted(len(names), 'run')}"
+        return text, json.dumps(body)
 
     def _compare(self, command: CompareRuns) -> Answer:
         first, *other_runs = (library.load(name, self._folder) for name in command.names)

@@ -131,7 +131,7 @@ ACCOUNTING = "results[0].accounting"
         (f"{ACCOUNTING}.distinct_msgs", -1, f"{ACCOUNTING}.distinct_msgs is -1"),
         (f"{ACCOUNTING}.distinct_msgs", 4, "more than received_msgs, which is 3"),
         (f"{ACCOUNTING}.lost_msgs", 4, "more than expected_msgs, which is 3"),
-        (f"{ACCOUNTING}.lost_msgs", 1, "results[0].verdict is ok, but 1 messages were lost"),
+        (f"{ACCOUNTING}.lost_msgs", 1, "results[0].verdict is ok, but 1 message was lost"),
         (f"{ACCOUNTING}.acked_msgs", 1, "is 1, but that of all workers is 0"),
         (f"{ACCOUNTING}.received_msgs", 2.5, "`$.results[0].accounting.received_msgs`"),
         (f"{ACCOUNTING}.closes", False, "closes is false, which its missing contradicts"),

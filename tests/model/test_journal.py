@@ -106,6 +106,12 @@ def test_messages_are_said_without_their_payload_and_as_commands_that_exist() ->
     double = entry("answer", {**nak, "answer": "double_ack", "payload": "+ACK"}, consumer="C")
     assert entry_command(double) == f"nats request '{reply}' -- +ACK"
     assert undo_of(published, 1) is None
+    one = entry("publish", {"subject": "w.a", "payload_bytes": 1}, stream="W")
+    assert entry_text(one) == "publish 1 byte to w.a"
+    copied = entry("publish", {"copied_from": "S", "subject": "w"}, after_json='{"sent_count": 1}')
+    assert entry_text(copied) == "copy 1 message of S to w"
+    replied = entry("reply", {"subject": "w"}, after_json='{"replies_count": 1}')
+    assert entry_text(replied) == "reply 1 time to requests on w"
 
 
 def test_the_last_change_or_message_that_cannot_be_taken_back_is_known_unless_it_failed() -> None:

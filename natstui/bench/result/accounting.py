@@ -14,6 +14,7 @@ from natstui.bench.job.seen import FOREIGN, SeenSeqs, union
 from natstui.model.bench.counts import Counts, total_counts
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import Accounting
+from natstui.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,9 +379,8 @@ def _deliveries(
         redelivered_msgs += span.redelivered_msgs(stored_msgs, counted_msgs, received_msgs)
         if received_msgs > span.delivered_msgs:
             missing.append(
-                f"role {group.role.name} received {received_msgs} deliveries, but the "
-                "server counts "
-                f"{span.delivered_msgs}"
+                f"role {group.role.name} received {counted(received_msgs, 'delivery')}, "
+                f"but the server counts {span.delivered_msgs}"
             )
     has_span = any(span is not None for span in spans)
     return _Deliveries(
@@ -478,8 +478,8 @@ def _unanswered(worker_books: Sequence[WorkerBook], stored_msgs: int | None) -> 
     replied_msgs = counts.acked_msgs + counts.duplicate_acked_msgs + counts.refused_msgs
     if replied_msgs + counts.unanswered_msgs != counts.sent_msgs:
         sentences.append(
-            f"{counts.sent_msgs} messages sent, but {replied_msgs} replies and "
-            f"{counts.unanswered_msgs} without a reply"
+            f"{counted(counts.sent_msgs, 'message')} sent, but "
+            f"{counted(replied_msgs, 'reply')} and {counts.unanswered_msgs} without a reply"
         )
     max_msgs = counts.acked_msgs + counts.unanswered_msgs
     if stored_msgs is not None and not counts.acked_msgs <= stored_msgs <= max_msgs:

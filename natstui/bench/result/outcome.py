@@ -11,6 +11,7 @@ from natstui.bench.result.server_process import ServerCpu
 from natstui.model.bench.counts import Counts, Latencies, main_latency, total_counts
 from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import Accounting, BenchmarkResult, EndedHow, Verdict, WorkerResult
+from natstui.units import are, counted, were
 
 
 def with_responses(
@@ -205,6 +206,10 @@ def _verdict(end: RunOutcome, accounting: Accounting) -> Verdict:
     return "incomplete" if accounting.complaints else "ok"
 
 
+def _were(count: int, noun: str) -> str:
+    return f"{counted(count, noun)} {were(count)}"
+
+
 def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if end.failure is not None:
         yield end.failure
@@ -216,18 +221,20 @@ def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if bound:
         yield f"client-bound: {', '.join(bound)} used over 90 % of a core; the server can do more"
     if accounting.missed_msgs > _MISSED_RATIO * max(accounting.sent_msgs, 1):
-        yield f"missed its rate: {accounting.missed_msgs} messages were due but never sent"
+        yield f"missed its rate: {_were(accounting.missed_msgs, 'message')} due but never sent"
     if accounting.unread_msgs:
-        yield f"{accounting.unread_msgs} deliveries were not read: their worker had ended"
+        yield f"{_were(accounting.unread_msgs, 'delivery')} not read: their worker had ended"
     if accounting.unsettled_msgs:
         yield (
-            f"{accounting.unsettled_msgs} deliveries were not acknowledged at the end: the "
+            f"{_were(accounting.unsettled_msgs, 'delivery')} not acknowledged at the end: the "
             "server redelivers them after ack wait; a longer drain waits for them"
         )
     if accounting.foreign_msgs:
-        yield f"{accounting.foreign_msgs} messages came from other senders and are not counted"
+        foreign_msgs = accounting.foreign_msgs
+        came_text = f"{counted(foreign_msgs, 'message')} came from other senders"
+        yield f"{came_text} and {are(foreign_msgs)} not counted"
     if accounting.retried_msgs:
-        yield f"{accounting.retried_msgs} messages were sent again: the server refused them first"
+        yield f"{_were(accounting.retried_msgs, 'message')} sent again: the first try was refused"
     yield from accounting.complaints
 
 

@@ -32,7 +32,7 @@ from natstui.model.assets.rules import newer_server
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.subjects import overlap
 from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
-from natstui.units import counted
+from natstui.units import are, counted
 
 _NAME_IN_USE = 10058
 _KEPT = StreamPlan("", keep=True)
@@ -217,14 +217,15 @@ class RunAssets:
             name: consumer.get("num_pending", 0) + consumer.get("num_ack_pending", 0)
             for name, consumer in consumers.items()
         }
-        lines = [
-            f"up to {count:,} messages of consumer {name} are acknowledged"
-            for name, count in counts.items()
-            if count
-        ]
+        lines = []
+        for name, count in counts.items():
+            messages_text = counted(f"{count:,}", "message")
+            if count:
+                lines.append(f"up to {messages_text} of consumer {name} {are(count)} acknowledged")
         count = info["state"]["messages"]
         if count and not consumers and info["config"]["retention"] == "workqueue":
-            lines.append(f"up to {count:,} messages of {stream} are consumed")
+            messages_text = counted(f"{count:,}", "message")
+            lines.append(f"up to {messages_text} of {stream} {are(count)} consumed")
         return lines
 
     async def _storing_streams(self, role: Role) -> tuple[str, ...]:

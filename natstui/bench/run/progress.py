@@ -17,6 +17,7 @@ from natstui.model.records.benchmark import (
     BenchmarkProgress,
     PhaseName,
 )
+from natstui.units import counted
 
 _CHECK_S = 0.05
 _CONSUMER_POLL_S = 0.4
@@ -95,7 +96,7 @@ class Watcher:
         reads_only = all(traits.consumes and not traits.responds for traits in does)
         if reads_only and idle_s > IDLE_S:
             raise NatstuiError(
-                f"{count} messages arrived, then none for {IDLE_S:g} s: publish to "
+                f"{counted(count, 'message')} arrived, then none for {IDLE_S:g} s: publish to "
                 f"{self._assets.stream}, or set an end (--duration)"
             )
         if idle_s > WAIT_REPORT_AFTER_S and not self._has_said_that_it_waits:

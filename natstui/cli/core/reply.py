@@ -27,7 +27,7 @@ from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.files import MOST_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
-from natstui.units import counted
+from natstui.units import counted, were
 
 _ENDLESS_COUNT = 2**62
 _BODY_VARIABLE = b"NATS_REQUEST_BODY"
@@ -104,7 +104,7 @@ def reply(
 def _summary_text(responder: Responder, losses: LossCounter) -> str:
     text = counted(responder.replies_count, "reply")
     if count := responder.unanswered_count:
-        text += f"; {counted(count, 'request')} {'was' if count == 1 else 'were'} not answered"
+        text += f"; {counted(count, 'request')} {were(count)} not answered"
     return f"{text}{losses.end_text}"
 
 

@@ -11,7 +11,7 @@ import msgspec
 from natstui.model.live.age import oldest_row_us
 from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.state import State
-from natstui.units import UNKNOWN, bytes_text, count_text
+from natstui.units import UNKNOWN, bytes_text, count_text, counted
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -144,8 +144,8 @@ def account_sentence(row: AccountRow) -> str:
         _use(count_text(row.consumers_count), "consumers", row.max_consumers_count, count_text),
         _use(bytes_text(row.storage_bytes), "on file", row.max_storage_bytes, bytes_text),
         _use(bytes_text(row.memory_bytes), "in memory", row.max_memory_bytes, bytes_text),
-        f"API {count_text(row.api_requests_count)} requests",
-        f"{count_text(row.api_errors_count)} errors",
+        f"API {counted(count_text(row.api_requests_count), 'request')}",
+        counted(count_text(row.api_errors_count), "error"),
     )
     return f"account {row.name or UNKNOWN}: {', '.join(use_texts)}"
 

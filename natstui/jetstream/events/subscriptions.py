@@ -18,6 +18,7 @@ from natstui.model.live.evidence import message_of, message_trouble
 from natstui.model.live.message_counts import ROOM, MessageCount
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, MessageTrouble
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
+from natstui.units import counted, were
 
 MOST_PASSED_PER_S = 100
 """Limit of samples that are passed on, and recorded, one by one."""
@@ -162,9 +163,8 @@ class _Count:
             self._reporting = None
             self._sink.add(Restored(now_us, self._what))
             return
-        self._sink.add(
-            Unavailable(now_us, self._what, f"{count} events were left out: {self._why}")
-        )
+        text = f"{counted(count, 'event')} {were(count)} left out: {self._why}"
+        self._sink.add(Unavailable(now_us, self._what, text))
         self._report_soon()
 
 

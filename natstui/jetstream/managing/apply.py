@@ -40,7 +40,7 @@ from natstui.model.records.managing import (
     Action,
     Change,
 )
-from natstui.units import counted, parse_moment
+from natstui.units import counted, parse_moment, were
 
 
 async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> ChangeResult:
@@ -115,9 +115,9 @@ def _purged_otherwise(purged_msgs: int, before: Asset, now: Asset) -> str:
     is_less = purged_msgs < removed_msgs
     if purged_msgs == removed_msgs or (is_less and removes_by_itself(now.config)):
         return ""
-    were = "was" if purged_msgs == 1 else "were"
     return (
-        f"the server replied that {counted(f'{purged_msgs:,}', 'message')} {were} removed, but "
+        f"the server replied that {counted(f'{purged_msgs:,}', 'message')} "
+        f"{were(purged_msgs)} removed, but "
         f"{removed_msgs:,} of {held_msgs:,} are gone: {now_msgs:,} are left"
     )
 

@@ -267,6 +267,8 @@ async def _loses(
         body = {"subjects_filter": key_subject(key_change.bucket, key_change.key)}
         info = json.loads(await client.request(f"STREAM.INFO.{KV}{key_change.bucket}", body))
         count = sum((info["state"].get("subjects") or {}).values())
+        if count == 1:
+            return f"the only revision of {key_change.key} is removed for good"
         return f"all {counted(count, 'revision')} of {key_change.key} are removed for good"
     if not present.has_value or config.get("max_msgs_per_subject") != 1:
         return None

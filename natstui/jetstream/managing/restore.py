@@ -630,4 +630,5 @@ async def restore_all(
 def state_text(state: Config) -> str:
     """Return messages, size and sequences of a stream as text."""
     size = bytes_text(state["bytes"])
-    return f"{state['messages']:,} messages, {size}, {state['first_seq']}…{state['last_seq']}"
+    messages_text = counted(f"{state['messages']:,}", "message")
+    return f"{messages_text}, {size}, {state['first_seq']}…{state['last_seq']}"

@@ -14,7 +14,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, chunk_subject
 from natstui.model.assets.subjects import is_token
 from natstui.model.findings.thresholds import UPLOAD_ENDED_S
-from natstui.units import bytes_text, counted
+from natstui.units import bytes_text, counted, were
 
 _MEASURED_COUNT = 20
 """Limit of uploads whose size is read."""
@@ -112,7 +112,7 @@ def unfinished_text(unfinished: Sequence[UnfinishedObject], now_us: int) -> str:
         uploads = [upload for upload in unfinished if upload.may_run(now_us) is may_run]
         if uploads:
             objects = "an object" if len(uploads) == 1 else f"{len(uploads):,} objects"
-            verb = "was" if len(uploads) == 1 else "were"
+            verb = were(len(uploads))
             parts.append(f"{_size_text(uploads)} of {objects} {state.format(verb)}")
     return "; ".join(parts)
 

@@ -214,7 +214,7 @@ def size_estimate(config: Mapping[str, object], messages_count: int, payload_byt
     place_text = "of memory" if text_at(config, "storage") == "memory" else "on disk"
     overhead = replica_bytes - messages_count * payload_bytes
     text = (
-        f"{messages_count:,} messages of {exact_bytes(payload_bytes)} take "
+        f"{counted(f'{messages_count:,}', 'message')} of {exact_bytes(payload_bytes)} take "
         f"{bytes_text(replica_bytes)}"
     )
     times = (
@@ -241,7 +241,7 @@ def meaning_of(field: Field, text: str) -> str:
         return duration_words(value)
     is_plain = text.strip() == str(value)
     if field.kind == "bytes":
-        return "" if is_plain and value < 1024 else f"{value:,} bytes"
+        return "" if is_plain and value < 1024 else counted(f"{value:,}", "byte")
     return "" if is_plain else f"{value:,}"
 
 

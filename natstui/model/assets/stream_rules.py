@@ -23,6 +23,7 @@ from natstui.model.assets.subjects import (
     mapping_problem,
     overlap,
 )
+from natstui.units import counted
 
 _NOT_IN_A_MIRROR = {
     "allow_msg_counter": "counters",
@@ -307,7 +308,7 @@ def _missing(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
 def _losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
     replicas = number_at(config, "num_replicas")
     if in_use.servers_count is not None and replicas > in_use.servers_count:
-        servers = "1 server" if in_use.servers_count == 1 else f"{in_use.servers_count} servers"
+        servers = counted(in_use.servers_count, "server")
         yield f"{replicas} replicas need {replicas} servers; available: {servers}"
     if replicas in (2, 4):
         yield f"{replicas} replicas survive no more losses than {replicas - 1}: use an odd number"

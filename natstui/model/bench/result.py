@@ -7,6 +7,7 @@ from typing import Literal
 
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.patterns import Pattern
+from natstui.units import counted, were
 
 EndedHow = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]
@@ -82,9 +83,10 @@ class Accounting:
     @property
     def complaints(self) -> tuple[str, ...]:
         """Return sentences about lost messages and sums that are not equal."""
-        lost = (f"{self.lost_msgs} messages were lost",) if self.lost_msgs else ()
+        count = self.lost_msgs or 0
+        lost = (f"{counted(count, 'message')} {were(count)} lost",) if count else ()
         silent = self.unresponded_msgs
-        unresponded = (f"{silent} requests got no response",) if silent else ()
+        unresponded = (f"{counted(silent, 'request')} got no response",) if silent else ()
         return (*self._unmeasured(), *lost, *unresponded, *self.missing)
 
     def _unmeasured(self) -> tuple[str, ...]:

@@ -53,10 +53,14 @@ def benchmark_text(entry: JournalEntry) -> str:
         return f"end {name}"
     after: Config = json.loads(entry.after_json)
     return (
-        f"end {name}: {number_at(after, 'published_msgs'):,} messages published,"
+        f"end {name}: {_counted(number_at(after, 'published_msgs'), 'message')} published,"
         f" {number_at(after, 'received_msgs'):,} received,"
         f" {number_at(after, 'acknowledged_msgs'):,} acknowledged"
     )
+
+
+def _counted(count: float, noun: str) -> str:
+    return counted(f"{count:,}", noun)
 
 
 def final_text(entry: JournalEntry) -> str:
@@ -96,20 +100,21 @@ def sent_text(entry: JournalEntry) -> str:
         case "pull":
             return f"pull message {after.get('stream_seq') or '?'} from {target_text}"
         case "reply":
-            count = number_at(after, "replies_count")
-            return f"reply {count:,} times to requests on {text_at(request, 'subject')}"
+            times_text = _counted(number_at(after, "replies_count"), "time")
+            return f"reply {times_text} to requests on {text_at(request, 'subject')}"
         case "answer":
             answer_text = text_at(request, "answer").replace("_", " ")
             return f"{answer_text} message {request.get('stream_seq') or '?'} of {target_text}"
         case "publish" if request.get("copied_from"):
+            is_known = "sent_count" in after
             count_text = (
-                f"{after['sent_count']:,} messages" if "sent_count" in after else "messages"
+                _counted(number_at(after, "sent_count"), "message") if is_known else "messages"
             )
             return (
                 f"copy {count_text} of {request['copied_from']} to {text_at(request, 'subject')}"
             )
         case action:
-            size = f"{number_at(request, 'payload_bytes'):,} bytes"
+            size = _counted(number_at(request, "payload_bytes"), "byte")
             if number_at(request, "count") > 1:
                 # A run that was killed does not say how many were sent before.
                 sent_text_start = f"{after['sent_count']:,} of " if "sent_count" in after else ""

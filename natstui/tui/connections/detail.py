@@ -121,7 +121,7 @@ def _does(connection: ClientConnection, traffic: Traffic | None) -> Section:
 
 
 def _both(msgs: int, size_bytes: int) -> str:
-    return f"{count_text(msgs)} messages, {bytes_text(size_bytes)}"
+    return f"{counted(count_text(msgs), 'message')}, {bytes_text(size_bytes)}"
 
 
 def _rates(traffic: Traffic | None, *, is_sent: bool = False) -> str:

@@ -202,7 +202,8 @@ class BackupScreen(_MovingScreen):
             return self.stream
         columns, row = streams.columns, rows[-1]
         size = bytes_text(columns.stored_bytes[row])
-        return f"{self.stream} ({columns.stored_msgs[row]:,} messages, {size})"
+        messages_text = counted(f"{columns.stored_msgs[row]:,}", "message")
+        return f"{self.stream} ({messages_text}, {size})"
 
     def begin(self) -> None:
         """Start the backup."""

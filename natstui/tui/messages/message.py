@@ -27,6 +27,7 @@ from natstui.tui.kit.raw.payload import LOOKS
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.text import message_text, payload_of
+from natstui.units import counted
 
 _decoder = decoder_of(StoredMessage)
 
@@ -181,7 +182,7 @@ class MessageScreen(LiveScreen):
             except UsageError as error:
                 reason = str(error)
             else:
-                size = f"{message.payload_bytes:,} bytes"
+                size = counted(f"{message.payload_bytes:,}", "byte")
                 self.notify(f"saved {size} as {typed_path}", markup=False)
                 return
 

@@ -11,7 +11,7 @@ from natstui.tui.kit.looks import style_of
 from natstui.tui.kit.raw.lines import spans_of
 from natstui.tui.kit.raw.payload import Look, one_line, reading
 from natstui.tui.kit.text import safe
-from natstui.units import bytes_text, local_text
+from natstui.units import bytes_text, counted, local_text
 
 
 def payload_of(message: StoredMessage) -> bytes:
@@ -82,7 +82,7 @@ def message_text(message: StoredMessage, look: Look, reply: str = "") -> tuple[s
         f"Subject: {message.subject}",
         *([f"Reply:   {reply}"] if reply else []),
         f"{time_label} {time_text(message.stored_at_us, with_date=True)}",
-        f"Size:    {message.payload_bytes:,} bytes",
+        f"Size:    {counted(f'{message.payload_bytes:,}', 'byte')}",
         *(["", *heads] if heads else []),
         "",
         payload_reading.text,

@@ -180,13 +180,17 @@ def around_sections(
     return [section for section in sections if section.lines]
 
 
+def _both(msgs: int | None, size_bytes: int | None) -> str:
+    return f"{counted(count_text(msgs), 'message')}, {bytes_text(size_bytes)}"
+
+
 def _chosen_server(server: ServerSeen, servers: Servers | None) -> Section:
     """Return the details of a server, and why some are missing."""
     jetstream = server.jetstream
     lines = [
         line("domain", server.domain or (UNKNOWN if jetstream is None else "none")),
-        line("in", f"{count_text(server.in_msgs)} messages, {bytes_text(server.in_bytes)}"),
-        line("out", f"{count_text(server.out_msgs)} messages, {bytes_text(server.out_bytes)}"),
+        line("in", _both(server.in_msgs, server.in_bytes)),
+        line("out", _both(server.out_msgs, server.out_bytes)),
         line("cores", count_text(server.cores_count)),
         line("routes", _routes(server)),
         line("leafnodes", count_text(server.leafnodes_count)),

@@ -192,7 +192,7 @@ async def _interest_text(
             count for subject, count in added_counts.items()
             if not any(contains(subject_filter, subject) for subject_filter in filters)
         )  # fmt: skip
-        dropped_text = f"{msgs:,} {'copy' if msgs == 1 else 'copies'}" if msgs else None
+        dropped_text = counted(f"{msgs:,}", "copy") if msgs else None
     if dropped_text is None:
         return None
     return f"{dropped_text} not stored by {stream}: {has} no consumer of these subjects"
@@ -205,6 +205,5 @@ def _removed_text(stream: str, removed_messages: Removed) -> str | None:
             f"up to {counted(f'{removed_messages.others_msgs:,}', 'message')} of {stream}"
         )
     if removed_messages.own_msgs:
-        copies = "copy" if removed_messages.own_msgs == 1 else "copies"
-        parts.append(f"up to {removed_messages.own_msgs:,} {copies} in {stream}")
+        parts.append(f"up to {counted(f'{removed_messages.own_msgs:,}', 'copy')} in {stream}")
     return f"{' and '.join(parts)} are removed by its limits" if parts else None

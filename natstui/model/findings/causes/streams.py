@@ -74,7 +74,8 @@ def replica_lags(f: Facts, is_open: bool) -> Symptom | None:
     behind = [peer for peer in peers if peer.lag_msgs > PEER_LAG_MSGS and peer not in absent]
     if not behind:
         return None
-    return Symptom(", ".join(f"{peer.name} is {peer.lag_msgs} entries behind" for peer in behind))
+    lags = (f"{peer.name} is {counted(peer.lag_msgs, 'entry')} behind" for peer in behind)
+    return Symptom(", ".join(lags))
 
 
 def replicas_differ(f: Facts, is_open: bool) -> Symptom | None:
@@ -146,7 +147,7 @@ def full(f: Facts, is_open: bool) -> Symptom | None:
     # A full queue whose clients work has room for a moment, and is full again.
     least = (config.max_msgs or 0) * (FULL_LEAVE_SHARE if is_open else 1)
     if config.max_msgs and stored >= least:
-        text = f"{stored} of {config.max_msgs} messages: publishes are rejected"
+        text = f"{stored} of {counted(config.max_msgs, 'message')}: publishes are rejected"
         return Symptom(text, numbers={"max_msgs": config.max_msgs})
     if bytes_are_full(Fill(stored, size, None, config.max_bytes), losing=False):
         text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}: publishes are rejected"
@@ -163,7 +164,8 @@ def full_per_subject(f: Facts, is_open: bool) -> Symptom | None:
     if not f.settings.get("discard_new_per_subject"):
         return None
     subjects = [subject for subject, msgs in counts.msgs_by_subject.items() if msgs >= most]
-    return Symptom(f"{', '.join(subjects[:5])}: {most} of {most} messages, publishes are rejected")
+    most_text = f"{most} of {counted(most, 'message')}"
+    return Symptom(f"{', '.join(subjects[:5])}: {most_text}, publishes are rejected")
 
 
 def objects_without_meta(f: Facts, is_open: bool) -> Symptom | None:
@@ -182,7 +184,7 @@ def consumer_limit(f: Facts, is_open: bool) -> Symptom | None:
     count = f.columns.consumers_count[f.row]
     if not limit or count < limit:
         return None
-    text = f"{count} of {limit} consumers: further ones are refused"
+    text = f"{count} of {counted(limit, 'consumer')}: further ones are refused"
     return Symptom(text, numbers={"max_consumers": limit})
 
 
@@ -242,7 +244,7 @@ def _level(f: Facts) -> tuple[str, dict[str, float]]:
     assert config is not None
     of_msgs, of_bytes = _shares(f, config)
     if of_msgs >= of_bytes:
-        text = f"{f.columns.stored_msgs[f.row]} of {config.max_msgs} messages"
+        text = f"{f.columns.stored_msgs[f.row]} of {counted(config.max_msgs or 0, 'message')}"
         return text, {"max_msgs": config.max_msgs or 0}
     size, most_bytes = f.columns.stored_bytes[f.row], config.max_bytes or 0
     return f"{bytes_text(size)} of {bytes_text(most_bytes)}", {"max_bytes": most_bytes}

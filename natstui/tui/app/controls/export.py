@@ -17,6 +17,7 @@ from natstui.tui.frame.messages import Export
 from natstui.tui.frame.requests import run_task
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.kit.pick import Pick
+from natstui.units import counted
 
 _FORMATS = (
     ("csv", "comma-separated values, for spreadsheets and databases"),
@@ -59,7 +60,7 @@ class Exporter(Part):
         noun = "consumer" if message.consumers else "stream"
         live = "as it is now" if count == 1 else "as they are now"
         span = "over the whole recording" if self._engines.replaying else live
-        rows_text = f"{count:,} {noun}{'' if count == 1 else 's'} {span}"
+        rows_text = f"{counted(f'{count:,}', noun)} {span}"
         run_task(self._app, self._export, message, rows_text)
 
     async def _export(self, message: Export, rows_text: str) -> None:

@@ -30,7 +30,7 @@ from natstui.model.assets.text import format_field, parse_field
 from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.records.messages import DeliveryPreview
 from natstui.tui.kit.text import safe, safe_lines
-from natstui.units import parse_bytes, parse_count, parse_moment
+from natstui.units import counted, parse_bytes, parse_count, parse_moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +267,7 @@ def caption_text(
     parts.append(sentence or status)
     warnings_count = len(draft.warnings)
     if warnings_count and not sentence and narrow:
-        parts.append(
-            f"{warnings_count} {'warning' if warnings_count == 1 else 'warnings'}: {keys.preview}"
-        )
+        parts.append(f"{counted(warnings_count, 'warning')}: {keys.preview}")
     look = look or ("error" if count else "warn" if warnings_count else "")
     return safe("  ·  ".join(parts), look)
 

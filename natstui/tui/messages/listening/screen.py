@@ -69,9 +69,9 @@ class SubjectView(Listed[SubjectRow]):
 
 def label_of(row: SubjectRow, *, as_tree: bool) -> str:
     """Return the label of a subject's row: its last token in a tree."""
-    count = f"{row.subjects_count:,} more {'subject' if row.subjects_count == 1 else 'subjects'}"
+    count = counted(f"{row.subjects_count:,}", "more subject")
     if row.kind == "others":
-        return f"… and about {count} more subjects"
+        return f"… and about {count}"
     mark = (_OPEN if row.is_open else _CLOSED) if row.kind == "branch" else _PLAIN
     indent = _INDENT * row.deep_level + mark if as_tree else ""
     if row.kind == "rest":

@@ -216,19 +216,16 @@ def test_what_lies_below_a_session_is_no_part_of_it(spark: SparkSession, session
     assert lines() == alone and alone[0][0] == session.name
 
 
-def stored_lines(spark: SparkSession, session: Path) -> DataFrame:
-    """Return the lines of a session as they are read from bronze."""
-    folder = f"{session}-line"
-    lines_of(spark, session).write.parquet(folder)
-    return spark.read.schema(line_schema()).parquet(folder)
+def stored_lines(spark: SparkSession, answers: Answers) -> DataFrame:
+    """Return all lines as they are read from bronze."""
+    return spark.read.schema(line_schema()).parquet(f"{answers.store.root}/bronze/line")
 
 
-@pytest.mark.usefixtures("much")
 def test_samples_are_sorted_once_and_never_pass_through_python(
-    spark: SparkSession, sessions: Path
+    spark: SparkSession, answers: Answers, much: None
 ) -> None:
     nothing = spark.createDataFrame([], NO_CUTS)
-    text = plan(silver_samples.consumer_samples(stored_lines(spark, small(sessions)), nothing))
+    text = plan(silver_samples.consumer_samples(stored_lines(spark, answers), nothing))
     assert len(re.findall(r"Exchange hashpartitioning\(series_id", text)) == 1
     assert len(re.findall(r"(?<!Broadcast)Exchange (?:hash|range|Round|Single)", text)) == 1
     assert "SortMergeJoin" not in text
@@ -249,11 +246,10 @@ def compiled(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, kept)
 
 
-@pytest.mark.usefixtures("much")
 def test_every_step_over_samples_is_compiled_and_short_enough_for_the_jvm_to_compile_too(
-    spark: SparkSession, sessions: Path
+    spark: SparkSession, answers: Answers, much: None
 ) -> None:
-    lines, nothing = stored_lines(spark, small(sessions)), spark.createDataFrame([], NO_CUTS)
+    lines, nothing = stored_lines(spark, answers), spark.createDataFrame([], NO_CUTS)
     debug = getattr(spark._jvm.org.apache.spark.sql.execution.debug, "package$")
     for samples in (silver_samples.consumer_samples, silver_samples.stream_samples):
         with compiled(spark):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,12 +121,35 @@ class Journal:
             if line.isspace():
                 continue
             try:
-                entries.append(_decoder.decode(line))
+                entry = _decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
                 if number < len(lines) and "truncated" not in str(error):
                     message = f"{self.file}:{number} is damaged: {reason(error)}"
                     raise SessionError(message) from error
+                continue
+            if (name := _damaged_field(entry)) is not None:
+                raise SessionError(f"{self.file}:{number} is damaged: {name} is no JSON object")
+            entries.append(entry)
         return entries
+
+
+def _damaged_field(entry: JournalEntry) -> str | None:
+    """Return the first field of JSON text in an entry that is no object; None without one."""
+    texts = {
+        "request_json": entry.request_json,
+        "before_json": entry.before_json,
+        "after_json": entry.after_json,
+    }
+    return next(
+        (name for name, text in texts.items() if text is not None and not _is_object(text)), None
+    )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _padded(line: bytes, size_bytes: int) -> bytes:

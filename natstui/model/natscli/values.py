@@ -42,9 +42,12 @@ def pairs(metadata: Mapping[object, object]) -> list[str]:
 
 
 def moment(text: str) -> str:
-    """Return a time in the format of the NATS CLI: UTC without a zone; durations unchanged."""
+    """Return a time in the format of the NATS CLI: UTC without a zone; anything else unchanged."""
     if found := re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d+)?)Z", text):
         return f"{found[1]} {found[2]}"
     if "-" not in text:
         return text
-    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+    except (ValueError, OverflowError):
+        return text

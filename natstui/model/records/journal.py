@@ -117,8 +117,9 @@ def sent_text(entry: JournalEntry) -> str:
             size = _counted(number_at(request, "payload_bytes"), "byte")
             if number_at(request, "count") > 1:
                 # A run that was killed does not say how many were sent before.
-                sent_text_start = f"{after['sent_count']:,} of " if "sent_count" in after else ""
-                size = f"{sent_text_start}{request['count']:,} messages"
+                sent_count = number_at(after, "sent_count")
+                sent_text_start = f"{sent_count:,} of " if "sent_count" in after else ""
+                size = f"{sent_text_start}{number_at(request, 'count'):,} messages"
             sent_text_start = f"{action} {size} to"
             return f"{sent_text_start} {text_at(request, 'subject')}{_stored(after)}"
 
@@ -160,7 +161,7 @@ def sent_command(entry: JournalEntry) -> str:
             flags += [f"--count={request['count']}"] if number_at(request, "count") > 1 else []
             arguments = [action, *flags, subject, *([] if request.get("payload_bytes") else [""])]
             arguments += (
-                ["--force-stdin"] if action == "publish" and request["payload_bytes"] else []
+                ["--force-stdin"] if action == "publish" and request.get("payload_bytes") else []
             )
     return shlex.join(["nats", *arguments])
 

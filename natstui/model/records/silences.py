@@ -6,8 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from natstui.model.assets.fields import Config, number_at, text_at
 from natstui.model.records.journal import is_silence
 from natstui.model.records.managing import JournalEntry, SilenceFinding
+
+_END_US = 2**63
+"""Times from here on fit no record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +56,22 @@ def silences_of(entries: Sequence[JournalEntry], now_us: int) -> tuple[Silence, 
         if not is_silence(entry):
             continue
         request = json.loads(entry.request_json)
-        until_us = request.get("until_us")
-        finding_key = (
-            str(request.get("code", "")),
-            entry.stream,
-            entry.consumer or "",
-            int(request.get("created_at_us", 0)),
-            str(request.get("part", "")),
+        until_us, created_at_us = (
+            number_at(request, name) for name in ("until_us", "created_at_us")
         )
-        still = isinstance(until_us, int) and until_us > now_us
-        reason = str(request.get("reason", ""))
+        if max(until_us, created_at_us) >= _END_US:
+            continue
+        finding_key = (
+            _text(request, "code"), entry.stream, entry.consumer or "", created_at_us,
+            _text(request, "part"),
+        )  # fmt: skip
+        reason = _text(request, "reason")
         by_finding[finding_key] = (
-            Silence(*finding_key, reason, entry.who, until_us) if still else None
+            Silence(*finding_key, reason, entry.who, until_us) if until_us > now_us else None
         )
     return tuple(silence for silence in by_finding.values() if silence is not None)
+
+
+def _text(request: Config, name: str) -> str:
+    """Return a text that can be written as UTF-8: an escape of JSON may stand for half a pair."""
+    return text_at(request, name).encode(errors="replace").decode()

@@ -1,0 +1,77 @@
+"""Entries of the journal whose JSON texts are damaged: one sentence, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from natstui.errors import SessionError
+from natstui.jetstream.connection.journal import Journal
+from natstui.model.records.journal import entry_command, entry_text, undo_text
+from natstui.model.records.managing import JournalAction, JournalEntry
+from natstui.model.records.silences import silences_of
+
+
+def entry_of(action: JournalAction = "silence", **fields: str | None) -> JournalEntry:
+    texts = {"request_json": "{}", "before_json": None, "after_json": None} | fields
+    return msgspec.convert(
+        {
+            "entry": "e1", "at_us": 1, "server": "s", "who": "me", "action": action, "stream": "S",
+            "consumer": "C", "outcome": "done", "reason": None, **texts,
+        },
+        JournalEntry,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["request_json", "before_json", "after_json"])
+@pytest.mark.parametrize(
+    "text",
+    ["{{{", "", "[]", "5", '"x"', "null", pytest.param("[" * 100_000, id="nested")],
+)
+def test_a_line_whose_inner_text_is_no_json_object_is_named(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    file = tmp_path / "journal.jsonl"
+    lines = [msgspec.json.encode(entry_of(**each)) for each in ({}, {name: text})]
+    file.write_bytes(b"".join(line + b"\n" for line in lines))
+    with pytest.raises(SessionError, match=rf"journal.jsonl:2 is damaged: .*{name}"):
+        Journal(file).entries()
+
+
+def test_inner_texts_with_every_string_that_json_can_name_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    entry = entry_of("publish", request_json=json.dumps({"subject": "a\ud800\x00"}))
+    file.write_bytes(msgspec.json.encode(entry) + b"\n")
+    assert Journal(file).entries() == [entry]
+
+
+ODD_VALUES: tuple[object, ...] = ("x", [], {}, None, -1, 1.5, True, 10**30, "\ud800")
+FIELDS = (
+    "code", "part", "created_at_us", "reason", "until_us", "received", "acknowledged_msgs",
+    "received_msgs", "stream_seq", "replies_count", "subject", "answer", "copied_from",
+    "sent_count", "payload_bytes", "count", "stored_seq", "duplicate", "headers", "run", "phase",
+    "what", "published_msgs", "pause_until", "seq", "preferred", "stream", "replicas",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+@pytest.mark.parametrize("action", get_args(JournalAction))
+def test_fields_of_another_type_are_shown_without_a_traceback(
+    action: JournalAction, value: object
+) -> None:
+    fields: list[Mapping[str, object]] = [{name: value} for name in FIELDS]
+    for request in (dict.fromkeys(FIELDS, value), *fields):
+        text = json.dumps(request)
+        for after in (None, "{}", text):
+            entry = entry_of(action, request_json=text, before_json=after, after_json=after)
+            assert entry_text(entry) and entry_command(entry) and undo_text(entry)
+            msgspec.json.encode(silences_of([entry], 0))
+    after_json = json.dumps({"sent_count": value})
+    for request in ({"copied_from": "T"}, {"count": 5}):
+        entry = entry_of(action, request_json=json.dumps(request), after_json=after_json)
+        assert entry_text(entry) and entry_command(entry)

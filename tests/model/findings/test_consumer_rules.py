@@ -140,6 +140,23 @@ def test_messages_given_up_before_we_listened_are_told_from_the_counters() -> No
     assert life.open["NT-C21"].numbers["given_up_msgs"] == 4
 
 
+def test_what_is_ack_pending_makes_the_number_of_dropped_messages_a_lower_bound() -> None:
+    life = Life({"max_deliver_count": 2})
+    life.polls(
+        2, redelivered_msgs=10, ack_pending_msgs=5, delivered_stream_seq=15,
+        ack_floor_stream_seq=0, delivered_consumer_seq=25, ack_floor_consumer_seq=0,
+        delivered_at_us=at_us(-9),
+    )  # fmt: skip
+    finding = life.open["NT-C21"]
+    assert finding.text.startswith("at least 5 messages dropped after 2 deliveries")
+    for seq in range(1, 11):
+        life.advise("max_deliver", seq, 2)
+    life.polls(2)
+    finding = life.open["NT-C21"]
+    assert finding.text.startswith("10 messages dropped")
+    assert finding.numbers["given_up_msgs"] == 10
+
+
 STALL = {"pending_msgs": 500, "push_bound": True, "delivered_at_us": at_us(0)}
 PUSH = {"pull": False, "deliver_subject": "d"}
 

@@ -687,7 +687,10 @@ def max_deliver_reached(f: Facts, is_open: bool) -> Symptom | None:
         kept = " and stay in the stream"
     where = f": {_named(given_up.sequences)}" if given_up.sequences else ""
     count = max(dropped, given_up.total_count if given_up.total_count and f.redelivered else 0)
+    # What is ack pending may have been delivered once, and is no part of the redelivered then.
+    is_all = f.config.max_deliver_count == 1 or not f.unacked or count >= f.redelivered
     text = f"{counted(count, 'message')} dropped after {f.config.max_deliver_count} deliveries"
+    text = text if is_all else f"at least {text}"
     since_us = given_up.first_at_us if given_up.total_count else None
     return Symptom(text + kept + where, since_us, given_up.sequences, {"given_up_msgs": count})
 

@@ -504,7 +504,7 @@ class ConsumerFacts:
 
     @consumer_fact("msgs")
     def dropped_msgs(self) -> int:
-        """Messages that were dropped after max deliver: redelivered, and no ack can come."""
+        """Messages dropped after max deliver, at least: redelivered, and no ack can come."""
         announced = 0 if self.trouble is None else self.trouble.give_ups.total_count
         return dropped_after_max_deliver(self.config, self.redelivered, self.unacked, announced)
 

@@ -42,11 +42,12 @@ def replicas_count(leader: str | None, peers: tuple[Peer, ...]) -> int:
 def dropped_after_max_deliver(
     config: ConsumerConfiguration | None, redelivered: int, unacked: int, announced: int
 ) -> int:
-    """Return how many of a consumer's stored messages were dropped after max deliver.
+    """Return how many of a consumer's stored messages were dropped after max deliver, at least.
 
     `redelivered` and `unacked` are num_redelivered and num_ack_pending, `announced` the advisories
-    of max deliver. Dropped messages stay in the first and leave the second; where max deliver is
-    1, only the advisories show them.
+    of max deliver. Dropped messages stay in the first and leave the second, where others are that
+    were delivered once: it is the number only if `unacked` is 0. Where max deliver is 1, only the
+    advisories show them.
     """
     if config is None or not config.max_deliver_count:
         return 0

@@ -12,6 +12,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
@@ -150,3 +151,24 @@ async def test_another_server_leads_after_a_step_down(
                 await asyncio.sleep(0.2)
         assert now != before
     await nc.close()
+
+
+@pytest.mark.cluster
+async def test_no_server_steps_down_for_one_that_cannot_lead(
+    cluster_account: Account, tmp_path: Path
+) -> None:
+    shell = Shell(cluster_account.url, tmp_path)
+    async with connected(cluster_account.url) as nc:
+        js = nc.jetstream(timeout=30)
+        await js.add_stream(name="ONE", subjects=["one"], num_replicas=1)
+        await js.add_consumer("ONE", durable_name="C", ack_policy="explicit")
+        await js.add_stream(name="THREE", subjects=["three"], num_replicas=3)
+    for words, sentence in (
+        (("stream", "step-down", "ONE"), "ONE is only on "),
+        (("consumer", "step-down", "ONE", "C"), "C on ONE is only on "),
+        (("stream", "step-down", "THREE", "--preferred", "n9"), "n9 has no copy of THREE"),
+    ):
+        done = await run(shell, *words, "--force")
+        assert done.returncode == 2, (words, done.stdout, done.stderr)
+        assert sentence in done.stderr
+        assert "stepped down" not in done.stdout

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
 from nats.js.api import AckPolicy, ConsumerConfig
 
@@ -20,7 +22,7 @@ from natstui.jetstream.messages.browse import browse, count_subjects, read_messa
 from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.gets import has_batches
 from natstui.jetstream.messages.keys import watch
-from natstui.jetstream.messages.objects import read_store
+from natstui.jetstream.messages.objects import copy_object, read_object, read_store
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.messages.unfinished_objects import count_chunks
@@ -390,5 +392,24 @@ async def test_chunks_of_a_store_are_not_compared_with_the_objects_of_a_recreate
         await client.ask("$O.F.C.upload", b"x")
         with pytest.raises(Conflict, match="F was deleted and recreated while it was read"):
             await read_store(client, "F")
+    finally:
+        await client.close()
+
+
+async def test_a_file_that_is_replaced_or_deleted_while_it_is_read_is_no_damaged_one(
+    account: Account,
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    try:
+        nc = await nats.connect(account.url)
+        store = await nc.jetstream().create_object_store("R")
+        for what in ("replaced", "deleted"):
+            await store.put("x", b"old")
+            read = await read_object(client, "R", "x")
+            await (store.put("x", b"new") if what == "replaced" else store.delete("x"))
+            for verify in (True, False):
+                with pytest.raises(Conflict, match=f"x was {what} while it was read"):
+                    await copy_object(client, read, io.BytesIO(), lambda _: None, verify=verify)
+        await nc.close()
     finally:
         await client.close()

@@ -14,7 +14,9 @@ from natstui.errors import (
     NatstuiError,
     NotFound,
     PermissionDenied,
+    RequestFailed,
     RequestTimedOut,
+    UsageError,
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read, reading
@@ -103,12 +105,17 @@ def _group(row: _Row, stream: str, consumer: str | None) -> Group:
 
 async def leader_of(client: Client, stream: str, consumer: str | None) -> str | None:
     """Return the current leader; None without one, or without a reply."""
+    cluster = await _read_cluster(client, stream, consumer)
+    return None if cluster is None else cluster.leader or None
+
+
+async def _read_cluster(client: Client, stream: str, consumer: str | None) -> _Cluster | None:
+    """Return the servers with a copy; None without a cluster, or without a reply."""
     verb = f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
     try:
-        info = read(verb, await client.request(verb, timeout_s=2.0), _Row)
+        return read(verb, await client.request(verb, timeout_s=2.0), _Row).cluster
     except (RequestTimedOut, JetStreamUnavailable):
         return None
-    return (info.cluster.leader or None) if info.cluster is not None else None
 
 
 async def led_after(
@@ -126,17 +133,21 @@ async def led_after(
 async def step_down(writer: Writer, change: Change) -> str:
     """Let another server lead, the `preferred` one if named; return the result as text.
 
-    Raises NotFound, Refused and the request errors; the server refuses a name it does not know.
+    Raises UsageError where no other server has a copy, or the preferred one has none,
+    RequestFailed where it does not take over, NotFound, Refused and the other request errors.
     """
     arguments = json.loads(change.body_json)
     preferred_server = arguments.get("preferred") or None
     target_text = f"{change.consumer} on {change.stream}" if change.consumer else change.stream
     try:
-        before = await leader_of(writer.client, change.stream, change.consumer)
+        cluster = await _read_cluster(writer.client, change.stream, change.consumer)
     except PermissionDenied:
-        before, reads_leader = None, False
+        cluster, reads_leader = None, False
     else:
         reads_leader = True
+    before = None if cluster is None else cluster.leader or None
+    if cluster is not None and before is not None:
+        _check_candidates(target_text, before, cluster.replicas or [], preferred_server)
     body = {"placement": {"preferred": preferred_server}} if preferred_server else None
     if preferred_server is not None and preferred_server == before:
         return f"{target_text} is led by {preferred_server} already: nothing was changed"
@@ -151,15 +162,28 @@ async def step_down(writer: Writer, change: Change) -> str:
             f"{target_text}: its leader steps down; you have no permission to read the new leader"
         )
     now = await led_after(writer.client, change.stream, change.consumer, before)
-    return f"{target_text}{_became(now, before, preferred_server)}"
+    if now is None:
+        return f"{target_text}: its leader stepped down, and no new leader is elected yet"
+    if now == before or preferred_server not in (None, now):
+        raise RequestFailed(
+            f"{target_text} is led by {now}: {preferred_server or 'no other server'} "
+            f"did not take over within {_LEADS_WITHIN_S:g} s"
+        )
+    return f"{target_text} is led by {now} now"
 
 
-def _became(now: str | None, before: str | None, preferred_server: str | None) -> str:
-    if now is None or now == before:
-        return f": {before or 'its leader'} stepped down, and no new leader is elected yet"
-    if preferred_server not in (None, now):
-        return f" is led by {now} now, not by {preferred_server}: that one was not elected"
-    return f" is led by {now} now"
+def _check_candidates(
+    target_text: str, leader: str, replicas: list[_Peer], preferred_server: str | None
+) -> None:
+    """Raise UsageError where the server would reply with success although nobody can take over."""
+    names = [replica.name for replica in replicas]
+    if not names:
+        raise UsageError(f"{target_text} is only on {leader}: no other server can lead it")
+    if preferred_server not in (None, leader, *names):
+        raise UsageError(
+            f"{preferred_server} has no copy of {target_text}: it is on "
+            f"{', '.join((leader, *names))}"
+        )
 
 
 async def move_leader(writer: Writer, move: Move, confirmed_name: str | None) -> str:

@@ -214,8 +214,9 @@ async def copy_object(
 ) -> CopiedObject:
     """Write an object's content, for a link that of its target, and return the result.
 
-    Raises RequestFailed when it is incomplete, has no digest or a wrong one: it must not be used
-    then. Without `verify` these are returned as the problem.
+    Raises Conflict when it was replaced or deleted meanwhile, and RequestFailed when it is
+    incomplete, has no digest or a wrong one: it must not be used then. Without `verify` these are
+    returned as the problem.
     """
     stored_object = await _follow_links(client, stored_object)
     if stored_object.chunks_count and not is_token(stored_object.nuid):
@@ -244,11 +245,24 @@ async def copy_object(
         problem = "has no digest: its bytes cannot be checked"
     elif size_bytes and not same_digest(stored_object.digest, digest.digest()):
         problem = f"is damaged: its digest is not {stored_object.digest}"
+    if problem:
+        await _check_unchanged(client, stored_object)
     if problem and verify:
         raise RequestFailed(
             f"{stored_object.name} {problem}; natstui object get --no-verify writes what is there"
         )
     return CopiedObject(stored_object, size_bytes, problem)
+
+
+async def _check_unchanged(client: Client, stored_object: StoredObject) -> None:
+    """Raise Conflict if an object was replaced or deleted while it was read."""
+    what = "replaced"
+    try:
+        now = await read_object(client, stored_object.bucket, stored_object.name)
+    except NotFound:
+        now, what = None, "deleted"
+    if now is None or now.nuid != stored_object.nuid:
+        raise Conflict(f"{stored_object.name} was {what} while it was read: get it again")
 
 
 async def _follow_links(client: Client, stored_object: StoredObject) -> StoredObject:

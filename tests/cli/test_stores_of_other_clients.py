@@ -76,6 +76,55 @@ def test_a_key_of_another_client_is_listed_read_and_deleted(
     assert json.loads(shell.ok("kv", "keys", "B", "--json")) == []
 
 
+_UNKNOWN = [
+    {"KV-Operation": "WEIRD"}, {"KV-Operation": "del"}, {"KV-Operation": ""},
+    {"Nats-Marker-Reason": "Nope"}, {"KV-Operation": "PUT"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("headers", _UNKNOWN)
+def test_only_known_operations_and_reasons_delete_a_key(
+    shell: Shell, account: Account, headers: dict[str, str]
+) -> None:
+    shell.ok("kv", "add", "B")
+
+    async def put() -> bytes:
+        async with jetstream(account) as js:
+            await js.publish("$KV.B.k", b"theirs", headers=headers)
+            return (await (await js.key_value("B")).get("k")).value or b""
+
+    assert run(put()) == b"theirs"
+    assert shell.ok("kv", "get", "B", "k") == "theirs"
+    assert json.loads(shell.ok("kv", "keys", "B", "--json")) == ["k"]
+    assert json.loads(shell.ok("kv", "history", "B", "k", "--json"))["operation"] == "PUT"
+    refused = shell.run("kv", "create", "B", "k", "mine", "--yes")
+    assert refused.returncode == 4
+    assert "exists already, at revision 1" in refused.stderr
+    assert shell.ok("kv", "get", "B", "k") == "theirs"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"KV-Operation": "DEL"}, {"KV-Operation": "PURGE"}]
+    + [{"Nats-Marker-Reason": reason} for reason in ("MaxAge", "Purge", "Remove")],
+)
+def test_a_key_that_another_client_or_the_server_deleted_has_no_value(
+    shell: Shell, account: Account, headers: dict[str, str]
+) -> None:
+    shell.ok("kv", "add", "B")
+
+    async def delete() -> None:
+        async with jetstream(account) as js:
+            await js.publish("$KV.B.k", b"", headers=headers)
+
+    run(delete())
+    missing = shell.run("kv", "get", "B", "k")
+    assert missing.returncode == 4
+    assert "was deleted at revision 1" in missing.stderr
+    assert json.loads(shell.ok("kv", "keys", "B", "--json")) == []
+    shell.ok("kv", "create", "B", "k", "mine")
+
+
 def test_natstui_makes_no_key_that_other_clients_refuse(shell: Shell) -> None:
     shell.ok("kv", "add", "B")
     refused = shell.run("kv", "put", "B", "user@host", "x", "--yes")

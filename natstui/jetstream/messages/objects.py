@@ -25,11 +25,11 @@ from natstui.jetstream.messages.unfinished_objects import (
     unfinished_objects,
 )
 from natstui.model.assets.buckets import (
-    MARKER,
     OBJECTS,
     chunk_subject,
     info_subject,
     is_bucket,
+    is_marker,
     object_name,
     same_digest,
 )
@@ -192,7 +192,7 @@ async def _all_objects(
         client, f"{OBJECTS}{bucket}", subjects, "last_per_subject", is_bounded=True
     ) as reader:
         async for message in reader:
-            if MARKER in dict(message.headers):
+            if is_marker(dict(message.headers)):
                 continue  # It was too old: this is what the server left of it.
             name = object_name(message.subject)
             try:

@@ -17,6 +17,8 @@ CHUNK_BYTES = 128 * 1024
 _DIGEST = "SHA-256="
 OPERATION, ROLLUP, MARKER = "KV-Operation", "Nats-Rollup", "Nats-Marker-Reason"
 TTL = "Nats-TTL"
+_OPERATION_OF_REASON = {"MaxAge": "DEL", "Purge": "PURGE", "Remove": "DEL"}
+"""Reason of a marker of the server → operation on the key: it was too old, or was removed."""
 _DUPLICATES_NS = 120_000_000_000
 _BUCKET = re.compile(r"[a-zA-Z0-9_-]+")
 _KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
@@ -55,13 +57,19 @@ def key_of(subject: str) -> str:
 
 
 def operation_of(headers: Mapping[str, str]) -> str:
-    """Return the operation of a stored message on its key: PUT, DEL or PURGE."""
-    if OPERATION in headers:
-        return headers[OPERATION]
-    # The server's own markers: what was there is too old, or was removed.
-    if MARKER in headers:
-        return "PURGE" if headers[MARKER] == "Purge" else "DEL"
-    return "PUT"
+    """Return the operation of a stored message on its key: PUT, DEL or PURGE.
+
+    As in other clients, an unknown operation and a marker with an unknown reason are a value.
+    """
+    operation = headers.get(OPERATION)
+    if operation in ("DEL", "PURGE"):
+        return operation
+    return _OPERATION_OF_REASON.get(headers.get(MARKER, ""), "PUT")
+
+
+def is_marker(headers: Mapping[str, str]) -> bool:
+    """Return whether the server stored this message in place of one that it removed."""
+    return headers.get(MARKER) in _OPERATION_OF_REASON
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ STATE = {
     "last_seq": 2**64 - 1,
     "first_ts": "2026-01-01T00:00:00.123456789Z",
     "last_ts": "0001-01-01T00:00:00Z",
+    "consumer_count": 0,
 }
 STREAM: dict[str, Any] = {
     "config": {
@@ -40,6 +41,10 @@ CONSUMER: dict[str, Any] = {
     "created": "2026-01-01T00:00:00Z",
     "delivered": PLACE,
     "ack_floor": {**PLACE, "last_active": "2026-01-01T00:00:00Z"},
+    "num_pending": 2**64 - 1,
+    "num_ack_pending": 0,
+    "num_redelivered": 0,
+    "num_waiting": 0,
 }
 MESSAGE = {"message": {"subject": "s", "seq": 1, "time": "2026-01-01T00:00:00Z", "hdrs": "eA=="}}
 
@@ -89,6 +94,8 @@ def test_what_servers_reply_passes(verb: str, reply: Any) -> None:
         ("STREAM.INFO.S", STREAM | {"state": STATE | {"messages": -1}}),
         ("STREAM.INFO.S", STREAM | {"state": STATE | {"messages": 1.5}}),
         ("STREAM.INFO.S", STREAM | {"state": STATE | {"subjects": {"s": "1"}}}),
+        ("STREAM.INFO.S", STREAM | {"cluster": {"replicas": [{"current": True}]}}),
+        ("STREAM.INFO.S", STREAM | {"config": {"name": "S", "mirror": {}}}),
         ("STREAM.LIST", {"streams": [STREAM, 7]}),
         ("CONSUMER.INFO.S.C", CONSUMER | {"ack_floor": None}),
         ("CONSUMER.INFO.S.C", CONSUMER | {"num_pending": "7"}),
@@ -137,10 +144,61 @@ def test_another_message_than_the_one_that_was_requested_is_refused(
     ],
 )  # fmt: skip
 def test_a_reply_without_success_is_a_failure(verb: str) -> None:
-    check_shape(verb, b'{"success": true}')
+    check_shape(verb, b'{"success": true, "purged": 0}')
     with pytest.raises(RequestFailed, match="the server did not do it"):
         check_shape(verb, b'{"success": false}')
     with pytest.raises(
         OutcomeUnknown, match="the server's reply does not say whether it was done"
     ):
         check_shape(verb, b"{}")
+
+
+def test_a_purge_that_does_not_say_what_it_removed_may_have_been_done() -> None:
+    with pytest.raises(OutcomeUnknown, match="does not say whether it was done"):
+        check_shape("STREAM.PURGE.S", b'{"success": true}')
+
+
+@pytest.mark.parametrize(
+    ("verb", "reply", "name"),
+    [
+        *(("STREAM.INFO.S", STREAM, name) for name in ("config", "created", "state")),
+        *(("STREAM.INFO.S", STREAM, f"state.{name}") for name in STATE if name[-3:] != "_ts"),
+        *(("CONSUMER.INFO.S.C", CONSUMER, name) for name in CONSUMER),
+    ],
+)
+def test_a_reply_without_what_every_server_sends_is_unreadable(
+    verb: str, reply: dict[str, Any], name: str
+) -> None:
+    outer, _, inner = name.partition(".")
+    without = {key: value for key, value in reply.items() if key != outer}
+    if inner:
+        parts = {key: value for key, value in reply[outer].items() if key != inner}
+        without = {**without, outer: parts}
+    with pytest.raises(RequestFailed, match="the server's reply cannot be read"):
+        check(verb, without)
+
+
+@pytest.mark.parametrize(
+    ("verb", "asked", "reply"),
+    [
+        ("STREAM.CREATE.S", {"name": "S"}, STREAM),
+        ("STREAM.UPDATE.S", {"name": "S"}, STREAM),
+        ("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"name": "C"}}, CONSUMER),
+        ("CONSUMER.CREATE.S", {"stream_name": "S", "config": {}}, CONSUMER),
+        (
+            "CONSUMER.DURABLE.CREATE.S.C",
+            {"stream_name": "S", "config": {"durable_name": "C"}},
+            CONSUMER,
+        ),
+    ],
+)
+def test_a_reply_about_another_asset_does_not_say_that_this_one_was_created(
+    verb: str, asked: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    check_shape(verb, json.dumps(reply).encode(), asked)
+    others = [{"config": {"name": "zz"}}] if verb[0] == "S" else [{"stream_name": "zz"}]
+    if verb[0] == "C" and asked["config"]:
+        others.append({"name": "zz"})
+    for other in others:
+        with pytest.raises(OutcomeUnknown, match="reply is about 'zz', not about"):
+            check_shape(verb, json.dumps(reply | other).encode(), asked)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from natstui.clean import clean_line
 from natstui.errors import OutcomeUnknown, RequestFailed
 from natstui.jetstream.connection.replies import read
 from natstui.model.assets.fields import Field, Kind
@@ -26,7 +27,7 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _Upstream(msgspec.Struct):
-    name: str = ""
+    name: str
     opt_start_seq: _Count = 0
     opt_start_time: str | None = None
     filter_subject: str = ""
@@ -70,17 +71,17 @@ class _State(msgspec.Struct):
     bytes: _Count
     first_seq: _Count
     last_seq: _Count
+    consumer_count: _Count
     first_ts: _Time | None = None
     last_ts: _Time | None = None
     num_deleted: _Count = 0
     deleted: list[_Count] | None = None
     num_subjects: _Count = 0
     subjects: dict[str, _Count] | None = None
-    consumer_count: _Count = 0
 
 
 class _Peer(msgspec.Struct):
-    name: str = ""
+    name: str
     current: bool = False
     offline: bool = False
     active: _Number = 0
@@ -113,7 +114,10 @@ class _Names(msgspec.Struct):
 
 class _Done(msgspec.Struct):
     success: bool | None = None
-    purged: _Count = 0
+
+
+class _Purged(_Done):
+    purged: _Count | None = None
 
 
 class _Paused(msgspec.Struct):
@@ -170,10 +174,10 @@ def _shapes() -> dict[str, Any]:
             ("created", _Time),
             ("delivered", _Place),
             ("ack_floor", _Place),
-            ("num_pending", _Count, 0),
-            ("num_ack_pending", _Count, 0),
-            ("num_redelivered", _Count, 0),
-            ("num_waiting", _Count, 0),
+            ("num_pending", _Count),
+            ("num_ack_pending", _Count),
+            ("num_redelivered", _Count),
+            ("num_waiting", _Count),
             ("push_bound", bool, False),
             ("cluster", _Cluster | None, None),
         ],
@@ -195,7 +199,7 @@ def _shapes() -> dict[str, Any]:
         "CONSUMER.DURABLE": consumer, "CONSUMER.LIST": consumers,
         "STREAM.NAMES": _Names, "CONSUMER.NAMES": _Names, "STREAM.MSG.GET": _OneMessage,
         "STREAM.SNAPSHOT": snapshot, "STREAM.RESTORE": _Begun,
-        "STREAM.PURGE": _Done, "STREAM.DELETE": _Done, "CONSUMER.DELETE": _Done,
+        "STREAM.PURGE": _Purged, "STREAM.DELETE": _Done, "CONSUMER.DELETE": _Done,
         "STREAM.MSG.DELETE": _Done, "STREAM.LEADER": _Done, "CONSUMER.LEADER": _Done,
         "META.LEADER": _Done, "STREAM.PEER": _Done, "SERVER.REMOVE": _Done,
         "CONSUMER.PAUSE": _Paused, "CONSUMER.RESET": _Reset, "CONSUMER.UNPIN": _Typed,
@@ -209,19 +213,46 @@ def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -
     """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape.
 
     Also if a message is not the one that `body` requested. Raises OutcomeUnknown for a reply to a
-    change that does not say whether it was done.
+    change that does not say whether it was done, or that is about another stream or consumer.
     """
     match = _VERB.match(verb)
     reply = read(verb, data, _shapes().get(match[0] if match else "", _Any))
     match reply:
         case _Done(success=False):
             raise RequestFailed(f"{verb}: the server did not do it, and gave no reason")
-        case _Done(success=None) | _Paused(paused=None) | _Reset(reset_seq=None) | _Typed(type=""):
+        case (
+            _Done(success=None)
+            | _Purged(purged=None)
+            | _Paused(paused=None)
+            | _Reset(reset_seq=None)
+            | _Typed(type="")
+        ):
             raise OutcomeUnknown(f"{verb}: the server's reply does not say whether it was done")
         case _OneMessage():
             _check_message(verb, reply.message, body or {})
     # What is not known is decoded too: no number or nesting in it may fail later.
-    read(verb, data, Any)
+    fields: Any = read(verb, data, Any)
+    if match and match[0] in _CREATED_BY and body:
+        _check_name(verb, fields, body)
+
+
+_CREATED_BY = ("STREAM.CREATE", "STREAM.UPDATE", "CONSUMER.CREATE", "CONSUMER.DURABLE")
+
+
+def _check_name(verb: str, reply: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
+    """Raise OutcomeUnknown if a reply is about another stream or consumer than `requested`."""
+    if verb.startswith("STREAM"):
+        names = [(requested.get("name"), reply["config"]["name"])]
+    else:
+        config = requested.get("config") or {}
+        name = config.get("name") or config.get("durable_name")
+        names = [(requested.get("stream_name"), reply["stream_name"]), (name, reply["name"])]
+    for name, replied_name in names:
+        if name and name != replied_name:
+            raise OutcomeUnknown(
+                f"{verb}: the server's reply is about {clean_line(replied_name)!r}, "
+                f"not about {name!r}"
+            )
 
 
 def _check_message(verb: str, message: _Message, requested: Mapping[str, Any]) -> None:

@@ -87,7 +87,7 @@ async def _last_text(
 
     Raises NotFound where no stream stores the subject, and the request errors.
     """
-    names = json.loads(await client.request("STREAM.NAMES", {"subject": subject}))["streams"]
+    names = json.loads(await client.request("STREAM.NAMES", {"subject": subject})).get("streams")
     if not names:
         raise NotFound(f'no stream stores "{subject}"')
     stream = names[0]

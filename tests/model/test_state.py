@@ -1,11 +1,12 @@
 """The fold keeps the newest row of everything, and knows what is gone."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import EVENTS_KEPT, State
-from natstui.model.records.record import Noted, Restored, Unavailable
+from natstui.model.records.record import EngineStarted, Noted, Restored, Unavailable
 from tests.model.builders import snapshot
 
 
@@ -102,6 +103,17 @@ def test_what_is_unavailable_is_known_until_it_is_restored() -> None:
     assert dict(state.unavailable) == {"STREAM.LIST": away}
     assert len(state.happenings) == 1
     assert not state.after(Restored(2, "STREAM.LIST")).unavailable
+
+
+@pytest.mark.parametrize("what", ["silences", "events", "STREAM.LIST", "$SYS.REQ.USER.INFO"])
+def test_what_an_engine_could_not_read_ends_with_that_engine(what: str) -> None:
+    started = EngineStarted(
+        2, "1", 1, "shop", False, False, 1.0, "natstui", False, True, {}
+    )  # fmt: skip
+    away = Unavailable(1, what, "denied")
+    state = State().after(away).after(started)
+    assert not state.unavailable
+    assert dict(state.after(away).unavailable) == {what: away}
 
 
 def test_happenings_are_bounded() -> None:

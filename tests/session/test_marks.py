@@ -60,3 +60,12 @@ def test_the_same_trouble_is_marked_once() -> None:
     assert marker.mark(trouble) is None
     assert marker.mark(Restored(2, "STREAM.LIST")) is not None
     assert marker.mark(trouble) is not None
+
+
+def test_what_the_next_engine_cannot_read_either_is_marked_again() -> None:
+    marker = Marker(None)
+    trouble = Unavailable(1, "STREAM.LIST", "no answer")
+    started = next(iter(Scenario().beginning()))
+    assert [marker.mark(record) is not None for record in (trouble, started, trouble)] == [
+        True, False, True,
+    ]  # fmt: skip

@@ -207,7 +207,9 @@ def shown_at_us(state: State) -> int:
 def _after_link(state: State, record: EngineStarted | LinkChanged | Permitted) -> State:
     match record:
         case EngineStarted():
-            return replace(state, started=record, now_at_us=now_us(state.now_at_us, record))
+            # What the engine before could not read is no fact of this one, which reads it again.
+            at_us = now_us(state.now_at_us, record)
+            return replace(state, started=record, unavailable={}, now_at_us=at_us)
         case LinkChanged():
             return replace(_noticed(state, record), link=record)
         case Permitted():

@@ -14,6 +14,7 @@ from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import (
     Advisory,
     Configured,
+    EngineStarted,
     Noted,
     Outcome,
     Record,
@@ -54,6 +55,9 @@ class Marker:
                 return _mark(record.at_us, "configuration", changed) if changed else None
             case Unavailable() | Restored():
                 return self._availability(record)
+            case EngineStarted():
+                self._unavailable.clear()
+                return None
             case Gap():
                 return _mark(record.at_us, "gap", record.reason)
             case ClockStepped():

@@ -138,7 +138,9 @@ def summary(recording: Recording) -> SessionSummary:
 def _status(recording: Recording) -> str:
     if recording.is_recording:
         return "recording"
-    if recording.info.ended_at_us is None or recording.info.cut_off:
+    info = recording.info
+    has_open_segment = any(not span.file.sealed for span in recording.spans)
+    if info.ended_at_us is None or info.cut_off or has_open_segment:
         return "cut off"
     return "damaged" if recording.damage() else "complete"
 

@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ from natstui.model.records.record import Noted
 from natstui.session.files import segment
 from natstui.session.files.folder import is_recording, segments
 from natstui.session.files.index import read_index
-from natstui.session.files.info import new_info, parse_info, read_info
+from natstui.session.files.info import info_json, new_info, parse_info, read_info
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.files.segment import read_content
 from natstui.session.library import annotate, rename, seal_left_open, summaries
@@ -337,6 +338,51 @@ def test_a_packed_session_comes_back_the_same(tmp_path: Path) -> None:
     original = next((tmp_path / "packing").iterdir())
     assert list(Recording(folder).records()) == list(Recording(original).records())
     assert unpack(file, tmp_path / "sessions") != folder
+
+
+@pytest.mark.parametrize("redact", [False, True])
+@pytest.mark.parametrize("fate", ["running", "killed", "killed and sealed later", "finished"])
+def test_what_was_cut_off_stays_cut_off_wherever_it_is_taken(
+    tmp_path: Path, fate: str, redact: bool
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    maker = Maker(tmp_path / "from", polls_per_segment=2)
+    for record in [*scenario.beginning(), *scenario.records(0, 3)]:
+        maker.add(record)
+    folder = maker.disk.folder
+    if fate == "finished":
+        maker.disk.finish(START_US)
+    elif fate != "running":
+        maker.disk.abandon()
+    if fate == "killed and sealed later":
+        seal_left_open(folder.parent)
+    file = pack(folder, tmp_path / "a.natstui", redact=redact, progress=QUIET)
+    again = pack(
+        unpack(file, tmp_path / "to"), tmp_path / "b.natstui", redact=False, progress=QUIET
+    )
+    unpack(again, tmp_path / "to")
+    shutil.copytree(folder, tmp_path / "to" / "copied")
+    maker.disk.abandon()
+    rename(folder, "renamed")
+    is_cut_off = fate != "finished"
+    found = [*summaries(tmp_path / "from"), *summaries(tmp_path / "to")]
+    assert [one.status for one in found] == 4 * ["cut off" if is_cut_off else "complete"]
+    assert {verify(Path(one.folder)).cut_off for one in found} == {is_cut_off}
+
+
+def test_a_pack_without_an_end_is_cut_off(tmp_path: Path) -> None:
+    folder = made(tmp_path / "from", Scenario(streams=1, consumers=1).records(0, 3))
+    info = replace(read_info(folder), ended_at_us=None)
+    files = {"session.json": info_json(info), GOOD: (folder / GOOD).read_bytes()}
+    members = (
+        ustar.header(name, len(data)) + data + ustar.padding(len(data))
+        for name, data in files.items()
+    )
+    file = tmp_path / "a.natstui"
+    file.write_bytes(b"".join(members) + ustar.end())
+    unpacked = unpack(file, tmp_path / "to")
+    assert read_info(unpacked).ended_at_us is not None
+    assert verify(unpacked).cut_off
 
 
 @pytest.mark.slow

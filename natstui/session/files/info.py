@@ -47,7 +47,9 @@ class SessionInfo:
     ended_at_us: int | None = None
     """None during the recording, and after a killed recorder until the next start."""
     cut_off: bool = False
-    """The recorder was killed or its disk was full, so the last records are missing."""
+    """The recorder was killed or its disk was full, or this was packed before its end: the last
+    records are missing.
+    """
     target: str = ""
     """The connection, for people, without secrets."""
     server_name: str | None = None

@@ -54,12 +54,16 @@ Progress = Callable[[int, int], None]
 
 
 def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Path:
-    """Write a session into one new file, sealed in its current state; raises SessionError."""
+    """Write a session into one new file, sealed in its current state; raises SessionError.
+
+    In it, one that was cut off, or is still being recorded, is cut off.
+    """
     if not target.name:
         raise SessionError(f"{target} is not a file name")
     with _writing(target):
         check_replaceable(target, replaces=False)
-    for finding in verify(folder).findings:
+    verdict = verify(folder)
+    for finding in verdict.findings:
         # A damaged session could not be unpacked again.
         if finding.damage:
             raise SessionError(
@@ -67,6 +71,8 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
                 " natstui export writes what can be read of it"
             )
     info, files = read_info_to_change(folder), segments(folder)
+    if verdict.cut_off or info.ended_at_us is None:
+        info = replace(info, cut_off=True)
     pseudonyms = Pseudonyms() if redact else None
     info = info if pseudonyms is None else pseudonyms.info(info)
     with _writing(target), complete_file(target, replaces=False) as file:
@@ -127,8 +133,10 @@ def _checked(source: Path, sessions: Path, temporary: Path) -> Path:
     for finding in verdict.findings:
         if finding.damage:
             raise SessionError(f"{source} is damaged: {finding.text}")
-    ended_us = info.ended_at_us or verdict.last_at_us
-    return _moved(temporary, sessions, replace(info, ended_at_us=ended_us))
+    if info.ended_at_us is None:
+        # Of an older natstui, a pack without an end does not say that it was cut off.
+        info = replace(info, ended_at_us=verdict.last_at_us, cut_off=True)
+    return _moved(temporary, sessions, info)
 
 
 def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:

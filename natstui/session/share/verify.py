@@ -304,5 +304,5 @@ def _cut_text(info: SessionInfo, last_at_us: int | None, last_text: str) -> str:
     return (
         f"the recorder was cut off: the last record is of {last_text}; what happened"
         " after that is missing: at most a second if the process was killed, all up to its end"
-        " if its disk was full"
+        " if its disk was full, or if this was packed or copied before that"
     )

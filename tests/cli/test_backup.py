@@ -715,6 +715,35 @@ def test_a_snapshot_without_data_is_no_backup(nats_server_factory: Any, tmp_path
     assert refused.returncode == 6 and "it has no data" in refused.stderr
 
 
+def test_a_server_that_sends_a_snapshot_faster_than_was_requested_fills_no_memory(
+    nats_server_factory: Any, tmp_path: Path
+) -> None:
+    broker = nats_server_factory('mappings { "$JS.API.STREAM.SNAPSHOT.S": "forged.snapshot" }')
+    shell, folder = Shell(broker.url, tmp_path), tmp_path / "kept"
+    shell.ok("stream", "add", "S", "--subjects", "s")
+
+    async def backed_up() -> Done:
+        async with connected(broker.url) as nc:
+            info = json.loads((await nc.request("$JS.API.STREAM.INFO.S", b"", timeout=20)).data)
+
+            async def send_all_at_once(request: Msg) -> None:
+                reply = {"config": info["config"], "state": info["state"]}
+                await request.respond(json.dumps(reply).encode())
+                inbox = json.loads(request.data)["deliver_subject"]
+                for number in range(1, 101):
+                    await nc.publish(inbox, b"x" * 131_072, reply=f"$JS.SNAPSHOT.ACK.S.a.{number}")
+
+            await nc.subscribe("forged.snapshot", cb=send_all_at_once)
+            await nc.flush()
+            words = ("stream", "backup", "S", str(folder), "--rate", "1MB")
+            return await asyncio.to_thread(shell.run, *words)
+
+    done = asyncio.run(backed_up())
+    assert done.returncode == 4, done
+    assert "the server sends more than the 256 KiB at a time that were requested" in done.stderr
+    assert not folder.exists()
+
+
 def test_a_snapshot_of_another_stream_is_no_backup(
     nats_server_factory: Any, tmp_path: Path
 ) -> None:

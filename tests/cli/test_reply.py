@@ -233,6 +233,25 @@ async def test_a_command_that_prints_without_an_end_is_ended(
     await ended(process)
 
 
+async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named_and_ended(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    command = f"sh -c 'sleep 600 & echo $! > {pid_file}; echo hi'"
+    process = await answering(shell, "ask.me", "--command", command, "--timeout", "500ms")
+    async with connected(nats_server.url) as nc:
+        await nc.publish("ask.me", b"?", reply="nobody.hears")
+        assert process.stderr is not None
+        async with asyncio.timeout(PATIENCE_S):
+            line = (await process.stderr.readline()).decode()
+    assert "sh ended, but what it has started kept its output open for longer than 0.5 s" in line
+    process.terminate()
+    _, said = await ended(process)
+    assert "Traceback" not in said
+    state = Path(f"/proc/{int(pid_file.read_text())}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
 async def test_a_command_that_takes_long_does_not_keep_it_from_ending(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -151,15 +151,20 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
         )  # fmt: skip
     except OSError as error:
         raise NatstuiError(f"{program[0]} cannot be run: {error.strerror}") from error
+    output = None
     try:
         async with asyncio.timeout(timeout_s):
             output = await _communicate(process, request.payload)
             if output is not None:
                 await process.wait()
     except TimeoutError as error:
-        raise NatstuiError(f"{program[0]} took longer than {timeout_s:g} s") from error
+        problem = "took"
+        if process.returncode is not None:
+            problem = "ended, but what it has started kept its output open for"
+        raise NatstuiError(f"{program[0]} {problem} longer than {timeout_s:g} s") from error
     finally:
-        if process.returncode is None:
+        # What it has started may hold the pipe although it has ended itself.
+        if output is None or process.returncode is None:
             await end_session(process)
     if output is None:
         limit_text = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server accepts"

@@ -22,6 +22,7 @@ from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.writer import Config
 from natstui.model.assets.fields import number_at
 from natstui.model.assets.subjects import is_literal
+from natstui.units import bytes_text
 
 T = TypeVar("T")
 Progress = Callable[[int], None]
@@ -90,8 +91,8 @@ async def take(
 ) -> Taken:
     """Write the data of a stream into a file; raises RequestFailed when it is incomplete."""
     inbox = client.nc.new_inbox()
-    messages: asyncio.Queue[Msg] = asyncio.Queue()
-    subscription = await client.subscribe(inbox, messages.put)
+    chunks = _Chunks(client, stream, pace)
+    subscription = await client.subscribe(inbox, chunks.arrived)
     try:
         body = {
             "deliver_subject": inbox,
@@ -104,7 +105,7 @@ async def take(
         )
         chunk_writer = _Kept(file)
         async with chunk_writer:
-            async for chunk in _Chunks(client, stream, messages, pace):
+            async for chunk in chunks:
                 progress(await chunk_writer.add(chunk))
     finally:
         if client.link.state == "connected":
@@ -162,11 +163,20 @@ class _Kept:
 class _Chunks:
     """The chunks of one snapshot in order, until the server ends it."""
 
-    def __init__(
-        self, client: Client, stream: str, messages: asyncio.Queue[Msg], pace: Pace
-    ) -> None:
-        self._client, self._stream, self._arrived, self._pace = client, stream, messages, pace
+    def __init__(self, client: Client, stream: str, pace: Pace) -> None:
+        self._client, self._stream, self._pace = client, stream, pace
+        self._arrived: asyncio.Queue[Msg] = asyncio.Queue()
+        self._arrived_bytes = 0
+        self._is_flooded = False
         self._count = 0
+
+    async def arrived(self, msg: Msg) -> None:
+        """Keep a chunk until it is read, unless the server is too far ahead."""
+        max_bytes = 2 * self._pace.window_bytes + _AT_ONCE_BYTES
+        self._is_flooded = self._is_flooded or self._arrived_bytes > max_bytes
+        if not self._is_flooded:
+            self._arrived_bytes += len(msg.data)
+            self._arrived.put_nowait(msg)
 
     def __aiter__(self) -> _Chunks:
         return self
@@ -180,6 +190,12 @@ class _Chunks:
                 f"the snapshot of {self._stream} was interrupted after {self._count} parts: "
                 f"nothing arrived for {_QUIET_S:g} s"
             ) from error
+        self._arrived_bytes -= len(msg.data)
+        if self._is_flooded:
+            raise RequestFailed(
+                f"the snapshot of {self._stream} was interrupted: the server sends more than the "
+                f"{bytes_text(self._pace.window_bytes)} at a time that were requested"
+            )
         headers = msg.headers or {}
         if not msg.data:
             # Nothing at all, or 204, is the end; every other status says that it is not whole.

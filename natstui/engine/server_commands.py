@@ -106,9 +106,11 @@ async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, obj
                 writer.client, command
             )
         case ReadJournal():
-            entries = done_here(writer.journal.entries(), writer.place)
+            content = writer.journal.read()
+            entries = done_here(content.entries, writer.place)
             newest = entries[::-1][: command.entries_count]
-            return f"{counted(len(entries), 'change')} on this server", newest
+            parts = (f"{counted(len(entries), 'change')} on this server", content.warning)
+            return "; ".join(filter(None, parts)), newest
         case ReadNamesInUse():
             return "what a form needs", await read_names_in_use(writer.client, command.stream)
 

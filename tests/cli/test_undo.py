@@ -336,3 +336,26 @@ def test_a_message_that_was_sent_is_not_skipped(nats_server: Broker, tmp_path: P
     refused = shell.run("undo", "--yes")
     assert refused.returncode == 2 and "cannot be undone" in refused.stderr
     assert shell.run("stream", "info", "S").returncode == 0
+
+
+def test_a_damaged_line_of_the_journal_costs_no_other_change(
+    account: Account, tmp_path: Path
+) -> None:
+    shell, journal = Shell(account.url, tmp_path), tmp_path / "STATE" / "natstui" / "journal.jsonl"
+    shell.ok("stream", "add", "ONE", "--subjects", "one")
+    with journal.open("ab") as file:
+        file.write(bytes(4096))
+    shell.ok("stream", "add", "TWO", "--subjects", "two")
+    with journal.open("ab") as file:
+        file.write(b"garbage\n\n")
+    listed = shell.run("journal", "--json")
+    entries = json.loads(listed.stdout)
+    assert [entry["stream"] for entry in entries] == ["ONE", "TWO"]
+    assert listed.stderr.count("journal.jsonl:4 is damaged and left out") == 1
+    unsure = shell.run("undo", "--yes")
+    assert unsure.exit_code == 2 and "the last change may be the damaged one" in unsure.stderr
+    assert f"natstui undo {entries[1]['entry']}" in unsure.stderr
+    shell.ok("undo", entries[1]["entry"], "--yes")
+    shell.ok("stream", "add", "THREE", "--subjects", "three")
+    shell.ok("undo", "--yes")
+    assert shell.ok("stream", "ls", "--names").split() == ["ONE"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
@@ -10,7 +11,6 @@ from typing import get_args
 import msgspec
 import pytest
 
-from natstui.errors import SessionError
 from natstui.jetstream.connection.journal import Journal
 from natstui.model.records.journal import entry_command, entry_text, undo_text
 from natstui.model.records.managing import JournalAction, JournalEntry
@@ -39,8 +39,9 @@ def test_a_line_whose_inner_text_is_no_json_object_is_named(
     file = tmp_path / "journal.jsonl"
     lines = [msgspec.json.encode(entry_of(**each)) for each in ({}, {name: text})]
     file.write_bytes(b"".join(line + b"\n" for line in lines))
-    with pytest.raises(SessionError, match=rf"journal.jsonl:2 is damaged: .*{name}"):
-        Journal(file).entries()
+    content = Journal(file).read()
+    assert content.entries == [entry_of()] and content.is_end_damaged
+    assert content.warning.endswith(f":2 is damaged and left out: {name} is no JSON object")
 
 
 def test_inner_texts_with_every_string_that_json_can_name_are_read(tmp_path: Path) -> None:
@@ -48,6 +49,56 @@ def test_inner_texts_with_every_string_that_json_can_name_are_read(tmp_path: Pat
     entry = entry_of("publish", request_json=json.dumps({"subject": "a\ud800\x00"}))
     file.write_bytes(msgspec.json.encode(entry) + b"\n")
     assert Journal(file).entries() == [entry]
+
+
+TAILS = {
+    "zeros after a power loss": bytes(4096),
+    "half an entry": b'{"entry": "e1", "at_us": 1',
+    "half an entry and zeros": b'{"entry": "e1", "at_us": 1' + bytes(4096),
+    "garbage": b"\xff\xfe garbage",
+    "a list": b"[]",
+    "a line of zeros": bytes(100) + b"\n",
+}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("is_reserved", [False, True])
+def test_what_follows_a_torn_tail_is_kept_and_so_is_what_was_before(
+    tmp_path: Path, tail: str, is_reserved: bool
+) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    before, after, last = (entry_of(request_json=f'{{"seq": {number}}}') for number in range(3))
+    journal.add(before, journal.reserve(4096))
+    room = journal.reserve(4096)
+    if not is_reserved:
+        journal.release(room)
+    with journal.file.open("ab") as file:
+        file.write(TAILS[tail])
+    assert journal.entries() == [before]
+    journal.add(after, room if is_reserved else journal.reserve(4096))
+    journal.add(last, journal.reserve(4096, after))
+    content = journal.read()
+    assert content.entries == [before, after, last] and not content.is_end_damaged
+    is_whole = ("zeros" in tail and "half" not in tail) or tail == "half an entry"
+    number = 3 if is_reserved else 2
+    assert is_whole != (f"journal.jsonl:{number} is damaged" in content.warning)
+
+
+def test_zeros_before_an_entry_on_its_line_do_not_hide_it(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    file.write_bytes(bytes(4096) + msgspec.json.encode(entry_of()) + b"\n\n")
+    assert Journal(file).read()[:2] == ([entry_of()], {})
+
+
+def test_one_warning_names_every_damaged_line(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    entry = msgspec.json.encode(entry_of()) + b"\n"
+    file.write_bytes(b"x\n" + entry + 2 * b"[]\n" + entry)
+    content = Journal(file).read()
+    assert content.entries == 2 * [entry_of()]
+    assert re.search(r":1 is damaged and left out: .*; so is line 3, 4$", content.warning)
+    file.write_bytes(entry + 9 * b"[]\n" + entry)
+    assert Journal(file).read().warning.endswith("; so is line 3, 4, 5, 6…")
 
 
 ODD_VALUES: tuple[object, ...] = ("x", [], {}, None, -1, 1.5, True, 10**30, "\ud800")

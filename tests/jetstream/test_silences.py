@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -46,6 +47,9 @@ async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_no
     heard, journal = Heard(), Journal()
     ours = await connect(Connection(servers=(nats_server.url,)))
     following = asyncio.create_task(follow_silences(ours, heard))
+    # At first also that there is none: the engine before may have reported some.
+    none = await heard.next()
+    assert isinstance(none, Silenced) and none.silences == ()
     with Broker(name="elsewhere") as other:
         others = await connect(Connection(servers=(other.url,)))
         Writer(others, journal).silence(asked(600))
@@ -58,15 +62,37 @@ async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_no
     Writer(ours, journal).silence(asked(None))
     second = await heard.next()
     assert isinstance(second, Silenced) and second.silences == ()
-    whole = journal.file.read_bytes()
-    journal.file.write_bytes(b"no journal\n" + whole)
-    damaged = await heard.next()
-    assert isinstance(damaged, Unavailable) and "is damaged" in damaged.reason
-    journal.file.write_bytes(whole)
-    assert isinstance(await heard.next(), Restored)
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
     await ours.close()
+
+
+@pytest.mark.parametrize("damage", [b"[]", b"5", b"no journal", b"{}", b'{"entry": 5}'])
+async def test_silences_around_a_damaged_line_are_kept_and_the_line_is_named(
+    nats_server: Broker, damage: bytes
+) -> None:
+    heard, journal = Heard(), Journal()
+    client = await connect(Connection(servers=(nats_server.url,)))
+    writer = Writer(client, journal)
+    writer.silence(asked(600))
+    following = asyncio.create_task(follow_silences(client, heard))
+    first = await heard.next()
+    assert isinstance(first, Silenced) and len(first.silences) == 1
+    whole = journal.file.read_bytes()
+    journal.file.write_bytes(damage + b"\n" + whole)
+    damaged = await heard.next()
+    assert isinstance(damaged, Unavailable)
+    assert "journal.jsonl:1 is damaged and left out" in damaged.reason
+    writer.silence(replace(asked(600), part="another"))
+    second = await heard.next()
+    assert isinstance(second, Silenced) and len(second.silences) == 2
+    journal.file.write_bytes(whole)
+    third = await heard.next()
+    assert isinstance(third, Silenced) and third.silences == first.silences
+    assert isinstance(await heard.next(), Restored)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    await client.close()
 
 
 async def test_a_silence_that_a_wrong_clock_ended_goes_on_by_the_right_one(

@@ -21,7 +21,7 @@ from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.errors import UsageError
-from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.journal import Journal, JournalContent
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.undo import entry_to_undo, preview_undo
 from natstui.jetstream.managing.undo import undo as undo_entry
@@ -46,7 +46,9 @@ from natstui.units import local_text
 @click.option("--commands", is_flag=True, help="As nats commands.")
 def journal(as_json: bool, commands: bool) -> None:
     """List the changes made from this machine. Prints the oldest first."""
-    entries = Journal().entries()
+    content = Journal().read()
+    entries = content.entries
+    _warn_of_damage(content)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(entries)))
         return
@@ -62,12 +64,24 @@ def journal(as_json: bool, commands: bool) -> None:
         click.echo(clean_line("  ".join([*cells, entry_text(entry), entry.outcome + reason])))
 
 
+def _warn_of_damage(content: JournalContent) -> None:
+    if content.warning:
+        click.echo(clean_line(f"natstui: warning: {content.warning}"), err=True)
+
+
 async def _read_entry_and_preview(
     writer: Writer, entry: str | None
 ) -> tuple[JournalEntry, Confirmation]:
     """Return the entry to undo, and a preview of that."""
-    entries = writer.journal.entries()
+    content = writer.journal.read()
+    entries = content.entries
+    _warn_of_damage(content)
     journal_entry = entry_to_undo(entries, entry, writer.place)
+    if entry is None and content.is_end_damaged:
+        raise UsageError(
+            "the last change may be the damaged one; to undo "
+            f"{clean_line(entry_text(journal_entry))}: natstui undo {journal_entry.entry}"
+        )
     last_entry = passed_over(done_here(entries, writer.place))
     if entry is None and last_entry is not None:
         raise UsageError(

@@ -21,6 +21,10 @@ from natstui.parsing import reason
 from natstui.paths import private_folder
 
 _decoder = decoder_of(JournalEntry)
+_FILLING = b"\0 \t\r"
+"""Bytes around an entry: blanks of its room, and what file systems leave after a power loss."""
+_NAMED_COUNT = 5
+"""How many damaged lines a warning names."""
 
 
 def journal_file() -> Path:
@@ -34,6 +38,34 @@ class Room(NamedTuple):
     offset: int
     text: bytes
     """What it holds until then: blanks, or an entry that says that its end is not noted."""
+
+
+class JournalContent(NamedTuple):
+    """What the journal has."""
+
+    entries: list[JournalEntry]
+    """The entries that can be read, oldest first."""
+    damaged: dict[int, str]
+    """Number of each line that was written and cannot be read → why."""
+    file: Path
+    last_number: int
+    """Line of the last entry; 0 without one."""
+
+    @property
+    def warning(self) -> str:
+        """Return which lines are damaged and left out; empty without one."""
+        if not self.damaged:
+            return ""
+        first = min(self.damaged)
+        text = f"{self.file}:{first} is damaged and left out: {self.damaged[first]}"
+        others = ", ".join(map(str, list(self.damaged)[1:_NAMED_COUNT]))
+        more = "…" if len(self.damaged) > _NAMED_COUNT else ""
+        return f"{text}; so is line {others}{more}" if others else text
+
+    @property
+    def is_end_damaged(self) -> bool:
+        """Return whether a damaged line follows the last entry: it may be a later change."""
+        return max(self.damaged, default=0) > self.last_number
 
 
 class Journal:
@@ -107,30 +139,37 @@ class Journal:
 
     def entries(self) -> list[JournalEntry]:
         """Return every entry, oldest first; incomplete ones after a crash or a full disk are left
-        out.
+        out, and damaged ones. Raises SessionError for a file that cannot be read.
+        """
+        return self.read().entries
+
+    def read(self) -> JournalContent:
+        """Return every entry, and which lines are damaged; raises SessionError for a file that
+        cannot be read.
         """
         try:
             with open_plain(self.file) as file:
-                lines = file.read().splitlines()
+                lines = [line.strip(_FILLING) for line in file.read().splitlines()]
         except FileNotFoundError:
-            return []
+            return JournalContent([], {}, self.file, 0)
         except OSError as error:
             raise SessionError(f"the journal {self.file} cannot be read: {error}") from error
-        entries = []
+        entries, damaged, last_number = list[JournalEntry](), dict[int, str](), 0
         for number, line in enumerate(lines, start=1):
-            if line.isspace():
+            if not line:
                 continue
             try:
                 entry = _decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
                 if number < len(lines) and "truncated" not in str(error):
-                    message = f"{self.file}:{number} is damaged: {reason(error)}"
-                    raise SessionError(message) from error
+                    damaged[number] = reason(error)
                 continue
             if (name := _damaged_field(entry)) is not None:
-                raise SessionError(f"{self.file}:{number} is damaged: {name} is no JSON object")
+                damaged[number] = f"{name} is no JSON object"
+                continue
             entries.append(entry)
-        return entries
+            last_number = number
+        return JournalContent(entries, damaged, self.file, last_number)
 
 
 def _damaged_field(entry: JournalEntry) -> str | None:

@@ -10,7 +10,7 @@ import getpass
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -221,8 +221,11 @@ class Writer:
     @property
     def silences(self) -> tuple[Silence, ...]:
         """Return the current silences on this server; raises SessionError."""
-        entries = done_here(self.journal.entries(), self.place)
-        return silences_of(entries, time.time_ns() // 1000)
+        return self.silences_in(self.journal.entries())
+
+    def silences_in(self, entries: Sequence[JournalEntry]) -> tuple[Silence, ...]:
+        """Return the current silences on this server, from entries of the journal."""
+        return silences_of(done_here(entries, self.place), time.time_ns() // 1000)
 
     async def write(
         self,

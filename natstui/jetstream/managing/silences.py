@@ -22,9 +22,10 @@ async def follow_silences(client: Client, sink: Sink) -> None:
     cancelled.
     """
     writer = Writer(client, Journal())
-    last_silences: tuple[Silence, ...] = ()
+    # None: the viewer may still have those that the engine before reported.
+    last_silences: tuple[Silence, ...] | None = None
     read_for: object = None
-    has_failed = False
+    last_problem = ""
     while True:
         # A silence that ended by a wrong clock goes on by the right one.
         clock_offset_s = round((wall_us() - steady_us()) / 1e6)
@@ -32,15 +33,17 @@ async def follow_silences(client: Client, sink: Sink) -> None:
         if now != read_for:
             read_for = now
             try:
-                silences = await asyncio.to_thread(lambda: writer.silences)
+                content = await asyncio.to_thread(writer.journal.read)
             except SessionError as error:
-                has_failed = True
-                sink.add(Unavailable(wall_us(), _WHAT, str(error)))
+                problem = str(error)
             else:
-                if has_failed:
-                    has_failed = False
-                    sink.add(Restored(wall_us(), _WHAT))
+                problem = content.warning
+                silences = writer.silences_in(content.entries)
                 if silences != last_silences:
                     last_silences = silences
                     sink.add(Silenced(wall_us(), silences))
+            if problem != last_problem:
+                record = Unavailable(wall_us(), _WHAT, problem) if problem else None
+                sink.add(record or Restored(wall_us(), _WHAT))
+                last_problem = problem
         await asyncio.sleep(_LOOK_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -360,3 +361,47 @@ def test_a_damaged_line_of_the_journal_costs_no_other_change(
     shell.ok("undo", "--yes")
     names = ("ONE", "TWO", "THREE")
     assert [shell.run("stream", "info", name).returncode for name in names] == [0, 4, 4]
+
+
+def test_no_undo_is_recommended_that_deletes_what_is_in_use(
+    account: Account, tmp_path: Path
+) -> None:
+    shell, file = Shell(account.url, tmp_path), tmp_path / "a file"
+    file.write_text("precious")
+
+    def hint_after(*words: str) -> str:
+        shell.ok(*words)
+        refused = shell.run("undo", "--yes")
+        assert refused.returncode == 2 and "cannot be undone" in refused.stderr
+        return refused.stderr.partition("cannot be undone")[2].strip()
+
+    shell.ok("object", "add", "OB")
+    assert hint_after("object", "put", "OB", str(file), "--yes") == ""
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    assert hint_after("pub", "s.x", "hello", "--jetstream") == ""
+    # It is empty, and still what the last change is about.
+    assert hint_after("stream", "purge", "S", "--yes") == ""
+    shell.ok("pub", "s.x", "hello", "--jetstream")
+    assert hint_after("object", "rm", "OB", "a file", "--yes") == ""
+    shell.ok("stream", "add", "EMPTY", "--subjects", "empty.>")
+    assert "create stream EMPTY" in hint_after("stream", "purge", "S", "--yes")
+    shell.ok("stream", "edit", "S", "--max-msgs", "9")
+    hint = hint_after("stream", "purge", "S", "--yes")
+    assert re.fullmatch("; to undo edit stream S: natstui undo [0-9a-f]{8}", hint)
+
+
+def test_no_undo_is_recommended_that_would_be_refused(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    shell.ok("stream", "add", "OLD", "--subjects", "old.>")
+
+    async def recreate() -> None:
+        nc = await nats.connect(account.url)
+        await nc.jetstream().delete_stream("OLD")
+        await nc.jetstream().add_stream(name="OLD", subjects=["old.>"])
+        await nc.close()
+
+    asyncio.run(recreate())
+    shell.ok("stream", "purge", "S", "--yes")
+    refused = shell.run("undo", "--yes")
+    assert refused.returncode == 2 and refused.stderr.rstrip().endswith("cannot be undone")

@@ -20,7 +20,7 @@ from natstui.cli.manage.writing import (
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
-from natstui.errors import UsageError
+from natstui.errors import NatstuiError, UsageError
 from natstui.jetstream.connection.journal import Journal, JournalContent
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.undo import entry_to_undo, preview_undo
@@ -78,17 +78,34 @@ async def _read_entry_and_preview(
     _warn_of_damage(content)
     journal_entry = entry_to_undo(entries, entry, writer.place)
     if entry is None and content.is_end_damaged:
-        raise UsageError(
-            "the last change may be the damaged one; to undo "
-            f"{clean_line(entry_text(journal_entry))}: natstui undo {journal_entry.entry}"
-        )
+        hint = await _hint(writer, journal_entry, None)
+        raise UsageError(f"the last change may be the damaged one{hint}")
     last_entry = passed_over(done_here(entries, writer.place))
     if entry is None and last_entry is not None:
+        hint = await _hint(writer, journal_entry, last_entry)
         raise UsageError(
-            f"the last change, {clean_line(entry_text(last_entry))}, cannot be undone; to undo "
-            f"{clean_line(entry_text(journal_entry))}: natstui undo {journal_entry.entry}"
+            f"the last change, {clean_line(entry_text(last_entry))}, cannot be undone{hint}"
         )
     return journal_entry, await preview_undo(writer, journal_entry.entry)
+
+
+async def _hint(writer: Writer, entry: JournalEntry, last_entry: JournalEntry | None) -> str:
+    """Return how to undo an older change than the last one, as the end of a sentence.
+
+    Empty where that is not possible any more, or deletes what is in use; else with what is lost.
+    """
+    try:
+        undo_preview = await preview_undo(writer, entry.entry)
+    except NatstuiError:
+        return ""
+    change = undo_of(entry, 0)
+    if change is not None and change.action.startswith("delete"):
+        was_used = last_entry is not None and last_entry.stream == entry.stream
+        if was_used or undo_preview.most_msgs != 0:
+            return ""
+    losses = f" ({'; '.join(undo_preview.lines)})" if undo_preview.lines else ""
+    text = f"; to undo {entry_text(entry)}: natstui undo {entry.entry}{losses}"
+    return clean_line(text)
 
 
 @command()

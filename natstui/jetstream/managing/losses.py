@@ -120,11 +120,11 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
 
 
 async def _one_message(client: Client, stream: str, seq: object) -> Loss:
-    """Return the loss of one message; nothing if it does not exist any more."""
+    """Return the loss of one message; raises NotFound if it does not exist."""
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
-    except NotFound:
-        return Loss((f"message {seq} is not there any more",))
+    except NotFound as error:
+        raise NotFound(f"{stream} has no message {seq}", err_code=error.err_code) from error
     except PermissionDenied:
         return Loss((f"1 message, {seq}, is removed for good",), 1)
     subject = str(reply["message"].get("subject", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -251,6 +252,8 @@ def change_text(action: JournalAction, stream: str, consumer: str | None) -> str
         return f"{verb} {object_kind} {consumer} of {bucket}"
     if action == "remove_peer_stream":
         return f"remove a peer of stream {stream}"
+    if action == "delete_message":
+        return f"delete a message of stream {stream}"
     if action.startswith("step_down"):
         verb, object_kind = "step down", action.removeprefix("step_down_")
     return f"{verb} {object_kind} {f'{consumer} on {stream}' if consumer else stream}"
@@ -259,4 +262,7 @@ def change_text(action: JournalAction, stream: str, consumer: str | None) -> str
 def question_text(change: Change, loss_text: str) -> str:
     """Return the question before a change: target and losses, with names and numbers."""
     text = f"this will {change_text(change.action, change.stream, change.consumer)}"
+    if change.action == "delete_message":
+        seq = json.loads(change.body_json).get("seq")
+        text = f"this will delete message {seq} of stream {change.stream}"
     return f"{text}: {loss_text}" if loss_text else text

@@ -1,10 +1,10 @@
-"""A server of the future or the past: a proxy that exchanges words of one length both ways."""
+"""Wires to a server: one exchanges words of one length both ways, one acts before a request."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -16,6 +16,35 @@ from tests.server_versions import version_under_test
 def speaking(url: str, here: bytes, there: bytes) -> Iterator[str]:
     """Say `there` to clients where the server says `here`, and the other way round."""
     assert len(here) == len(there)
+    with _wire(
+        url,
+        lambda data: data.replace(there, here),
+        lambda data: data.replace(here, there),
+    ) as speaking_url:
+        yield speaking_url
+
+
+@contextmanager
+def just_before(url: str, request: bytes, act: Callable[[], None]) -> Iterator[str]:
+    """Act once when a piece with `request` is on its way to the server, before it passes."""
+    acts = [act]
+
+    def up(data: bytes) -> bytes:
+        if request in data and acts:
+            acts.pop()()
+        return data
+
+    with _wire(url, up, bytes) as wire_url:
+        yield wire_url
+    assert not acts, f"{request!r} was not sent"
+
+
+Rewrite = Callable[[bytes], bytes]
+
+
+@contextmanager
+def _wire(url: str, up: Rewrite, down: Rewrite) -> Iterator[str]:
+    """Listen, and pass on what clients and the server send, as it is rewritten."""
     address = urlsplit(url)
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -26,9 +55,8 @@ def speaking(url: str, here: bytes, there: bytes) -> Iterator[str]:
                 except OSError:
                     return
                 server = socket.create_connection((address.hostname or "", address.port or 0))
-                for one, other, words in ((client, server, (there, here)),
-                                          (server, client, (here, there))):  # fmt: skip
-                    threading.Thread(target=_pass, args=(one, other, *words), daemon=True).start()
+                for one, other, rewrite in ((client, server, up), (server, client, down)):
+                    threading.Thread(target=_pass, args=(one, other, rewrite), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
         yield through(listening.getsockname()[1], url)
@@ -45,10 +73,10 @@ def too_old(url: str) -> Iterator[tuple[str, str]]:
         yield older, old
 
 
-def _pass(one: socket.socket, other: socket.socket, word: bytes, instead: bytes) -> None:
+def _pass(one: socket.socket, other: socket.socket, rewrite: Rewrite) -> None:
     try:
         while data := one.recv(1 << 20):
-            other.sendall(data.replace(word, instead))
+            other.sendall(rewrite(data))
     except OSError:
         pass
     finally:

@@ -27,6 +27,7 @@ from natstui.jetstream.managing.configure import (
     edit,
     last_seq_of,
     read_asset,
+    recreated_text,
     target_with_loss,
     unread_after,
 )
@@ -91,7 +92,10 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
         now = await read_asset(writer, "stream", change.stream)
     except (RequestTimedOut, ServerGone) as error:
         raise unread_after(text, error) from error
-    unfinished = _purged_otherwise(purged_msgs, target, now)
+    if now.created_at_us != target.created_at_us:
+        unfinished = recreated_text("stream", change.stream)
+    else:
+        unfinished = _purged_otherwise(purged_msgs, target, now)
     return ChangeResult(text, target.config, target.config, unfinished=unfinished)
 
 
@@ -129,7 +133,8 @@ async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     target = await target_with_loss(writer, change)
     verb = f"STREAM.MSG.DELETE.{change.stream}"
     await writer.write(change, Request(verb, body, body, target))
-    return ChangeResult(f"message {arguments['seq']} of {change.stream} deleted", None, None)
+    text = f"message {arguments['seq']} of {change.stream} deleted"
+    return await _with_target_now(writer, change, target, ChangeResult(text, None, None))
 
 
 async def step_down_leader(writer: Writer, change: Change) -> ChangeResult:
@@ -159,10 +164,16 @@ async def pause_consumer(
     body = {"pause_until": until}
     request = Request(_verb("PAUSE", change), body, body, target)
     reply = await writer.write(change, request, undoes)
+    result = _paused(change, target, until, reply)
+    return await _with_target_now(writer, change, target, result)
+
+
+def _paused(change: Change, target: Asset, until: str, reply: Config) -> ChangeResult:
+    """Return the result of pausing a consumer by the reply of the server."""
     target_text = _what(change)
     if reply["paused"]:
         until_now = str(reply.get("pause_until") or "")
-        missing = not_taken("consumer", body, {"pause_until": until_now})
+        missing = not_taken("consumer", {"pause_until": until}, {"pause_until": until_now})
         text = f"{target_text} paused until {until_now}"
         return ChangeResult(text, target.config, target.config, missing)
     if datetime.fromisoformat(until) <= datetime.now(UTC):
@@ -184,7 +195,8 @@ async def resume_consumer(
         problem = f"the server replied that it is paused until {reply.get('pause_until')}"
         text = f"{_what(change)} is not resumed"
         return ChangeResult(text, target.config, target.config, (), problem)
-    return ChangeResult(f"{_what(change)} resumed", target.config, target.config)
+    result = ChangeResult(f"{_what(change)} resumed", target.config, target.config)
+    return await _with_target_now(writer, change, target, result)
 
 
 def _check_pause(change: Change, target: Asset) -> None:
@@ -201,9 +213,9 @@ async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     target = await target_with_loss(writer, change)
     await writer.write(change, Request(_verb("RESET", change), body, body, target))
     position_text = f"sequence {arguments['seq']}" if body else "its ack floor"
-    return ChangeResult(
-        f"{_what(change)} delivers again from {position_text}", target.config, target.config
-    )
+    text = f"{_what(change)} delivers again from {position_text}"
+    result = ChangeResult(text, target.config, target.config)
+    return await _with_target_now(writer, change, target, result)
 
 
 async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
@@ -212,9 +224,28 @@ async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
     body = {"group": str(arguments.get("group") or "")}
     target = await target_with_loss(writer, change)
     await writer.write(change, Request(_verb("UNPIN", change), body, body, target))
-    return ChangeResult(
-        f"group {body['group']!r} of {_what(change)} unpinned", target.config, target.config
-    )
+    text = f"group {body['group']!r} of {_what(change)} unpinned"
+    result = ChangeResult(text, target.config, target.config)
+    return await _with_target_now(writer, change, target, result)
+
+
+async def _with_target_now(
+    writer: Writer, change: Change, before: Asset, result: ChangeResult
+) -> ChangeResult:
+    """Return the result of a change, unfinished if another asset has the name now.
+
+    Raises RequestFailed if it cannot be read again.
+    """
+    kind: AssetKind = "stream" if change.consumer is None else "consumer"
+    try:
+        now = await read_asset(writer, kind, change.stream, change.consumer or "")
+    except NotFound:
+        return result
+    except (RequestTimedOut, ServerGone) as error:
+        raise unread_after(result.text, error) from error
+    if now.created_at_us == before.created_at_us:
+        return result
+    return replace(result, unfinished=recreated_text(kind, change.consumer or change.stream))
 
 
 def moment_of(text: str, now: datetime | None = None) -> str:

@@ -88,6 +88,14 @@ async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: st
     return (await read_asset(writer, kind, stream, consumer)).config
 
 
+def recreated_text(kind: AssetKind, name: str) -> str:
+    """Return that another asset has the name after a change than before it.
+
+    The server changes what has the name when the request arrives.
+    """
+    return f"the {kind} {name} of now is another one: it was recreated meanwhile"
+
+
 def unread_after(text: str, error: NatstuiError) -> RequestFailed:
     """Return the error of a change that the server confirmed, and that cannot be read again."""
     reason = error.reason if isinstance(error, ServerGone) else str(error)
@@ -219,20 +227,24 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     if newest.created_at_us != asset.created_at_us or newest.config != current:
         raise EditConflict(f"{kind} {name}", current, newest.config)
     request = Request(verb, body, wanted_config, asset)
-    replied_configs, problems = list[Config](), list[NatstuiError]()
+    replied_configs, assets, problems = list[Config](), list[Asset](), list[NatstuiError]()
 
     async def read_back(reply: Config) -> Config:
         replied_configs.append(reply["config"])
         try:
-            after = await read_config(writer, kind, change.stream, change.consumer or "")
+            now = await read_asset(writer, kind, change.stream, change.consumer or "")
         except NatstuiError as error:
             problems.append(error)
             return reply
-        return {**reply, "config": after}
+        assets.append(now)
+        return {**reply, "config": now.config}
 
     after: Config = (await writer.write(change, request, undoes, read_back))["config"]
     if problems:
         raise unread_after(f"{kind} {name} changed", problems[0]) from problems[0]
+    if assets[0].created_at_us != asset.created_at_us:
+        problem = recreated_text(kind, name)
+        return ChangeResult(f"{kind} {name} changed", current, after, (), problem)
     missing, replied = not_taken(kind, wanted_config, after, current), replied_configs[0]
     # What the server says it set counts as much as what it shows afterwards, but after a restart
     # it replies to the first change of a consumer with what was there before.
@@ -268,7 +280,7 @@ async def _overwritten(
             reason = error.reason if isinstance(error, ServerGone) else str(error)
             return f"whether somebody else changed it at the same time is unknown: {reason}"
         if now.created_at_us != before.created_at_us:
-            return f"somebody else recreated the {kind} at the same time: the change is lost"
+            return recreated_text(kind, change.consumer or change.stream)
         diffs = differences(kind, replied, now.config)
         lost = [difference for difference in diffs if difference.path in edited_paths]
         if not lost:

@@ -10,7 +10,12 @@ from time import monotonic
 
 from natstui.errors import JetStreamUnavailable, RequestTimedOut
 from natstui.jetstream.connection.writer import Asset, Request, Writer
-from natstui.jetstream.managing.configure import ChangeResult, read_asset, target_with_loss
+from natstui.jetstream.managing.configure import (
+    ChangeResult,
+    read_asset,
+    recreated_text,
+    target_with_loss,
+)
 from natstui.jetstream.managing.losses import members_of
 from natstui.model.records.managing import Change
 
@@ -60,8 +65,7 @@ async def settled(
             # While another one is elected nobody answers.
             asset = None
         if asset is not None and asset.created_at_us != created_at_us:
-            problem = f"the stream {stream} of now is another one: it was recreated meanwhile"
-            return replace(result, unfinished=problem)
+            return replace(result, unfinished=recreated_text("stream", stream))
         if asset is not None and holds(members_of(asset)) and not _changes(asset):
             servers_text = f"it is current on {', '.join(sorted(members_of(asset)))}"
             return replace(result, text=f"{result.text}; {servers_text}")

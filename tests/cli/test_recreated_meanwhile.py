@@ -1,0 +1,87 @@
+"""What others create or recreate just before a request arrives is not taken for one's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+
+from tests.accounts import Account
+from tests.cli.rewriting import just_before
+from tests.cli.test_manage import Shell
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
+
+
+def request(url: str, *requests: tuple[str, dict[str, Any] | bytes]) -> None:
+    """Send requests, one after the other; a subject that begins with $JS is of the API."""
+
+    async def send() -> None:
+        nc = await nats.connect(url)
+        try:
+            for subject, body in requests:
+                payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+                reply = json.loads((await nc.request(subject, payload)).data)
+                assert "error" not in reply, reply
+        finally:
+            await nc.close()
+
+    asyncio.run(send())
+
+
+_STREAM = {"name": "S", "subjects": ["s.>"], "max_age": 0}
+_CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
+_FILL: tuple[tuple[str, dict[str, Any] | bytes], ...] = (
+    ("$JS.API.STREAM.CREATE.S", _STREAM),
+    ("$JS.API.CONSUMER.DURABLE.CREATE.S.C", _CONSUMER),
+    ("s.a", b"one"),
+    ("s.a", b"two"),
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ("STREAM.UPDATE.S", ("stream", "seal", "S")),
+        ("STREAM.UPDATE.S", ("stream", "edit", "S", "--max-msgs", "100")),
+        ("STREAM.MSG.DELETE.S", ("stream", "rmm", "S", "2")),
+        ("STREAM.PURGE.S", ("stream", "purge", "S")),
+        ("CONSUMER.PAUSE.S.C", ("consumer", "pause", "S", "C", "1h")),
+        ("CONSUMER.CREATE.S.C", ("consumer", "edit", "S", "C", "--description", "mine")),
+    ],
+)
+def test_a_change_of_what_was_recreated_just_before_it_is_no_success(
+    shell: Shell, account: Account, sent: str, words: tuple[str, ...]
+) -> None:
+    request(account.url, *_FILL)
+
+    def recreate() -> None:
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}), *_FILL)
+
+    with just_before(account.url, sent.encode(), recreate) as url:
+        done = shell.run(*words, "--server", url, "--yes")
+    kind_name = "consumer C" if words[0] == "consumer" else "stream S"
+    assert done.returncode == 4, done
+    assert done.stderr.endswith(
+        f"the {kind_name} of now is another one: it was recreated meanwhile\n"
+    )
+
+
+def test_a_message_that_is_not_there_is_not_requested_to_be_deleted(
+    shell: Shell, account: Account
+) -> None:
+    request(account.url, *_FILL)
+    missing = shell.run("stream", "rmm", "S", "999999", "--yes")
+    assert (missing.returncode, missing.stderr) == (4, "natstui: S has no message 999999\n")
+    assert json.loads(shell.ok("journal", "--json")) == []
+    question = shell.run("stream", "rmm", "S", "2").stderr
+    assert "this will delete message 2 of stream S: 1 message, 2 of s.a, is removed" in question

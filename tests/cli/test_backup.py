@@ -137,9 +137,17 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     before = asyncio.run(everything(nats_server.url, "S"))
     refused = shell.run("stream", "restore", folder)
     assert refused.returncode == 4 and "S exists already" in refused.stderr
-    assert f"natstui stream restore {folder} --as NAME restores it" in refused.stderr
+    # The subjects are those of S, and no two streams have the same.
+    command = f"natstui stream restore {folder} --as NAME --subjects SUBJECT restores it"
+    assert command in refused.stderr
     overlapping = shell.run("stream", "restore", folder, "--as", "T")
     assert overlapping.returncode == 4 and "overlap" in overlapping.stderr
+    shell.ok("stream", "add", "S2", "--subjects", "u")
+    shell.ok("stream", "backup", "S2", str(tmp_path / "two"))
+    shell.ok("stream", "edit", "S2", "--subjects", "v")
+    refused = shell.run("stream", "restore", str(tmp_path / "two"))
+    assert "--as NAME restores it under another name\n" in refused.stderr
+    shell.ok("stream", "restore", str(tmp_path / "two"), "--as", "U")
     shell.ok("stream", "restore", folder, "--as", "T", "--subject", "t.>")
     assert asyncio.run(everything(nats_server.url, "T")) == before
     assert (
@@ -149,6 +157,22 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     assert "T" in json.loads(shell.ok("undo", "--yes", "--json"))["text"]
     assert "not found" in shell.run("stream", "info", "T").stderr
     assert asyncio.run(everything(nats_server.url, "S")) == before
+
+
+def test_a_folder_with_two_backups_of_one_stream_is_refused_before_anything_is_restored(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "account").mkdir()
+    for name in ("A", "B"):
+        shell.ok("stream", "add", name, "--subjects", name.lower())
+        for folder in {"A": ["one"], "B": ["three", "two"]}[name]:
+            shell.ok("stream", "backup", name, str(tmp_path / "account" / folder))
+        shell.ok("stream", "rm", name, "--yes")
+    for words in (("backup", "verify"), ("restore",)):
+        done = shell.run(*words, str(tmp_path / "account"))
+        assert (done.returncode, done.stdout) == (6, "")
+        assert "account has two backups of B: three and two; move one of them" in done.stderr
+    assert json.loads(shell.ok("stream", "ls", "--json")) == []
 
 
 @pytest.mark.parametrize(

@@ -254,6 +254,24 @@ async def test_a_filter_is_no_subject_of_a_message(
         assert (await nc.jetstream().stream_info("S")).state.messages == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("pub bk..x", "'bk..x' is not a valid subject: nobody can receive it"),
+        ("pub -J .x", "'.x' is not a valid subject: nobody can receive it"),
+        ("request x.", "'x.' is not a valid subject: nobody can receive it"),
+        ("pub x --reply *", "'*' is not a valid subject for replies"),
+        ("pub x --reply r..a", "'r..a' is not a valid subject for replies"),
+        ("pub x --reply a\tb", "'a\\tb' is not a valid subject for replies"),
+    ],
+)
+async def test_a_subject_that_nobody_can_receive_is_named_and_not_sent_to(
+    shell: Shell, words: str, reason: str
+) -> None:
+    done = await run(shell, *words.split(" "), "--", "hi")
+    assert (done.returncode, reason in done.stderr) == (2, True), done
+
+
 async def test_replies_are_printed_one_several_or_all(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         for name in (b"one", b"two"):

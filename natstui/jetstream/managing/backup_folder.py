@@ -99,29 +99,46 @@ def is_account(folder: Path) -> bool:
 
 
 def streams_of(folder: Path) -> list[Path]:
-    """Return the folders of the streams in a backup of an account; raises BackupError."""
+    """Return the folders of the streams in a backup of an account.
+
+    Raises BackupError, also for two of the same stream.
+    """
     stream_folders = sorted(file.parent for file in folder.glob(f"*/{CONFIG_FILE}"))
     if (folder / ABOUT_FILE).exists():
         about_file = _read_about(folder)
         if about_file.files:
             # Only the backup of a stream lists its files.
             raise BackupError(f"{folder} is not complete: {CONFIG_FILE} is missing")
-        expected_names = sorted(map(file_name, about_file.streams))
+        expected_names = sorted(set(map(file_name, about_file.streams)))
         missing = sorted(set(expected_names) - {path.name for path in stream_folders})
         if missing:
             raise BackupError(f"{folder} is not complete: {', '.join(missing)} is missing")
         for name in about_file.streams:
             _check_stream(folder / file_name(name), name)
-        return [folder / name for name in expected_names]
+        stream_folders = [folder / name for name in expected_names]
+    folder_of = dict[str, Path]()
+    for stream_folder in stream_folders:
+        name = str(_name_in(stream_folder))
+        other_folder = folder_of.setdefault(name, stream_folder)
+        if other_folder is not stream_folder:
+            raise BackupError(
+                f"{folder} has two backups of {clean_line(name)}: {other_folder.name} and "
+                f"{stream_folder.name}; move one of them away"
+            )
     return stream_folders
+
+
+def _name_in(folder: Path) -> object:
+    """Return the name of the stream in a folder; raises BackupError."""
+    config = read_json(folder / CONFIG_FILE).get("config")
+    return config.get("name") if isinstance(config, dict) else None
 
 
 def _check_stream(folder: Path, name: str) -> None:
     """Raise BackupError when a folder contains another stream than the backup of the account
     says.
     """
-    config = read_json(folder / CONFIG_FILE).get("config")
-    other_name = config.get("name") if isinstance(config, dict) else None
+    other_name = _name_in(folder)
     if other_name != name:
         raise BackupError(
             f"{folder} is damaged: it contains {clean_line(str(other_name))!r}, not {name!r}"

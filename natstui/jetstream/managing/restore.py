@@ -40,6 +40,7 @@ from natstui.jetstream.managing.backup_folder import (
 )
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
 from natstui.model.assets.fields import number_at, without_server_metadata
+from natstui.model.assets.subjects import overlap
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
 MARK = "io.natstui.restoring"
@@ -88,13 +89,19 @@ class RestoreRequest:
             config["subjects"] = list(self.subjects)
         return config
 
-    @property
-    def under_another_name(self) -> str:
-        """Return the command that restores it under another name; empty for a bucket."""
+    def beside(self, config: Config) -> str:
+        """Return the command that restores it beside a stream of its name; empty for a bucket.
+
+        `config` is the configuration of that stream. No two streams have the same subject.
+        """
         if self._bucket:
             return ""
         folder = shlex.quote(str(self.backup.folder))
-        return f"natstui stream restore {folder} --as NAME restores it under another name"
+        subjects, their_subjects = self.config.get("subjects") or (), config.get("subjects") or ()
+        flag, text = "", "under another name"
+        if any(overlap(subject, other) for subject in subjects for other in their_subjects):
+            flag, text = " --subjects SUBJECT", "under another name, with other subjects"
+        return f"natstui stream restore {folder} --as NAME{flag} restores it {text}"
 
     @property
     def _bucket(self) -> str | None:
@@ -133,7 +140,7 @@ async def refuse_present(client: Client, restore_request: RestoreRequest) -> Non
             f"be incomplete; natstui stream rm {name} removes it"
         )
     refused = f"stream {name} exists already and is not overwritten"
-    raise Conflict(": ".join(filter(None, (refused, restore_request.under_another_name))))
+    raise Conflict(": ".join(filter(None, (refused, restore_request.beside(config)))))
 
 
 async def _present_config(client: Client, name: str) -> Config | None:

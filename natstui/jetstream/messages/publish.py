@@ -39,7 +39,7 @@ from natstui.jetstream.connection.writer import (
     with_state_now,
 )
 from natstui.jetstream.messages.decode import from_api, pairs_of
-from natstui.model.assets.subjects import has_wildcard, overlap
+from natstui.model.assets.subjects import has_wildcard, is_literal, overlap
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
 from natstui.units import counted, local_text
@@ -47,17 +47,24 @@ from natstui.units import counted, local_text
 _SCHEDULE_TARGET = "nats-schedule-target"
 
 
-def _check_subject(subject: str) -> None:
-    """Raise UsageError for a filter: a server takes a message to `orders.*` as to any subject."""
+def _check_subject(subject: str, reply: str = "") -> None:
+    """Raise UsageError for a subject, or a subject for replies, that nobody can receive.
+
+    A server takes a message to `orders.*` or `orders..new` as to any subject.
+    """
     if has_wildcard(subject):
         raise UsageError(f"{subject!r} has a wildcard: a message has one subject")
+    if not is_literal(subject):
+        raise UsageError(f"{subject!r} is not a valid subject: nobody can receive it")
+    if reply and not is_literal(reply):
+        raise UsageError(f"{reply!r} is not a valid subject for replies")
 
 
 async def publish(writer: Writer, command: PublishMessage) -> PubAck:
     """Publish into a stream.
 
-    Raises UsageError for a subject with a wildcard, RequestFailed when no stream stores the
-    subject or it refuses, and Refused where a stream of another domain would store it as well.
+    Raises UsageError for a subject that nobody can receive, RequestFailed when no stream stores
+    the subject or it refuses, and Refused where one of another domain would store it as well.
     """
     _check_subject(command.subject)
     await check_domain(writer.client, command.subject)
@@ -169,10 +176,11 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
     """Send all messages, journalled as one; the batch has the counts, also after an error.
 
     Raises what `Writer.send`, `Client.telling` and `Client.publish` raise, and UsageError for a
-    subject with a wildcard; if it is to be stored, RequestFailed when no stream does, Refused
-    when one of another domain would too, and Conflict when the stream was recreated meanwhile.
+    subject that nobody can receive; if it is to be stored, RequestFailed when no stream does,
+    Refused when one of another domain would too, and Conflict when the stream was recreated
+    meanwhile.
     """
-    _check_subject(batch.subject)
+    _check_subject(batch.subject, batch.reply)
     if batch.stored:
         await check_domain(writer.client, batch.subject)
     headers = Pairs(batch.headers)
@@ -317,7 +325,7 @@ async def _rolled_up(writer: Writer, subject: str, headers: Mapping[str, str]) -
 async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:
     """Send a request and return the first reply.
 
-    Raises UsageError for a subject with a wildcard, and RequestFailed without a responder.
+    Raises UsageError for a subject that nobody can receive, and RequestFailed without a responder.
     """
     _check_subject(command.subject)
     payload, headers = base64.b64decode(command.payload_base64), Pairs(command.headers)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from natstui.cli.health.look import LONGEST_WATCH_S, SampleCounts, is_enough, show_progress
+from natstui.cli.health.look import (
+    LONGEST_WATCH_S,
+    SampleCounts,
+    is_enough,
+    is_undecided,
+    show_progress,
+)
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.finding import Entity, Finding, Findings, Watched
 from natstui.model.live.state import State
 from tests.model.builders import snapshot
 
@@ -39,6 +49,23 @@ def test_it_watches_until_three_polls_of_all_that_answers_or_as_long_as_it_was_t
 ) -> None:
     enough = is_enough(waited_s, for_s, polls_count, fewest_count, is_refused=is_refused)
     assert enough is is_over
+
+
+def test_it_watches_on_while_what_began_earlier_was_not_seen_for_long_enough() -> None:
+    entity, kind = Entity("S", "C", 1), KINDS["NT-C44"]
+
+    def state(since_us: int, **fields: Any) -> State:
+        condition = Watched(Finding(kind, entity, since_us, "no open pulls"), 0, **fields)
+        return replace(State(), findings=Findings({entity: (condition,)}))
+
+    assert is_undecided(state(99, raised=False), 100)
+    assert not is_undecided(state(99, raised=True), 100), "it is reported"
+    assert not is_undecided(state(99, raised=False, hidden=True), 100), "another cause is reported"
+    assert not is_undecided(state(101, raised=False), 100), "it has only begun"
+    assert not is_undecided(state(99, raised=False, missed_mono_us=5), 100), "it is over"
+    assert not is_enough(2.0, None, 3, 3, is_refused=False, is_undecided=True)
+    assert is_enough(LONGEST_WATCH_S, None, 15, 15, is_refused=False, is_undecided=True)
+    assert is_enough(3.0, 3.0, 3, 3, is_refused=False, is_undecided=True), "as long as it was told"
 
 
 def test_what_does_not_answer_is_not_waited_for() -> None:

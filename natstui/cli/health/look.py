@@ -57,7 +57,8 @@ async def read_server_state(
 ) -> ServerReading:
     """Watch a server, and return its state after `for_s`.
 
-    None: after three polls of everything reachable, at most 15 s. It polls each `interval_s`, with
+    None: after three polls of everything reachable, and once what began earlier was seen for long
+    enough; at most 15 s. It polls each `interval_s`, with
     at most `requests_per_s` (None: no limit). `tap_command` also reads the acks of one consumer
     meanwhile, and `audit_s` the requests of the JetStream API afterwards. Raises ConnectionFailed
     without a connection, and ServerGone if it is lost.
@@ -175,19 +176,26 @@ class SampleCounts:
 
 
 def is_enough(
-    waited_s: float, for_s: float | None, polls_count: int, fewest_count: int, *, is_refused: bool
+    waited_s: float,
+    for_s: float | None,
+    polls_count: int,
+    fewest_count: int,
+    *,
+    is_refused: bool,
+    is_undecided: bool = False,
 ) -> bool:
     """Return whether a server was watched for long enough.
 
     That is after three polls of every reachable row, or 15 s; with `for_s`, after that time and
     once everything was listed, for which 30 s more are allowed. `fewest_count` is the smallest
     number of samples of a row, 0 while the lists are incomplete. `is_refused`: the lists cannot be
-    read, so they are not waited for.
+    read, so they are not waited for. `is_undecided`: a condition that began before the watch was
+    not seen for long enough, so without `for_s` the watch goes on, at most 15 s.
     """
     is_polled = polls_count >= FEWEST_POLLS
     if for_s is None:
         return (
-            fewest_count >= FEWEST_POLLS
+            (fewest_count >= FEWEST_POLLS and not is_undecided)
             or waited_s >= LONGEST_WATCH_S
             or (is_refused and is_polled)
         )
@@ -195,11 +203,23 @@ def is_enough(
     return waited_s >= for_s and (is_listed or is_refused or waited_s >= for_s + _LISTING_GRACE_S)
 
 
+def is_undecided(state: State, start_us: int) -> bool:
+    """Return whether a condition that began before `start_us`, UTC, is not reported yet."""
+    return any(
+        not (condition.raised or condition.hidden)
+        and condition.missed_mono_us is None
+        and condition.finding.since_us < start_us
+        for conditions in state.findings.watched.values()
+        for condition in conditions
+    )
+
+
 async def _wait_for_samples(
     collector: Collector, control: PollControl, for_s: float | None
 ) -> None:
     """Wait for the time, and for the minimum of samples."""
     start_mono_s, polls_count, samples = time.monotonic(), 0, SampleCounts()
+    start_us = time.time_ns() // 1000
     show = show_progress(for_s)
     while True:
         with suppress(TimeoutError):
@@ -222,6 +242,7 @@ async def _wait_for_samples(
             polls_count,
             fewest_count if collector.is_complete else 0,
             is_refused=collector.problem is not None,
+            is_undecided=is_undecided(state, start_us),
         )
         show(waited_s, min(fewest_count, FEWEST_POLLS), is_done)
         if is_done:

@@ -169,7 +169,8 @@ def _find_not_judged(
         return
     for entity, conditions in state.findings.watched.items():
         for condition in conditions:
-            if not condition.raised and selection.selects(condition.finding):
+            is_judged = condition.raised or condition.hidden
+            if not is_judged and selection.selects(condition.finding):
                 yield NotJudged(condition.finding.kind, entity)
     for kind in KINDS.values():
         if kind.needs_s > watched_s and is_at_least(kind.severity, selection.min_severity):

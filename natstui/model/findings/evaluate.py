@@ -514,7 +514,7 @@ class Board:
             if kind in was_open:
                 self._resolved.append(replace(watch.finding, until_us=at_us))
             if watch.missed_mono_us is None:
-                kept.append(replace(watch, raised=False))
+                kept.append(replace(watch, raised=False, hidden=True))
         return kept
 
     def _keep(

@@ -127,6 +127,8 @@ class Watched:
     """Time since which it is absent, on the engine's clock."""
     missed_us: int = 0
     """The same, UTC."""
+    hidden: bool = False
+    """Whether another cause of the same topic is reported instead of it, or will be soon."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,3 +85,33 @@ def test_a_message_that_is_not_there_is_not_requested_to_be_deleted(
     assert json.loads(shell.ok("journal", "--json")) == []
     question = shell.run("stream", "rmm", "S", "2").stderr
     assert "this will delete message 2 of stream S: 1 message, 2 of s.a, is removed" in question
+
+
+def test_what_somebody_else_created_and_uses_is_not_undone(shell: Shell, account: Account) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>", "--yes")
+    shell.ok("kv", "add", "B")
+    shell.ok("object", "add", "B")
+    configs = {
+        name: json.loads(shell.ok("stream", "info", name, "--json"))["config"]
+        for name in ("S", "KV_B", "OBJ_B")
+    }
+    uses = {
+        "S": ("s.a", ("stream", "add", "S", "--subjects", "s.>"), "stream S"),
+        "KV_B": ("$KV.B.a", ("kv", "add", "B"), "bucket B"),
+        "OBJ_B": ("$O.B.C.a", ("object", "add", "B"), "object store B"),
+    }
+    for name, (subject, words, text) in uses.items():
+        request(account.url, (f"$JS.API.STREAM.DELETE.{name}", {}))
+
+        def create(name: str = name, subject: str = subject) -> None:
+            create_verb = f"$JS.API.STREAM.CREATE.{name}"
+            request(account.url, (create_verb, configs[name]), (subject, b"precious"))
+
+        with just_before(account.url, f"STREAM.CREATE.{name}".encode(), create) as url:
+            printed = shell.ok(*words, "--server", url, "--yes")
+        assert f"{text} is there: it has 1 message already, and may be of somebody" in printed
+        undone = shell.run("undo", "--yes")
+        assert undone.returncode == 2, undone
+        assert f"create stream {name}, cannot be undone" in undone.stderr
+        info = json.loads(shell.ok("stream", "info", name, "--json"))
+        assert info["state"]["messages"] == 1

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from natstui.errors import (
     Conflict,
@@ -41,6 +41,7 @@ from natstui.model.records.managing import (
     SilenceFinding,
 )
 from natstui.model.records.silences import Silence, silence_json, silences_of
+from natstui.units import counted
 
 Config = dict[str, Any]
 T = TypeVar("T")
@@ -364,7 +365,10 @@ class Writer:
         created_text = (
             result.get("created") if draft.found is None and isinstance(result, dict) else None
         )
-        note(became(result), "done", None, time_us(created_text) if created_text else None)
+        is_creation = draft.action.startswith("create") and isinstance(result, dict)
+        used = used_text(cast("Config", result)) if is_creation else None
+        made_at_us = time_us(created_text) if created_text else None
+        note(became(result), "done", used, made_at_us)
         return result
 
     def _note(
@@ -414,6 +418,25 @@ class Writer:
             loses=(found.loss.text or None) if found is not None else None,
             others_created_at_us=dict(found.others_created_at_us) if found is not None else {},
         )
+
+
+def used_text(reply: Config) -> str | None:
+    """Return what a reply shows of others in a new stream or consumer; None if nothing.
+
+    Somebody else may have created it just before: a server replies the same to both.
+    """
+    config, state, delivered = (reply.get(key) or {} for key in ("config", "state", "delivered"))
+    copies = bool(config.get("mirror") or config.get("sources"))
+    counts = {
+        "message": 0 if copies else state.get("messages", 0),
+        "consumer": state.get("consumer_count", 0),
+        "delivery": 0 if config.get("deliver_subject") else delivered.get("consumer_seq", 0),
+        "open pull request": reply.get("num_waiting", 0),
+    }
+    used = [counted(count, kind) for kind, count in counts.items() if count]
+    if not used:
+        return None
+    return f"it has {' and '.join(used)} already, and may be of somebody else"
 
 
 async def with_state_now(work: Awaitable[T], shown: Callable[[], Awaitable[str]]) -> T:

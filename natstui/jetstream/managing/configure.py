@@ -17,7 +17,7 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Asset, Config, Request, Writer
+from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, used_text
 from natstui.jetstream.managing.losses import loss_of
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.defaults import consumer_request
@@ -194,8 +194,11 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     after: Config = reply["config"]
     created_name = after.get("name", name)
     created_text = reply.get("created")
+    text = f"{kind} {created_name} created"
+    if used := used_text(reply):
+        text = f"{kind} {created_name} is there: {used}; undo does not delete it"
     return ChangeResult(
-        f"{kind} {created_name} created", None, after, not_taken(kind, wanted_config, after),
+        text, None, after, not_taken(kind, wanted_config, after),
         created_at_us=time_us(created_text) if created_text else None,
     )  # fmt: skip
 

@@ -68,6 +68,8 @@ def final_text(entry: JournalEntry) -> str:
     text = f"{entry_text(entry)} cannot be undone"
     if entry.outcome == "unknown" and (entry.action in _REVERSED or is_key(entry)):
         return f"{text}: no reply came, so what is there now may be of somebody else"
+    if _is_used_creation(entry):
+        return f"{text}: {entry.reason}"
     if entry.action != "benchmark":
         return text
     return f"{text}: published messages stay, and acknowledged ones are not delivered again"
@@ -300,7 +302,7 @@ def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
     action = _REVERSED.get(entry.action)
     is_recreation = entry.action in ("delete_stream", "delete_consumer")
     is_proven = entry.outcome == "done" or is_recreation or entry.created_at_us is not None
-    if action is None or entry.outcome == "failed" or not is_proven:
+    if action is None or entry.outcome == "failed" or not is_proven or _is_used_creation(entry):
         return None
     wanted_json = entry.before_json if is_recreation or entry.action.startswith("edit") else "{}"
     if wanted_json is None:
@@ -319,6 +321,12 @@ def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
     created_at_us = None if is_recreation else entry.created_at_us
     change = Change(command_id, action, entry.stream, entry.consumer, wanted_json, seen_json)
     return replace(change, created_at_us=created_at_us)
+
+
+def _is_used_creation(entry: JournalEntry) -> bool:
+    """Return whether what an entry created was in use at once: it may be of somebody else."""
+    is_creation = entry.action in ("create_stream", "create_consumer")
+    return is_creation and entry.outcome == "done" and entry.reason is not None
 
 
 def _paused_until_before(entry: JournalEntry) -> str:

@@ -27,8 +27,9 @@ types:
 contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
+# Three workers per core of a small machine: tests wait for two thirds of their time.
 test:
-	$(PYTEST) -n 4 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
+	$(PYTEST) -n 6 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \
@@ -69,7 +70,7 @@ stable:
 # Lines and branches of natstui that the tests reach, in every process that they start.
 coverage:
 	$(PYTHON) -m coverage erase
-	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz -m 'not long'
+	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 6 --ignore=tests/fuzz -m 'not long'
 	$(PYTHON) -m coverage combine -q
 	$(PYTHON) -m coverage report --skip-covered --sort=cover
 

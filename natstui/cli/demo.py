@@ -22,6 +22,7 @@ from natstui.children import own_program
 from natstui.cli.options import WrittenPath
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
+from natstui.engine.stopping import ending_signals
 from natstui.errors import BrokerFailed, UsageError
 from natstui.files import write_failure
 from natstui.jetstream.testbed.broker import server_binary
@@ -182,7 +183,7 @@ def _remove_server_variables() -> None:
 
 def _wait_for_stop() -> None:
     """Sleep until Ctrl-C, SIGTERM or SIGHUP; raises BrokerFailed when the shop ends by itself."""
-    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
+    signals = {*ending_signals(), signal.SIGCHLD}
     # Blocked only now: the child must not inherit blocked signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if signal.sigwait(signals) == signal.SIGCHLD:

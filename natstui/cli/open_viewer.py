@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from natstui.children import own_program
-from natstui.clean import clean_text
+from natstui.clean import clean_line
 from natstui.errors import NatstuiError, SessionError, UsageError
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def open_viewer(engine_argv: Sequence[str], *, is_guided: bool = False) -> None:
 
 
 def _print_stderr(text: str) -> None:
-    sys.stderr.write(f"natstui: {clean_text(text)}\n")
+    sys.stderr.write(f"natstui: {clean_line(text)}\n")
     sys.stderr.flush()
 
 
@@ -253,7 +253,7 @@ def _run_app(app: NatstuiApp, *, mouse: bool) -> NoReturn:
         exit_code = _close_all(app.parts.engines.links)[0]
     if code == 0 and exit_code == SessionError.exit_code and app.link.parting_words:
         # A replay went as far as it can be read: whoever leaves it hears what is damaged.
-        sys.stderr.write(f"natstui: {clean_text(app.link.parting_words)}\n")
+        sys.stderr.write(f"natstui: {clean_line(app.link.parting_words)}\n")
         code = exit_code
     sys.exit(code)
 
@@ -274,5 +274,5 @@ def run_fast(arguments: Sequence[str]) -> None:
     try:
         open_viewer((*ENGINE, *arguments))
     except NatstuiError as error:
-        sys.stderr.write(f"natstui: {clean_text(str(error))}\n")
+        sys.stderr.write(f"natstui: {clean_line(str(error))}\n")
         sys.exit(error.exit_code)

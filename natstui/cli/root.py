@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import click
 
 from natstui import __version__
-from natstui.clean import clean_line, clean_text
+from natstui.clean import clean_line
 from natstui.cli.options import ViewerFlags, viewer_flags
 from natstui.cli.sections import LazyGroup
 from natstui.errors import Interrupted, NatstuiError, Refused, RequestFailed, UsageError
@@ -280,8 +280,9 @@ def _run() -> None:
     try:
         exit_code = root(prog_name="natstui", standalone_mode=not as_json)
     except NatstuiError as error:
-        # The message may hold text from a server, a file or a recording.
-        text = clean_text(str(error))
+        # The message may hold text from a server, a file or a recording: in one line, since a line
+        # break in a name would forge a sentence.
+        text = clean_line(str(error))
         click.echo(_error_json(error) if as_json else f"natstui: {text}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:

@@ -100,6 +100,27 @@ def test_a_demo_told_to_stop_leaves_nothing_and_is_ready_after_three_seconds_of_
     assert min(took_s) < 3.0
 
 
+def test_a_demo_under_nohup_does_not_end_with_its_terminal() -> None:
+    code = """
+import signal
+from natstui.cli.demo import _wait_for_stop
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGCHLD})
+print(flush=True)
+_wait_for_stop()
+"""
+    demo = subprocess.Popen(
+        ["nohup", sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert demo.stdout is not None
+    demo.stdout.readline()
+    # Of two, the smaller number comes first.
+    for number in (signal.SIGHUP, signal.SIGCHLD):
+        demo.send_signal(number)
+    _, said = demo.communicate(timeout=PATIENCE_S)
+    assert "the demo ended unexpectedly" in said, (demo.returncode, said)
+
+
 def used_s() -> float:
     """Return the time of the processor that ended processes of this one took."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

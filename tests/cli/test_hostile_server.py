@@ -160,6 +160,7 @@ def test_a_list_without_an_end_does_not_keep_a_benchmark(wires: tuple[Wire, Wire
         ("overview --for 2s", "a page again and again", "repeats itself and does not end"),
         ("stream report", "no end", "natstui reads at most 1,000,000"),
         ("stream ls", "no end", "natstui reads at most 1,000,000"),
+        ("overview --for 2s", "no end", "STREAM.LIST: the server lists 1,000,000,000"),
         ("overview --for 2s", "fewer than it counts", "the server counts 5 more streams than"),
         ("watch --once", "fewer than it counts", "the server counts 5 more streams than it lists"),
         ("consumer report S", "everything the largest", "more streams than it lists"),
@@ -177,6 +178,7 @@ def test_a_lie_about_a_list_is_told_as_what_it_is(
     finally:
         wire.lie = TRUTH
     assert done.returncode == 4 and said in done.stderr
+    assert "STREAM.LIST: STREAM.LIST" not in done.stderr
     assert "fine" not in done.stdout
     assert "\x1b" not in done.stderr + done.stdout
 

@@ -147,23 +147,29 @@ async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
         assert done.returncode in (2, 4, 5) and said in done.stderr, (words, done.stderr)
     assert (await run(shell, "object", "rm", "OTHER", "far", "--yes")).returncode == 0
     assert (await run(shell, "object", "seal", "B", "--yes")).returncode == 0
-    done = await run(shell, "object", "put", "B", str(file), "--name", "new")
-    assert done.returncode == 4 and "seal" in done.stderr
+    # Nothing is announced, or asked for, that is refused then.
+    refused = "natstui: object store B is sealed: nothing can change\n"
+    for words in (("put", "B", str(file)), ("put", "B", str(file), "--name", "plain"),
+                  ("rm", "B", "plain", "--yes"), ("link", "B", "x", "B/plain")):  # fmt: skip
+        done = await run(shell, "object", *words)
+        assert (done.returncode, done.stderr) == (4, refused), words
     assert "yes" in (await run(shell, "object", "info", "B")).stdout
 
 
 @pytest.mark.parametrize("content", [CONTENT, b""], ids=["file", "empty"])
-async def test_chunks_that_a_sealed_store_never_had_do_not_stay_in_it(
+async def test_chunks_that_a_full_store_never_had_do_not_stay_in_it(
     shell: Shell, nats_server: Broker, tmp_path: Path, content: bytes
 ) -> None:
     file = tmp_path / "f"
     file.write_bytes(content)
-    await run(shell, "object", "add", "B")
-    assert (await run(shell, "object", "seal", "B", "--yes")).returncode == 0
-    done = await run(shell, "object", "put", "B", str(file))
-    assert done.returncode == 4 and "sealed" in done.stderr
-    assert "; nothing was stored" in done.stderr and "chunk" not in done.stderr, done.stderr
     async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(
+            name="OBJ_B", subjects=["$O.B.C.>", "$O.B.M.>"], max_bytes=1,
+            discard=api.DiscardPolicy.NEW, deny_purge=True,
+        )  # fmt: skip
+        done = await run(shell, "object", "put", "B", str(file))
+        assert done.returncode == 4
+        assert "; nothing was stored" in done.stderr and "chunk" not in done.stderr, done.stderr
         assert (await nc.jetstream().stream_info("OBJ_B")).state.messages == 0
 
 

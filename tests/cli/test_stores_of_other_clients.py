@@ -21,7 +21,7 @@ from natstui.jetstream.managing.keys import remaining_ttl
 from natstui.jetstream.messages.reading import Reader
 from natstui.model.assets.buckets import digest_text, info_subject
 from tests.accounts import Account
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Shell, run_here
 from tests.jetstream.admin_session import admin_session
 
 pytestmark = pytest.mark.server
@@ -236,6 +236,27 @@ def test_what_a_digest_proves_is_said(shell: Shell, account: Account) -> None:
         rescued = shell.ok("object", "get", "B", name, "-O", str(target), "--no-verify")
         assert "NOT VERIFIED" in rescued and why in rescued and "digest checked" not in rescued
         assert target.read_bytes() == CONTENT
+
+
+def test_a_name_with_a_line_break_forges_no_sentence(shell: Shell, account: Account) -> None:
+    name, shown = "a\nnatstui: b\x1b[31m", "a␊natstui: b␛[31m"
+    shell.ok("object", "add", "B")
+    wrong = stored(name, digest=digest_text(b"x" * 32))
+    run(publish(account, ("$O.B.C.n1", CONTENT), (info_subject("B", name), wrong)))
+    (shell.folder / "f").write_bytes(CONTENT)
+    out = str(shell.folder / "out")
+    for words in (
+        ("get", "B", name, "-O", out), ("get", "B", name, "-O", "-", "--no-verify"),
+        ("put", "B", str(shell.folder / "f"), "--name", name), ("rm", "B", name),
+        ("rm", "B", name, "--yes"), ("rm", "B", name, "--yes"), ("info", "B", name),
+        ("link", "B", "x", f"B/{name}"),
+    ):  # fmt: skip
+        done = run_here("object", *words, environment=shell.environment)
+        assert "\x1b" not in done.stderr and all(
+            line.startswith(("natstui: ", "this ")) and "natstui: b" not in line[:10]
+            for line in done.stderr.splitlines()
+        ), done.stderr
+        assert shown in done.stderr, words
 
 
 def test_links_are_followed_to_their_end_and_loops_are_refused(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.clean import clean_text
+from natstui.clean import clean_line
 from natstui.cli.complete import consumers, stream_of_consumer_argument
 from natstui.cli.options import (
     ConnectionFlags,
@@ -54,7 +54,7 @@ def _unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
         except Interrupted:
             raise
         except NatstuiError as error:
-            click.echo(f"natstui: {clean_text(str(error))}", err=True)
+            click.echo(f"natstui: {clean_line(str(error))}", err=True)
             sys.exit(_UNKNOWN_EXIT_CODE)
 
     return with_unknown_exit_code

@@ -83,6 +83,7 @@ def confirm_name(
     """
     if confirm is not None and confirm != name:
         raise Refused(_not_confirmed(confirm, name))
+    question = clean_line(question)
     if confirm is not None or (yes and not connection.production):
         click.echo(f"{question}.", err=True)
         return name
@@ -91,7 +92,7 @@ def confirm_name(
         raise Refused(f"not confirmed: {question}; say {missing_flag}")
     click.echo(f"{question}.", err=True)
     typed_name: str = click.prompt(
-        f"Type {name} to confirm", err=True, default="", show_default=False
+        f"Type {clean_line(name)} to confirm", err=True, default="", show_default=False
     )
     if typed_name != name:
         raise Refused(_not_confirmed(typed_name, name))
@@ -221,9 +222,8 @@ def confirm_preview(
     confirm: str | None = flags["confirm"]
     if not preview_shown.needed:
         return confirm
-    question = clean_line(preview_shown.question)
     return confirm_name(
-        connection, preview_shown.name, question, yes=flags["yes"], confirm=confirm
+        connection, preview_shown.name, preview_shown.question, yes=flags["yes"], confirm=confirm
     )
 
 

@@ -46,6 +46,7 @@ from natstui.model.assets.buckets import (
     digest_text,
     info_subject,
 )
+from natstui.model.assets.fields import is_on
 from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import is_token
 from natstui.model.records.messages import PubAck
@@ -109,7 +110,7 @@ async def put_object(
 
     Raises Conflict when somebody else stored one meanwhile: then nothing of this one stays.
     """
-    store_found, present = await _found(writer, object_change)
+    store_found, present = await _open(writer, object_change)
     loss = _loss(object_change, present, "is overwritten")
     nuid = NUID().next().decode()
     stopped = PartialOutcome()
@@ -338,7 +339,7 @@ async def delete_object(
     writer: Writer, object_change: ObjectChange, names_with_chunks: NamesWithChunks
 ) -> ChangeResult:
     """Delete an object; raises NotFound when there is none."""
-    store_found, present = await _found(writer, object_change)
+    store_found, present = await _open(writer, object_change)
     if not present.is_there or present.info is None:
         raise NotFound(f"{object_change.bucket} has no object {object_change.name}")
     loss = _loss(object_change, present, "is removed for good")
@@ -374,7 +375,7 @@ async def link_object(
     Raises NotFound when there is no such object, and UsageError where the name is used, or the
     target is a link: other clients do not follow a link of a link.
     """
-    store_found, present = await _found(writer, object_change)
+    store_found, present = await _open(writer, object_change)
     _, aim = await _found(writer, ObjectChange(target.bucket, target.name))
     if not aim.is_there:
         raise NotFound(f"{target.bucket} has no object {target.name}")
@@ -454,6 +455,14 @@ def _loss(object_change: ObjectChange, present: _Present, object_text: str) -> L
         return Loss()
     size = bytes_text(int(present.info.get("size") or 0))
     return Loss((f"{object_change.name}, {size}, {object_text}",))
+
+
+async def _open(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _Present]:
+    """Return what `_found` returns; raises RequestFailed for a store that takes no change."""
+    asset, present = await _found(writer, object_change)
+    if is_on(asset.config, "sealed"):
+        raise RequestFailed(f"object store {object_change.bucket} is sealed: nothing can change")
+    return asset, present
 
 
 async def _found(writer: Writer, object_change: ObjectChange) -> tuple[Asset, _Present]:

@@ -47,19 +47,19 @@ class Availability:
 
     def failed(self, request: str, error: NatstuiError) -> None:
         """Pause a request; report the reason unless it was reported already."""
+        # The report names the request beside the reason.
+        reason = str(error).removeprefix(f"{request}: ")
         before = self._troubles.get(request)
         failures_count = before.failures_count + 1 if before else 0
         again_s = steady_s() + _pause_s(error, failures_count)
         self._troubles[request] = _Trouble(
-            str(error), isinstance(error, PermissionDenied), failures_count, again_s
+            reason, isinstance(error, PermissionDenied), failures_count, again_s
         )
         denied_subject = error.subject if isinstance(error, PermissionDenied) else None
         # Each try may name another subject: one report stands for all denials of a verb.
         still_denied = before is not None and before.denied and denied_subject is not None
-        if not still_denied and (before is None or before.reason != str(error)):
-            self._sink.add(
-                Unavailable(time.time_ns() // 1000, request, str(error), denied_subject)
-            )
+        if not still_denied and (before is None or before.reason != reason):
+            self._sink.add(Unavailable(time.time_ns() // 1000, request, reason, denied_subject))
 
     def worked(self, request: str) -> bool:
         """Report that it can be read again; return whether it had failed before."""

@@ -115,10 +115,12 @@ def pytest_terminal_summary(
         terminalreporter.write_line(f"left out: {count} tests: {reason}")
 
 
-# A shell that starts the tests in the background lets them ignore Ctrl-C, and with them whatever
-# they start and interrupt.
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and nohup lets them
+# ignore SIGHUP, and with them whatever they start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A busy machine may take long for an example: that is no failure.
 settings.register_profile("any machine", deadline=None)

@@ -67,6 +67,7 @@ async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
         await viewer.press("K", "E", "E", "P", "enter")
         await on_prompt(viewer, "That is not S")
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == 5
+        viewer.toasts.clear()
         await viewer.press("ctrl+u", "S", "enter")
         await viewer.until(lambda: "stream S changed" in toasts(viewer), "undone")
         assert isinstance(viewer.app.screen, JournalScreen)

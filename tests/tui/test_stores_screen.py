@@ -305,7 +305,7 @@ async def test_what_is_final_wants_the_key_typed(shared: Shared, history: int) -
         await viewer.press("home", "P")
         await do_it(viewer)
         await viewer.until(
-            lambda: "all 1 revision of key are removed" in viewer.words, "what goes"
+            lambda: "the only revision of key is removed" in viewer.words, "what goes"
         )
         await type_name(viewer, "other")
         await viewer.until(lambda: "That is not key" in viewer.words, "that it was not done")

@@ -22,6 +22,7 @@ from natstui.jetstream.managing.balancing import step_down
 from natstui.jetstream.managing.configure import (
     ChangeResult,
     EditConflict,
+    check_named,
     create,
     current_target,
     edit,
@@ -280,9 +281,10 @@ _FEATURES: dict[Action, tuple[int, str]] = {
 def _check(writer: Writer, change: Change) -> None:
     """Check what is known of a change without its stream, before anything is shown or sent.
 
-    Raises UsageError for invalid arguments, and RequestFailed for an older server, which would
-    not reply at all.
+    Raises Refused without a consumer to change, UsageError for invalid arguments, and
+    RequestFailed for an older server, which would not reply at all.
     """
+    check_named(change)
     level, feature = _FEATURES.get(change.action, (0, ""))
     present = writer.client.api_level
     if present is not None and present < level:

@@ -102,6 +102,12 @@ def unread_after(text: str, error: NatstuiError) -> RequestFailed:
     return RequestFailed(f"{text}, as the server replied; it could not be read again: {reason}")
 
 
+def check_named(change: Change) -> None:
+    """Raise Refused if a change of a consumer names none."""
+    if change.consumer is None and change.action in OF_CONSUMER:
+        raise Refused(f"no consumer of {change.stream} was named: nothing was changed")
+
+
 async def current_target(writer: Writer, change: Change) -> Asset:
     """Return the stream or consumer of a change, in its current state.
 
@@ -110,8 +116,7 @@ async def current_target(writer: Writer, change: Change) -> Asset:
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     target_text = f"{kind} {change.consumer or change.stream}"
-    if change.consumer is None and change.action in OF_CONSUMER:
-        raise Refused(f"no consumer of {change.stream} was named: nothing was changed")
+    check_named(change)
     unsaid = change.confirmed is not None and change.created_at_us is None
     if unsaid and change.action in IRREVERSIBLE:
         raise Refused(f"the creation time of {target_text} is missing: nothing was changed")

@@ -162,7 +162,11 @@ def test_a_list_without_an_end_does_not_keep_a_benchmark(wires: tuple[Wire, Wire
         ("stream ls", "no end", "natstui reads at most 1,000,000"),
         ("overview --for 2s", "no end", "STREAM.LIST: the server lists 1,000,000,000"),
         ("overview --for 2s", "fewer than it counts", "the server counts 5 more streams than"),
-        ("watch --once", "fewer than it counts", "the server counts 5 more streams than it lists"),
+        (
+            "watch --once",
+            "fewer than it counts",
+            "STREAM.LIST: the server counts 5 more streams than it lists",
+        ),
         ("consumer report S", "everything the largest", "more streams than it lists"),
         ("overview --for 1s", "everything escapes", "cannot be read"),
         ("stream ls", "everything a number beyond all others", "reply cannot be read"),

@@ -167,6 +167,18 @@ async def test_what_another_client_put_is_read_here(
         assert (await nc.jetstream().stream_info("KV_B")).state.consumer_count == 0
 
 
+@pytest.mark.parametrize("words", ["put B a x", "del B a", "purge B a --yes", "create B b x"])
+def test_nothing_is_announced_of_a_sealed_bucket_that_is_refused_then(
+    shell: Shell, words: str
+) -> None:
+    shell.ok("kv", "add", "B")
+    shell.ok("kv", "put", "B", "a", "x")
+    shell.ok("stream", "seal", "KV_B", "--yes")
+    done = shell.run("kv", *words.split())
+    assert done.returncode == 4
+    assert done.stderr == "natstui: bucket B is sealed: nothing can change\n"
+
+
 async def test_changes_are_seen_as_they_come(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         kv = await nc.jetstream().create_key_value(bucket="B", history=3)

@@ -159,7 +159,7 @@ async def watch_once(connection: Connection, interval_s: float, write: Write) ->
     finally:
         await client.close()
     if collector.problem is not None:
-        raise RequestFailed(collector.problem.reason)
+        raise RequestFailed(f"{collector.problem.what}: {collector.problem.reason}")
     if (left_out := left_out_text(collector.state)) is not None:
         raise RequestFailed(left_out)
 

@@ -29,6 +29,7 @@ from natstui.model.assets.buckets import (
     key_subject,
     operation_of,
 )
+from natstui.model.assets.fields import is_on
 from natstui.model.assets.loss import Loss
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import restored_revisions
@@ -89,6 +90,8 @@ async def change_key(
     check_names(key_change.bucket, key_change.key)
     for _ in range(_TRIES_COUNT):
         bucket = await _bucket(writer, key_change.bucket)
+        if is_on(bucket.config, "sealed"):
+            raise RequestFailed(f"bucket {key_change.bucket} is sealed: nothing can change")
         if key_change.created_at_us not in (None, bucket.created_at_us):
             raise Conflict(
                 f"{key_change.bucket} was recreated in the meantime: nothing was changed"

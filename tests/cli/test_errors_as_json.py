@@ -34,7 +34,7 @@ def said(shell: Shell, *words: str) -> tuple[int, str, str]:
         (("stream", "info", "S", "--none", "--json"), 2, None, "No such option"),
         (("none", "--json"), 2, None, "No such command"),
         (("kv", "get", "NONE", "k", "--json"), 4, 10059, "no bucket"),
-        (("pub", "a b", "x", "--json"), 4, None, "not valid"),
+        (("pub", "a b", "x", "--json"), 2, None, "not a valid subject"),
         (("backup", "verify", "none", "--json"), 6, None, "no folder"),
         (("stream", "info", HOSTILE + ".", "--json"), 2, None, "is not a valid name"),
         (("stream", "ls", "--json", "--server", "nats://127.0.0.1:1"), 3, None, "refused"),

@@ -77,8 +77,8 @@ async def test_one_sentence_is_one_toast() -> None:
     app = SmallApp()
     async with app.run_test(size=(80, 24)) as pilot:
         for _ in range(20):
-            app.notify("the server is away")
-        app.notify("it is back")
+            app.notify("the server is away", timeout=60)
+        app.notify("it is back", timeout=60)
         await pilot.pause()
         assert [toast.message for toast in app._notifications] == [
             "the server is away",

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     import asyncio
     import subprocess
 
-_PIPES_S = 5
-"""How long to wait for the pipes of a killed command: a descendant outside its session keeps them
-open.
-"""
 _READ_BYTES = 2**16
 MOST_OUTPUT_BYTES = 1024 * 1024
 """Limit of what a program of somebody else prints: a secret, a profile, a version."""
@@ -69,8 +65,11 @@ def output_of(command: Sequence[str], limit_s: float) -> subprocess.CompletedPro
                         raise OSError(errno.EFBIG, reason)
             code = process.wait(max(0.0, end_s - time.monotonic()))
         except subprocess.TimeoutExpired as error:
+            problem = "took"
+            if process.poll() is not None:
+                problem = "ended, but what it has started kept its output open for"
             process.kill()
-            reason = f"it did not end within {limit_s:g} s"
+            reason = f"it {problem} longer than {limit_s:g} s"
             raise TimeoutError(errno.ETIMEDOUT, reason) from error
         except BaseException:
             process.kill()
@@ -85,19 +84,44 @@ def kill(process: asyncio.subprocess.Process) -> None:
         process.kill()
 
 
-async def end_session(process: asyncio.subprocess.Process) -> None:
-    """Kill a process that leads a session, with its children; wait until it has ended.
+async def start_session(
+    command: Sequence[str], *, stdout: int, stderr: int | None, env: Mapping[bytes, bytes] | None
+) -> tuple[asyncio.SubprocessTransport, asyncio.subprocess.Process]:
+    """Start a program that leads a session, with a pipe to its stdin; raises OSError.
 
-    asyncio's `wait` returns only when the pipes are closed too: what is left in them is read.
+    asyncio's own function does not return the transport, which closes the pipes.
     """
     import asyncio
 
-    with suppress(ProcessLookupError):
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_READ_BYTES, loop=loop),
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
+        env=env,
+        start_new_session=True,
+    )
+    return transport, asyncio.subprocess.Process(transport, protocol, loop)
+
+
+async def end_session(
+    transport: asyncio.SubprocessTransport, process: asyncio.subprocess.Process
+) -> None:
+    """Kill a process that leads a session, with its children; wait until it has ended.
+
+    The pipes are closed, too: a descendant outside the session may keep their other ends open.
+    """
+    import asyncio
+
+    with suppress(ProcessLookupError, PermissionError):  # macOS: only what has ended is left
         os.killpg(process.pid, signal.SIGKILL)
-    if process.stdin is not None:
-        process.stdin.close()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_PIPES_S):
-            while process.stdout is not None and await process.stdout.read(_READ_BYTES):
-                pass
-            await process.wait()
+    for descriptor in (0, 1, 2):
+        pipe = transport.get_pipe_transport(descriptor)
+        if isinstance(pipe, asyncio.WriteTransport) and pipe.get_write_buffer_size():
+            pipe.abort()  # closing it waits until somebody reads what was written
+        elif pipe is not None:
+            pipe.close()
+    await process.wait()
+    transport.close()

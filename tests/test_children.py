@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
+import signal
 import sys
 import time
+from asyncio.subprocess import PIPE
+from pathlib import Path
 
 import pytest
 
-from natstui.children import end_session, kill, output_of
+from natstui.children import end_session, kill, output_of, start_session
 from natstui.cli.alerts.sending import run_command
 from natstui.errors import RequestFailed
 
@@ -31,15 +35,42 @@ async def test_one_that_runs_is_killed() -> None:
     assert await process.wait() == -9
 
 
+async def started(script: str) -> tuple[asyncio.SubprocessTransport, asyncio.subprocess.Process]:
+    return await start_session(["sh", "-c", script], stdout=PIPE, stderr=None, env=None)
+
+
 async def test_one_whose_children_hold_its_pipes_is_ended_with_them() -> None:
-    process = await asyncio.create_subprocess_exec(
-        "sh", "-c", "cat /dev/zero; true", stdin=-1, stdout=-1, start_new_session=True
-    )
+    transport, process = await started("cat /dev/zero; true")
     assert process.stdout is not None
     assert await process.stdout.read(1) == b"\0"
     async with asyncio.timeout(30):
-        await end_session(process)
+        await end_session(transport, process)
     assert process.returncode == -9
+
+
+async def test_pipes_of_one_that_ended_are_closed_though_others_hold_them(tmp_path: Path) -> None:
+    # Out of the session, where no signal to it arrives.
+    transport, process = await started(
+        f"exec 3<&0; setsid sleep 600 <&3 & echo $! >{tmp_path}/pid"
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"x" * 1_000_000)  # which nobody reads
+    await process_ended(process)
+    try:
+        async with asyncio.timeout(30):
+            await end_session(transport, process)
+        for descriptor in (0, 1):
+            pipe = transport.get_pipe_transport(descriptor)
+            assert pipe is not None and pipe.is_closing(), descriptor
+        assert transport.is_closing() and process.returncode == 0
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+async def process_ended(process: asyncio.subprocess.Process) -> None:
+    async with asyncio.timeout(30):
+        while process.returncode is None:
+            await asyncio.sleep(0.01)
 
 
 async def test_a_command_of_an_alert_is_ended_with_what_it_started() -> None:
@@ -47,6 +78,14 @@ async def test_a_command_of_an_alert_is_ended_with_what_it_started() -> None:
     with pytest.raises(RequestFailed, match="was stopped after"):
         async with asyncio.timeout(30):
             await run_command("sh -c 'sleep 600; true'", b"x" * 1_000_000, limit_s=0.2)
+
+
+def test_a_program_that_ended_is_not_said_to_run(tmp_path: Path) -> None:
+    with pytest.raises(
+        TimeoutError, match="it ended, but what it has started kept its output open"
+    ):
+        output_of(["sh", "-c", f"sleep 600 & echo $! >{tmp_path}/pid"], 1.0)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 ENDLESS = "import os\nwhile True: os.write({}, b'x' * 65536)"
@@ -65,9 +104,9 @@ def test_a_program_that_prints_without_end_is_killed_before_it_fills_the_memory(
 
 def test_a_program_that_does_not_end_is_killed_at_its_deadline() -> None:
     began_s = time.monotonic()
-    with pytest.raises(TimeoutError, match=r"it did not end within 0\.5 s"):
+    with pytest.raises(TimeoutError, match=r"it took longer than 0\.5 s"):
         output_of(["sh", "-c", "while :; do echo x; sleep 0.05; done"], 0.5)
-    with pytest.raises(TimeoutError, match=r"it did not end within 0\.5 s"):
+    with pytest.raises(TimeoutError, match=r"it took longer than 0\.5 s"):
         # It prints nothing more, and goes on.
         output_of(["sh", "-c", "exec >&- 2>&-; exec sleep 600"], 0.5)
     assert time.monotonic() - began_s < 30

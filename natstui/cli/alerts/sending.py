@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from natstui.children import end_session
+from natstui.children import end_session, start_session
 from natstui.clean import clean_line
 from natstui.cli.alerts.notices import Notice
 from natstui.cli.health.formats import finding_json
@@ -235,24 +235,23 @@ async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TI
     exit code than 0.
     """
     try:
-        process = await asyncio.create_subprocess_exec(
-            *shlex.split(command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
+        nowhere = asyncio.subprocess.DEVNULL
+        transport, process = await start_session(
+            shlex.split(command), stdout=nowhere, stderr=nowhere, env=None
         )
     except OSError as error:
         reason = error.strerror or error
         raise RequestFailed(f"{command!r} cannot be started: {reason}") from error
+    is_complete = False
     try:
         async with asyncio.timeout(limit_s):
             await process.communicate(body)
+        is_complete = True
     except TimeoutError as error:
         raise RequestFailed(f"{command!r} was stopped after {limit_s:g} s") from error
     finally:
-        if process.returncode is None:
-            await end_session(process)
+        if not is_complete:
+            await end_session(transport, process)
     if process.returncode:
         raise RequestFailed(f"{command!r} ended with {process.returncode}")
 

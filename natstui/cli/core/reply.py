@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from natstui.children import end_session
+from natstui.children import end_session, start_session
 from natstui.cli.core.options import parse_optional_seconds
 from natstui.cli.core.payload import fill_templates, parse_headers
 from natstui.cli.losses import LossCounter
@@ -145,10 +145,9 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
     if len(request.payload) <= _MOST_IN_ENVIRONMENT_BYTES and b"\0" not in request.payload:
         environment[_BODY_VARIABLE] = request.payload
     try:
-        process = await asyncio.create_subprocess_exec(
-            *program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
+        transport, process = await start_session(
+            program, stdout=asyncio.subprocess.PIPE, stderr=None, env=environment
+        )
     except OSError as error:
         raise NatstuiError(f"{program[0]} cannot be run: {error.strerror}") from error
     output = None
@@ -165,7 +164,7 @@ async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: 
     finally:
         # What it has started may hold the pipe although it has ended itself.
         if output is None or process.returncode is None:
-            await end_session(process)
+            await end_session(transport, process)
     if output is None:
         limit_text = f"{MOST_PAYLOAD_BYTES:,} bytes, the most that a server accepts"
         raise NatstuiError(f"{program[0]} printed more than {limit_text}")

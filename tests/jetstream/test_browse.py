@@ -136,6 +136,31 @@ async def read_since(client: Client, moment: str) -> list[int]:
         return [(await anext(reader)).stream_seq for _ in range(reader.waiting_msgs)]
 
 
+async def flooded(client: Client, url: str) -> None:
+    """Read a stream while somebody sends to the reader what no server would send at a time."""
+    async with Reader(client, "S") as reader:
+        (name,) = json.loads(await client.request("CONSUMER.NAMES.S"))["consumers"]
+        info = json.loads(await client.request(f"CONSUMER.INFO.S.{name}"))
+        nc = await nats.connect(url)
+        for _ in range(28):
+            for _ in range(5):
+                await nc.publish(info["config"]["deliver_subject"], b"x" * 1_000_000)
+            # More at a time, and the server would disconnect the reader.
+            await nc.flush()
+            await client.request("INFO")
+        await nc.close()
+        await anext(reader)
+
+
+def test_a_server_that_sends_more_than_is_confirmed_fills_no_memory(
+    account: Account, tmp_path: Path
+) -> None:
+    with admin_session(account.url, tmp_path) as session:
+        session.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        with pytest.raises(RequestFailed, match=r"sends more than flow control allows"):
+            session.run(flooded(session.writer.client, account.url))
+
+
 @pytest.mark.parametrize("storage", ["file", "memory"])
 @DIRECT
 def test_whatever_is_deleted_a_time_leads_to_the_first_message_since(

@@ -48,6 +48,11 @@ _UNUSED_S = 60
 _NO_PROGRESS_S = 30.0
 _AGAIN_S = 1.0
 _NS = 1_000_000_000
+_MOST_UNREAD_BYTES, _MOST_UNREAD_MSGS = 128 * 1024 * 1024, 2_000_000
+"""Limits of received messages that are not read yet.
+
+With flow control, a server sends at most 32 MiB and one message ahead of our confirmations.
+"""
 
 
 async def _ignore(_: Msg) -> None:
@@ -113,6 +118,9 @@ class Reader:
     _reconnects_count: int = 0
     _arrived: deque[ReceivedMessage] = field(default_factory=deque)
     """Received messages; an asyncio queue would take a third of the time of a small message."""
+    _arrived_bytes: int = 0
+    _is_flooded: bool = False
+    """Whether the server has sent more than `_MOST_UNREAD_BYTES`; it is not kept."""
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _subscription: Subscription | None = None
 
@@ -138,6 +146,12 @@ class Reader:
                 self._check_progress()
                 await self._go_on()
                 continue
+            self._arrived_bytes -= len(msg.header) + len(msg.data)
+            if self._is_flooded:
+                raise RequestFailed(
+                    f"reading {self.stream} was interrupted: the server sends more than flow "
+                    "control allows"
+                )
             if msg.header.startswith(STATUS_LINE):
                 if (self.ends or self.is_bounded) and self._is_read(msg):
                     break
@@ -180,7 +194,8 @@ class Reader:
             ):
                 break
             if (message := self._read(self._arrived[0])) is not None:
-                self._arrived.popleft()
+                msg = self._arrived.popleft()
+                self._arrived_bytes -= len(msg.header) + len(msg.data)
         return batch_messages
 
     def _read(self, msg: ReceivedMessage) -> Read | None:
@@ -231,7 +246,11 @@ class Reader:
         return None
 
     def _take(self, block: bytes, run: list[Piece]) -> None:
+        if self._arrived_bytes > _MOST_UNREAD_BYTES or len(self._arrived) > _MOST_UNREAD_MSGS:
+            self._is_flooded = True
+            return
         for subject, reply, start, header_bytes, size_bytes in run:
+            self._arrived_bytes += size_bytes
             payload_start = start + header_bytes
             data = block[payload_start : start + size_bytes]
             self._arrived.append(ReceivedMessage(subject, reply, block[start:payload_start], data))
@@ -239,6 +258,7 @@ class Reader:
 
     async def _begin(self, policy: str, from_seq: int | None) -> int:
         self._arrived, self._consumer_seq, self._left_msgs = deque(), 0, None
+        self._arrived_bytes, self._is_flooded = 0, False
         self._reconnects_count = self.client.nc.stats["reconnects"]
         self._name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()

@@ -37,6 +37,11 @@ class LossCounter:
             reason_text = f": {change.reason}" if change.reason else ""
             print_stderr(f"the connection is lost; {self._meaning}{reason_text}")
 
+    @property
+    def is_lost(self) -> bool:
+        """Return whether the connection is lost at this moment."""
+        return self._is_lost
+
     def caught_up(self) -> None:
         """Note that everything was read that came while the connection was lost."""
         self._is_behind = False

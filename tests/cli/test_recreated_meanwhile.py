@@ -115,3 +115,45 @@ def test_what_somebody_else_created_and_uses_is_not_undone(shell: Shell, account
         assert f"create stream {name}, cannot be undone" in undone.stderr
         info = json.loads(shell.ok("stream", "info", name, "--json"))
         assert info["state"]["messages"] == 1
+
+
+def test_a_restored_stream_that_is_recreated_before_its_last_change_is_named(
+    shell: Shell, account: Account, tmp_path: Path
+) -> None:
+    request(account.url, *_FILL)
+    shell.ok("stream", "backup", "S", str(tmp_path / "kept"))
+    shell.ok("stream", "rm", "S", "--yes")
+
+    def recreate() -> None:
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}), *_FILL)
+
+    with just_before(account.url, b"STREAM.UPDATE.S", recreate) as url:
+        done = shell.run("stream", "restore", str(tmp_path / "kept"), "--server", url)
+    assert done.returncode == 4, done
+    assert "is another one: it was recreated meanwhile, and has the configuration" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sub", "--stream", "S", "--all", "--wait", "1s"),
+        ("kv", "watch", "B", "--wait", "1s"),
+    ],
+)
+def test_a_read_that_ends_by_itself_names_a_stream_that_was_recreated(
+    shell: Shell, account: Account, words: tuple[str, ...]
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>", "--yes")
+    shell.ok("kv", "add", "B")
+    name = "S" if words[0] == "sub" else "KV_B"
+    config = json.loads(shell.ok("stream", "info", name, "--json"))["config"]
+
+    def recreate() -> None:
+        create_verb = f"$JS.API.STREAM.CREATE.{name}"
+        request(account.url, (f"$JS.API.STREAM.DELETE.{name}", {}), (create_verb, config))
+
+    # The consumer is of the new stream: messages of the one that was announced are gone.
+    with just_before(account.url, f"CONSUMER.CREATE.{name}".encode(), recreate) as url:
+        done = shell.run(*words, "--server", url)
+    assert done.returncode == 4, done
+    assert f"{name} was deleted and recreated while it was read" in done.stderr

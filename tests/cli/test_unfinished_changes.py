@@ -494,8 +494,9 @@ def recreated(name: str) -> dict[str, dict[str, object] | None]:
     return {f"STREAM.DELETE.{name}": None, f"STREAM.CREATE.{name}": config}
 
 
+@pytest.mark.parametrize("verb", ["CONSUMER.NAMES", "STREAM.UPDATE"])
 def test_a_restored_stream_that_somebody_recreated_is_not_called_the_restored_one(
-    account: Account, tmp_path: Path
+    account: Account, tmp_path: Path, verb: str
 ) -> None:
     shell = Shell(account.url, tmp_path)
     folder = kept(shell, tmp_path / "kept", "S")
@@ -507,9 +508,9 @@ def test_a_restored_stream_that_somebody_recreated_is_not_called_the_restored_on
         return body
 
     with lying(account.url) as wire:
-        wire.carries_changes, wire.lie = True, Lie("CONSUMER.NAMES", meanwhile)
+        wire.carries_changes, wire.lie = True, Lie(verb, meanwhile)
         done = Shell(wire.url, tmp_path).run("stream", "restore", f"{folder}/S")
-    assert done.returncode == 4
+    assert done.returncode == 4, done
     assert "somebody deleted and recreated it meanwhile; it is left alone" in done.stderr
     assert "natstui stream rm" not in done.stderr
 

@@ -256,6 +256,9 @@ class StoredListening:
             finally:
                 if reader.has_caught_up:
                     self.losses.caught_up()
+            if not self.losses.is_lost:
+                # What a recreated stream has stored would be missing without a word.
+                await reader.check_stream()
 
     async def _print_messages(self, reader: Reader) -> None:
         while self.most_msgs is None or self.printer.printed_count < self.most_msgs:

@@ -91,7 +91,7 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
     text = f"{counted(purged_msgs, 'message')} of {change.stream} removed"
     try:
         now = await read_asset(writer, "stream", change.stream)
-    except (RequestTimedOut, ServerGone) as error:
+    except (RequestFailed, ServerGone) as error:
         raise unread_after(text, error) from error
     if now.created_at_us != target.created_at_us:
         unfinished = recreated_text("stream", change.stream)

@@ -38,6 +38,7 @@ from natstui.jetstream.managing.backup_folder import (
     read_backup,
     streams_of,
 )
+from natstui.jetstream.managing.configure import recreated_text
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
 from natstui.model.assets.fields import number_at, without_server_metadata
 from natstui.model.assets.subjects import overlap
@@ -254,11 +255,14 @@ async def _finished(
     restored_streams: list[RestoredStream],
 ) -> None:
     client, name = writer.client, restore_request.name
-    count, remarks = await _again(lambda: _checked(client, restore_request, marked_config))
+    created, count, remarks = await _again(
+        lambda: _checked(client, restore_request, marked_config)
+    )
     if _mark_of(marked_config):
-        await _again(lambda: _unmark(client, name))
+        await _again(lambda: _unmark(client, name, created))
     # The server expires messages of a restored stream only now, and what it has then is reported.
     info = await _again(lambda: _unexpired_info(client, name))
+    _check_same(name, is_same=info["created"] == created)
     state = info["state"]
     problems, differences = differences_of(restore_request.backup, state, server_us(info))
     if problems:
@@ -351,27 +355,43 @@ async def _removed(
     return _REMOVED
 
 
-async def _unmark(client: Client, name: str) -> None:
-    """Remove the mark of the restored stream."""
-    current_config = json.loads(await client.request(f"STREAM.INFO.{name}"))["config"]
+def _check_same(name: str, *, is_same: bool) -> None:
+    """Raise Conflict unless the stream of that name is the restored one."""
+    if not is_same:
+        raise Conflict(
+            f"{name} was restored, but the stream that has the name now is "
+            "another one: somebody deleted and recreated it meanwhile; it is left alone"
+        )
+
+
+async def _unmark(client: Client, name: str, created: str) -> None:
+    """Remove the mark of the restored stream; raises Conflict where it is another one."""
+    info = json.loads(await client.request(f"STREAM.INFO.{name}"))
+    _check_same(name, is_same=info["created"] == created)
+    current_config = info["config"]
     metadata = {
         key: text for key, text in (current_config.get("metadata") or {}).items() if key != MARK
     }
     unmarked_config = {**current_config, "metadata": metadata}
     try:
-        await client.request(f"STREAM.UPDATE.{name}", unmarked_config)
+        reply = json.loads(await client.request(f"STREAM.UPDATE.{name}", unmarked_config))
     except (RequestTimedOut, ServerGone):
         raise
     except NatstuiError as error:
         raise RequestFailed(
             f"{name} is restored as it was, but its mark {MARK} could not be removed ({error})"
         ) from error
+    if reply["created"] != created:
+        raise Conflict(
+            f"{name} was restored, but {recreated_text('stream', name)}, "
+            "and has the configuration of the backup now"
+        )
 
 
 async def _checked(
     client: Client, restore_request: RestoreRequest, marked_config: Config
-) -> tuple[int | None, list[str]]:
-    """Return how many consumers a restored stream has, and remarks about them.
+) -> tuple[str, int | None, list[str]]:
+    """Return when a restored stream was created, how many consumers it has, and remarks.
 
     None where consumers may not be listed. Raises RequestFailed when it differs from its backup,
     Conflict when it is another stream.
@@ -382,11 +402,8 @@ async def _checked(
     except PermissionDenied:
         names = None
     info = await _info(client, restore_request.name)
-    if _mark_of(info["config"]) != _mark_of(marked_config):
-        raise Conflict(
-            f"{restore_request.name} was restored, but the stream that has the name now is "
-            "another one: somebody deleted and recreated it meanwhile; it is left alone"
-        )
+    is_same = _mark_of(info["config"]) == _mark_of(marked_config)
+    _check_same(restore_request.name, is_same=is_same)
     problems, _ = differences_of(backup, info["state"], server_us(info))
     remarks = list[str]()
     if names is None:
@@ -406,7 +423,7 @@ async def _checked(
     if names is not None and backup.consumers is None:
         remarks.append("the backup does not list its consumers: nothing to compare them with")
     remarks += await _read_again(client, backup)
-    return None if names is None else len(names), remarks
+    return str(info["created"]), None if names is None else len(names), remarks
 
 
 async def _info(client: Client, name: str) -> Config:

@@ -110,9 +110,15 @@ async def read_entries(
 async def watch(
     client: Client, bucket: str, key_filter: str, policy: Policy
 ) -> AsyncGenerator[AsyncIterator[Entry], None]:
-    """Enter with the current entries, and then new ones; raises NotFound before that."""
+    """Enter with the current entries, and then new ones; raises NotFound before that.
+
+    Raises Conflict at the end where the bucket was recreated meanwhile.
+    """
     async with await _reader(client, bucket, key_filter, policy, values=True) as reader:
         yield (_entry(bucket, message) async for message in reader)
+        if client.link.state == "connected":
+            # What a recreated bucket has stored would be missing without a word.
+            await reader.check_stream()
 
 
 async def _reader(

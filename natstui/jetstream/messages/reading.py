@@ -298,7 +298,7 @@ class Reader:
         while True:
             try:
                 pending_msgs = await self._begin(policy, from_seq)
-                await self._check_stream()
+                await self.check_stream()
                 self._is_over = self.is_bounded and not pending_msgs
                 return
             except (ServerGone, RequestTimedOut, JetStreamUnavailable):
@@ -306,8 +306,11 @@ class Reader:
                 # A server that was restarted has no leader for the stream at first.
                 await asyncio.sleep(_AGAIN_S)
 
-    async def _check_stream(self) -> None:
-        """Raise Conflict when the stream is another one than at the start."""
+    async def check_stream(self) -> None:
+        """Raise Conflict when the stream is another one than at the start, NotFound without one.
+
+        Also raises the request errors.
+        """
         if self.created_at_us is None:
             return
         if await self._read_creation_us() != self.created_at_us:

@@ -164,6 +164,9 @@ async def looked(viewer: Viewer, *screens: str) -> Look:
     polls = len(viewer.app.state.costs)
     await viewer.press("ctrl+r")
     await viewer.until(lambda: len(viewer.app.state.costs) > polls)
+    # The findings of a poll are written after it: stopped in between, the engine would have
+    # recorded what it has not sent.
+    await viewer.pilot.pause(0.5)
     with held(viewer):
         at_us = 0
         while at_us != viewer.app.state.now_at_us:

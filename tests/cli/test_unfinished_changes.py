@@ -614,7 +614,31 @@ def test_an_edit_that_somebody_overwrote_at_the_same_moment_is_no_success(
     assert wire.lie is TRUTH
     assert "somebody else changed it at the same time" in done.stderr
     assert label in done.stderr and wanted in done.stderr
+    undone = shell.run("undo", "--yes")
+    assert undone.returncode == 4, "what is there now is theirs"
     shell.ok(*words.split())
+
+
+def test_an_undo_of_an_edit_that_somebody_added_to_at_the_same_moment_is_refused(
+    account: Account, tmp_path: Path
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    base = shell.config("stream", "info", "S")
+
+    def meanwhile(body: bytes) -> bytes:
+        wire.lie = TRUTH
+        other = {**base, "description": "mine", "subjects": ["s", "theirs"]}
+        elsewhere(account.url, {"STREAM.UPDATE.S": other})
+        return body
+
+    with lying(account.url) as wire:
+        wire.carries_changes, wire.lie = True, Lie("STREAM.UPDATE", meanwhile)
+        words = ("stream", "edit", "S", "--description", "mine", "--yes")
+        done = Shell(wire.url, tmp_path).run(*words)
+    assert done.returncode == 0 and "requested" not in done.stderr, done
+    assert shell.run("undo", "--yes").returncode == 4
+    assert shell.config("stream", "info", "S")["subjects"] == ["s", "theirs"]
 
 
 @pytest.mark.parametrize("words", ["stream seal S --yes", "stream move S --tag a --yes"])

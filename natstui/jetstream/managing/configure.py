@@ -235,17 +235,23 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     if newest.created_at_us != asset.created_at_us or newest.config != current:
         raise EditConflict(f"{kind} {name}", current, newest.config)
     request = Request(verb, body, wanted_config, asset)
-    replied_configs, assets, problems = list[Config](), list[Asset](), list[NatstuiError]()
+    assets, problems = list[Asset](), list[NatstuiError]()
 
     async def read_back(reply: Config) -> Config:
-        replied_configs.append(reply["config"])
         try:
             now = await read_asset(writer, kind, change.stream, change.consumer or "")
         except NatstuiError as error:
             problems.append(error)
             return reply
         assets.append(now)
-        return {**reply, "config": now.config}
+        # After a restart the server replies to the first change of a consumer with what was there
+        # before. Else what it shows now may have a change by somebody else, which is not ours to
+        # undo.
+        return (
+            reply
+            if differences(kind, current, reply["config"])
+            else {**reply, "config": now.config}
+        )
 
     after: Config = (await writer.write(change, request, undoes, read_back))["config"]
     if problems:
@@ -253,20 +259,14 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     if assets[0].created_at_us != asset.created_at_us:
         problem = recreated_text(kind, name)
         return ChangeResult(f"{kind} {name} changed", current, after, (), problem)
-    missing, replied = not_taken(kind, wanted_config, after, current), replied_configs[0]
-    # What the server says it set counts as much as what it shows afterwards, but after a restart
-    # it replies to the first change of a consumer with what was there before.
-    if differences(kind, current, replied):
-        otherwise = not_taken(kind, wanted_config, replied, current)
-        paths = {diff.path for diff in diffs} - {difference.path for difference in otherwise}
-        if overwritten := await _overwritten(writer, change, asset, replied, paths):
-            return ChangeResult(f"{kind} {name} changed", current, after, otherwise, overwritten)
-        missing = missing or otherwise
-    if missing and not differences(kind, current, after):
+    missing = not_taken(kind, wanted_config, after, current)
+    if not differences(kind, current, after):
         labels = ", ".join(difference.label for difference in missing)
         problem = f"the server left it as it was, without a refusal: {labels} not changed"
         return ChangeResult(f"{kind} {name} unchanged", current, after, missing, problem)
-    return ChangeResult(f"{kind} {name} changed", current, after, missing)
+    paths = {diff.path for diff in diffs} - {difference.path for difference in missing}
+    overwritten = await _overwritten(writer, change, asset, after, paths)
+    return ChangeResult(f"{kind} {name} changed", current, after, missing, overwritten)
 
 
 async def _overwritten(

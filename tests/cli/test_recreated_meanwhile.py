@@ -157,3 +157,20 @@ def test_a_read_that_ends_by_itself_names_a_stream_that_was_recreated(
         done = shell.run(*words, "--server", url)
     assert done.returncode == 4, done
     assert f"{name} was deleted and recreated while it was read" in done.stderr
+
+
+def test_messages_of_a_stream_that_was_recreated_with_others_are_not_called_stored(
+    shell: Shell, account: Account
+) -> None:
+    request(account.url, *_FILL)
+
+    def recreate() -> None:
+        others = [("s.b", b"theirs")] * 4
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}), _FILL[0], *others)
+
+    # Their numbers go on, so that the sequences of the acks do not tell.
+    with just_before(account.url, b"mine 3", recreate) as url:
+        words = ("pub", "s.a", "mine {{Count}}", "--templates", "--count", "5", "-J")
+        done = shell.run(*words, "--server", url)
+    assert done.returncode == 4, done
+    assert "S was deleted and recreated meanwhile: what it stored before" in done.stderr

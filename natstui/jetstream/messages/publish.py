@@ -7,7 +7,7 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ from natstui.jetstream.connection.storing import (
     not_kept,
     store,
 )
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import (
     JournalDraft,
     PartialOutcome,
@@ -155,6 +156,8 @@ class Batch:
     acks: list[PubAck] = field(default_factory=list)
     """Acks of the first and of the newest stored message."""
     duplicates_count: int = 0
+    created_at_us: dict[str, int] = field(default_factory=dict)
+    """Stream → its creation time, read after its first ack; absent where it cannot be read."""
     not_kept: tuple[int, str] | None = None
     """How many messages were acknowledged and not kept, and why."""
     is_checked: bool = True
@@ -224,9 +227,13 @@ async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> No
             ack = await store(client, batch.subject, payload, headers)
             batch.unanswered = None
             _check_order(batch.acks, ack)
+            if batch.count > 1 and ack.stream not in batch.created_at_us:
+                with suppress(NotFound, PermissionDenied):  # the last look says so
+                    batch.created_at_us[ack.stream] = await _creation_us(client, ack.stream)
             batch.acks[1:] = [ack]
             batch.duplicates_count += ack.duplicate
             _count(batch, payload)
+        await _check_streams(client, batch)
         await _compare(client, batch)
         return
     try:
@@ -251,6 +258,22 @@ def _check_order(acks: Sequence[PubAck], ack: PubAck) -> None:
             f"{acks[-1].stored_seq:,}: it was deleted and recreated, or lost its end, and what "
             "was sent before that message is missing"
         )
+
+
+async def _check_streams(client: Client, batch: Batch) -> None:
+    """Raise Conflict when a stream that stored messages was deleted or recreated meanwhile."""
+    for stream, created_at_us in batch.created_at_us.items():
+        try:
+            is_same = await _creation_us(client, stream) == created_at_us
+            what = "deleted and recreated"
+        except NotFound:
+            is_same, what = False, "deleted"
+        if not is_same:
+            raise Conflict(f"{stream} was {what} meanwhile: what it stored before that is missing")
+
+
+async def _creation_us(client: Client, stream: str) -> int:
+    return time_us(json.loads(await client.request(f"STREAM.INFO.{stream}"))["created"])
 
 
 async def _compare(client: Client, batch: Batch) -> None:

@@ -49,6 +49,9 @@ class QuietReader:
     async def __anext__(self) -> Read:
         raise TimeoutError
 
+    async def check_stream(self) -> None:
+        """It is the one that it was at the start."""
+
 
 @pytest.mark.parametrize(
     ("has_caught_up", "told"),

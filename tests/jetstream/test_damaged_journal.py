@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,7 +82,20 @@ def test_what_follows_a_torn_tail_is_kept_and_so_is_what_was_before(
     assert content.entries == [before, after, last] and not content.is_end_damaged
     number = 3 if is_reserved else 2
     is_named = f"journal.jsonl:{number} is damaged" in content.warning
-    assert is_named == (tail in ("garbage", "a list"))
+    assert is_named == bool(TAILS[tail].strip(b"\0\n"))
+
+
+@pytest.mark.parametrize("missing_bytes", [2, 40])
+def test_a_last_line_that_is_cut_off_may_be_the_last_change(
+    tmp_path: Path, missing_bytes: int
+) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    for number in range(2):
+        journal.add(entry_of(request_json=f'{{"seq": {number}}}'), journal.reserve(4096))
+    os.truncate(journal.file, journal.file.stat().st_size - missing_bytes)
+    content = journal.read()
+    assert len(content.entries) == 1 and content.is_end_damaged
+    assert ":2 is damaged and left out: " in content.warning
 
 
 def test_zeros_before_an_entry_on_its_line_do_not_hide_it(tmp_path: Path) -> None:

@@ -35,11 +35,12 @@ pytestmark = pytest.mark.server
 
 
 class Deafening:
-    """A wire to the server that swallows one answer: that to the request it is told of."""
+    """A wire to the server that swallows the answer to the request it is told of, or a request."""
 
     def __init__(self, server: Broker) -> None:
         self._url = server.url
         self.swallow = b""
+        self.lose = b""
         self._due = False
 
     @asynccontextmanager
@@ -52,7 +53,7 @@ class Deafening:
 
     def _up(self, data: bytes) -> bytes:
         self._due |= bool(self.swallow) and self.swallow in data
-        return data
+        return b"" if self.lose and self.lose in data else data
 
     def _down(self, data: bytes) -> bytes:
         if not self._due or b"MSG" not in data:
@@ -171,6 +172,22 @@ async def test_a_command_whose_reply_is_lost_says_what_the_server_has_now(
         done = await run(shell, *words.format(file=tmp_path / "file").split())
     assert done.returncode == 4, done.stderr
     assert re.search(f"; read again, .*{shown}", done.stderr), done.stderr
+
+
+async def test_a_message_of_a_batch_that_was_lost_is_not_taken_for_the_one_before(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+    wire = Deafening(nats_server)
+    async with wire.listening() as url:
+        shell = Shell(url, tmp_path)
+        shell.environment["NATSTUI_CONNECTION_REQUEST_TIMEOUT_S"] = "1"
+        wire.lose = b"mine 3"
+        done = await run(shell, *("pub", "s", "mine {{Count}}", "--count", "5", "-J", "--yes"))
+    assert done.returncode == 4, done.stderr
+    shown = r'the newest of "s" in S is 2 of .*, acknowledged before: .* is not stored'
+    assert re.search(f"; read again, {shown}", done.stderr), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -138,14 +138,14 @@ class Journal:
             raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
 
     def entries(self) -> list[JournalEntry]:
-        """Return every entry, oldest first; incomplete ones after a crash or a full disk are left
-        out, and damaged ones. Raises SessionError for a file that cannot be read.
+        """Return every entry, oldest first, without damaged ones. Raises SessionError for a file
+        that cannot be read.
         """
         return self.read().entries
 
     def read(self) -> JournalContent:
-        """Return every entry, and which lines are damaged; raises SessionError for a file that
-        cannot be read.
+        """Return every entry, and which lines are damaged or incomplete; raises SessionError for a
+        file that cannot be read.
         """
         try:
             with open_plain(self.file) as file:
@@ -161,8 +161,7 @@ class Journal:
             try:
                 entry = _decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
-                if number < len(lines) and "truncated" not in str(error):
-                    damaged[number] = reason(error)
+                damaged[number] = reason(error)
                 continue
             if (name := _damaged_field(entry)) is not None:
                 damaged[number] = f"{name} is no JSON object"

@@ -89,10 +89,15 @@ async def publish(writer: Writer, command: PublishMessage) -> PubAck:
 
 
 async def _last_text(
-    client: Client, subject: str, payload: bytes, headers: Mapping[str, str]
+    client: Client,
+    subject: str,
+    payload: bytes,
+    headers: Mapping[str, str],
+    acks: Sequence[PubAck] = (),
 ) -> str:
     """Return whether the newest message of a subject is one that got no acknowledgement.
 
+    `acks` are of messages before it.
     Raises NotFound where no stream stores the subject, and the request errors.
     """
     names = json.loads(await client.request("STREAM.NAMES", {"subject": subject})).get("streams")
@@ -105,7 +110,9 @@ async def _last_text(
         return f'{stream} has no message of "{subject}"'
     last = from_api(reply, None)
     message_id, last_id = _id_in(headers.items()), _id_in(last.headers)
-    if message_id is not None and message_id == last_id:
+    if any((ack.stream, ack.stored_seq) == (stream, last.stream_seq) for ack in acks):
+        same = "acknowledged before: the one without an acknowledgement is not stored"
+    elif message_id is not None and message_id == last_id:
         same = f"with the id {message_id!r}: it is stored"
     elif message_id == last_id and base64.b64decode(last.payload_base64) == payload:
         same = "with the same payload"
@@ -204,7 +211,9 @@ async def publish_batch(writer: Writer, batch: Batch) -> None:
     async def state_now() -> str:
         if batch.unanswered is None:
             return "every message was acknowledged"
-        return await _last_text(writer.client, batch.subject, batch.unanswered, headers)
+        return await _last_text(
+            writer.client, batch.subject, batch.unanswered, headers, batch.acks[-1:]
+        )
 
     await (with_state_now(writing, state_now) if batch.stored else writing)
 

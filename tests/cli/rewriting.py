@@ -25,13 +25,17 @@ def speaking(url: str, here: bytes, there: bytes) -> Iterator[str]:
 
 
 @contextmanager
-def just_before(url: str, request: bytes, act: Callable[[], None]) -> Iterator[str]:
-    """Act once when a piece with `request` is on its way to the server, before it passes."""
-    acts = [act]
+def just_before(
+    url: str, request: bytes, act: Callable[[], None], *, nth: int = 1
+) -> Iterator[str]:
+    """Act once when the `nth` piece with `request` is on its way to the server."""
+    acts, requests = [act], list[bytes]()
 
     def up(data: bytes) -> bytes:
         if request in data and acts:
-            acts.pop()()
+            requests.append(data)
+            if len(requests) == nth:
+                acts.pop()()
         return data
 
     with _wire(url, up, bytes) as wire_url:

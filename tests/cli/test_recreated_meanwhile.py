@@ -174,3 +174,37 @@ def test_messages_of_a_stream_that_was_recreated_with_others_are_not_called_stor
         done = shell.run(*words, "--server", url)
     assert done.returncode == 4, done
     assert "S was deleted and recreated meanwhile: what it stored before" in done.stderr
+
+
+@pytest.mark.parametrize("nth", [30, 100])
+def test_a_benchmark_does_not_count_what_a_recreated_stream_has(
+    shell: Shell, account: Account, nth: int
+) -> None:
+    request(account.url, *_FILL)
+
+    def recreate() -> None:
+        others = [("s.b", b"theirs")] * 40
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}), _FILL[0], *others)
+
+    with just_before(account.url, b"PUB s.a", recreate, nth=nth) as url:
+        words = ("bench", "js", "pub", "sync", "s.a", "--stream", "S", "--msgs", "100")
+        done = shell.run(*words, "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert "S was deleted and recreated during the run" in done.stderr
+    assert "verdict    failed" in done.stdout
+    assert "every message accounted for" not in done.stdout
+
+
+def test_a_benchmark_does_not_count_what_a_recreated_consumer_delivers(
+    shell: Shell, account: Account
+) -> None:
+    request(account.url, *_FILL)
+
+    def recreate() -> None:
+        request(account.url, ("$JS.API.CONSUMER.DELETE.S.C", {}), _FILL[1])
+
+    with just_before(account.url, b"CONSUMER.MSG.NEXT.S.C", recreate) as url:
+        words = ("bench", "js", "fetch", "--stream", "S", "--consumer", "C", "--msgs", "2")
+        done = shell.run(*words, "--server", url, "--confirm", "C")
+    assert done.returncode == 4, done
+    assert "consumer C of S was deleted and recreated during the run" in done.stderr

@@ -106,6 +106,9 @@ def _closes(plan: BenchmarkPlan, accountings: Sequence[Accounting]) -> str:
     consumes = any(role.traits.consumes for role in plan.roles)
     if consumes and any(accounting.lost_msgs is None for accounting in accountings):
         return "whether messages were lost is unknown"
+    stores = plan.stream is not None and any(role.traits.is_stored for role in plan.roles)
+    if stores and any(accounting.stored_msgs is None for accounting in accountings):
+        return "whether messages were stored is unknown"
     return ALL_CLOSES
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from natstui.bench.job.job import consumer_description, remove
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
 from natstui.errors import (
+    Conflict,
     JetStreamUnavailable,
     NotFound,
     PermissionDenied,
@@ -80,6 +81,9 @@ class RunAssets:
     created: dict[str, str] = field(default_factory=dict)
     """Creation time of each stream that the run created, by name, as the server printed it."""
     _in_memory: bool = True
+    _created_at_us: dict[str, int] = field(default_factory=dict)
+    """Creation times of the stream and of the shared consumers when they were read first, by API
+    verb."""
 
     @property
     def stream(self) -> str | None:
@@ -120,7 +124,7 @@ class RunAssets:
             await self._create_stream(stream)
         if self.plan.responses is not None:
             await self._create_stream(self.plan.responses)
-        info = await self._ask(f"STREAM.INFO.{self.stream}")
+        info = await self._ask_same(f"STREAM.INFO.{self.stream}")
         await self._check_keys(stream, info)
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)
@@ -278,17 +282,17 @@ class RunAssets:
     async def stored_msgs(self) -> int | None:
         """Return how many messages the stream stored since the start of the run.
 
-        In a stream that was recreated meanwhile, they begin at 1 again.
+        Raises Conflict for a stream that was recreated meanwhile.
         """
         if self.stream is None:
             return None
-        info = await self._ask(f"STREAM.INFO.{self.stream}")
+        info = await self._ask_same(f"STREAM.INFO.{self.stream}")
         last_seq: int = info["state"]["last_seq"]
         return max(last_seq + 1 - self.first_seq, 0)
 
     async def dropped_msgs(self) -> int:
-        """Return how many messages the stream has dropped."""
-        state = (await self._ask(f"STREAM.INFO.{self.stream}"))["state"]
+        """Return how many messages the stream has dropped; raises Conflict as `stored_msgs`."""
+        state = (await self._ask_same(f"STREAM.INFO.{self.stream}"))["state"]
         ever: int = state["last_seq"] + 1 - self.first_seq + self.waiting_msgs
         messages: int = state["messages"]
         return ever - messages
@@ -303,9 +307,12 @@ class RunAssets:
         )
 
     async def figures(self) -> dict[str, ConsumerFigures]:
-        """Return the current figures of the shared consumers, by role."""
+        """Return the current figures of the shared consumers, by role.
+
+        Raises Conflict for one that was recreated meanwhile.
+        """
         return {
-            role: read_figures(await self._ask(f"CONSUMER.INFO.{self.stream}.{name}"))
+            role: read_figures(await self._ask_same(f"CONSUMER.INFO.{self.stream}.{name}"))
             for role, name in self.consumers.items()
         }
 
@@ -372,6 +379,18 @@ class RunAssets:
     async def _ask(self, verb: str) -> dict[str, Any]:
         reply: dict[str, Any] = json.loads(await self.client.request(verb))
         return reply
+
+    async def _ask_same(self, verb: str) -> dict[str, Any]:
+        """Return the INFO of a stream or consumer; raises Conflict if it is another one now."""
+        info = await self._ask(verb)
+        created_at_us = time_us(info["created"])
+        if self._created_at_us.setdefault(verb, created_at_us) != created_at_us:
+            is_consumer = verb.startswith("CONSUMER.")
+            name = f"consumer {info['name']} of {self.stream}" if is_consumer else self.stream
+            raise Conflict(
+                f"{name} was deleted and recreated during the run: what it had before is missing"
+            )
+        return info
 
 
 def stream_name(stream: StreamPlan) -> str:

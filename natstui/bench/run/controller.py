@@ -25,6 +25,7 @@ from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
 from natstui.errors import (
+    Conflict,
     JetStreamUnavailable,
     NatstuiError,
     NotFound,
@@ -400,6 +401,8 @@ class Benchmark:
             stored_msgs = await self._retry_while_away(assets.stored_msgs)
             ends = await self._retry_while_away(assets.figures)
             spans = {role: ConsumerSpan(assets.begun[role], end) for role, end in ends.items()}
+        except Conflict as error:
+            state.failure = state.failure or error
         except NatstuiError as error:
             unknown_text = (
                 "stored" if stored_msgs is None else "delivered, so lost messages are unknown"

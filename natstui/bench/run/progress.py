@@ -11,7 +11,13 @@ from natstui.bench.result.accounting import is_shared
 from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
-from natstui.errors import JetStreamUnavailable, NatstuiError, RequestTimedOut, ServerGone
+from natstui.errors import (
+    Conflict,
+    JetStreamUnavailable,
+    NatstuiError,
+    RequestTimedOut,
+    ServerGone,
+)
 from natstui.model.bench.plan import Fault
 from natstui.model.records.benchmark import (
     BenchmarkProgress,
@@ -227,7 +233,10 @@ class Watcher:
         )
 
     async def _poll_consumers(self) -> None:
-        """Request the consumers' state now and then, and report the progress."""
+        """Request the consumers' state now and then, and report the progress.
+
+        Raises Conflict where the stream or a consumer is another one now.
+        """
         if time.monotonic() - self._polled_at_s < _CONSUMER_POLL_S:
             return
         self._polled_at_s = time.monotonic()
@@ -235,6 +244,8 @@ class Watcher:
             async with asyncio.timeout(_CONSUMER_POLL_S):
                 self._stored = await self._assets.stored_msgs()
                 self._pending = await self._assets.pending()
+        except Conflict:
+            raise
         except (NatstuiError, TimeoutError) as error:
             # A server that does not answer now is what some benchmarks are about.
             self._stored = self._pending = None

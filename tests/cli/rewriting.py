@@ -26,16 +26,21 @@ def speaking(url: str, here: bytes, there: bytes) -> Iterator[str]:
 
 @contextmanager
 def just_before(
-    url: str, request: bytes, act: Callable[[], None], *, nth: int = 1
+    url: str, request: bytes, act: Callable[[], None], *, nth: int = 1, after: bytes = b""
 ) -> Iterator[str]:
-    """Act once when the `nth` piece with `request` is on its way to the server."""
-    acts, requests = [act], list[bytes]()
+    """Act once when the `nth` piece with `request` is on its way to the server.
+
+    Counted are those that follow a piece with `after`.
+    """
+    acts, requests, earlier = [act], list[bytes](), [] if after else [b""]
 
     def up(data: bytes) -> bytes:
-        if request in data and acts:
+        if request in data and acts and earlier:
             requests.append(data)
             if len(requests) == nth:
                 acts.pop()()
+        elif after and after in data:
+            earlier.append(data)
         return data
 
     with _wire(url, up, bytes) as wire_url:

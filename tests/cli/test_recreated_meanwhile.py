@@ -134,6 +134,64 @@ def test_a_restored_stream_that_is_recreated_before_its_last_change_is_named(
 
 
 @pytest.mark.parametrize(
+    ("sent", "after", "meanwhile", "sentence"),
+    [
+        ("INFO", "UPDATE", "recreated", "S was restored, but the stream that has the name now is"),
+        ("INFO", "UPDATE", "deleted", "S was restored, but somebody deleted it meanwhile"),
+        ("UPDATE", "", "deleted", "S was restored, but somebody deleted it meanwhile"),
+        ("INFO", "UPDATE", "purged", "S was restored, but changed meanwhile: messages 0 instead"),
+    ],
+)
+@pytest.mark.parametrize("words", [("stream", "backup", "S"), ("backup",)])
+def test_a_restored_stream_that_is_another_one_at_the_end_is_no_success(
+    shell: Shell,
+    account: Account,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    sent: str,
+    after: str,
+    meanwhile: str,
+    sentence: str,
+) -> None:
+    request(account.url, *_FILL)
+    folder = str(tmp_path / "kept")
+    shell.ok(*words, folder)
+    shell.ok("stream", "rm", "S", "--yes")
+
+    def change() -> None:
+        if meanwhile == "purged":
+            request(account.url, ("$JS.API.STREAM.PURGE.S", {}))
+            return
+        again = _FILL if meanwhile == "recreated" else ()
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}), *again)
+
+    sent_bytes, after_bytes = f"STREAM.{sent}.S".encode(), after and f"STREAM.{after}.S"
+    with just_before(account.url, sent_bytes, change, after=after_bytes.encode()) as url:
+        restore = ("stream", "restore") if words[0] == "stream" else ("restore",)
+        done = shell.run(*restore, folder, "--server", url)
+    assert done.returncode == 4, done
+    assert sentence in done.stderr
+    assert "restored before this" not in done.stderr
+
+
+def test_a_restored_stream_from_which_a_consumer_takes_is_restored(
+    shell: Shell, account: Account, tmp_path: Path
+) -> None:
+    request(account.url, ("$JS.API.STREAM.CREATE.S", {**_STREAM, "retention": "workqueue"}))
+    request(account.url, *_FILL[1:])
+    shell.ok("stream", "backup", "S", str(tmp_path / "kept"))
+    shell.ok("stream", "rm", "S", "--yes")
+
+    def take() -> None:
+        shell.ok("consumer", "next", "S", "C", "--ack", "--yes")
+
+    with just_before(account.url, b"STREAM.INFO.S", take, after=b"STREAM.UPDATE.S") as url:
+        done = shell.run("stream", "restore", str(tmp_path / "kept"), "--server", url)
+    assert done.returncode == 0, done
+    assert "S restored, not the same as in its backup: 1 message" in done.stdout
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("sub", "--stream", "S", "--all", "--wait", "1s"),

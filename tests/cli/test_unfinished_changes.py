@@ -437,6 +437,7 @@ async def test_a_restore_whose_connection_stays_lost_says_how_to_see_what_the_se
     for request, said in (
         (CHUNK, "a part of S may be on the server and could not be removed"),
         (b"PUB $JS.API.CONSUMER.NAMES.S ", "S is restored, but was not compared"),
+        (b"PUB $JS.API.STREAM.UPDATE.S ", f"no reply shows that its mark {MARK} was removed"),
     ):
         await run(shell, "stream", "rm", "S", "--yes")
         async with serving(Cut(account.url, request, 1, is_final=True).join) as port:

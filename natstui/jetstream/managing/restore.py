@@ -254,26 +254,60 @@ async def _finished(
     marked_config: Config,
     restored_streams: list[RestoredStream],
 ) -> None:
-    client, name = writer.client, restore_request.name
+    name = restore_request.name
+    try:
+        restored_streams.append(await _compared(writer.client, restore_request, marked_config))
+    except NotFound as error:
+        raise Conflict(f"{name} was restored, but somebody deleted it meanwhile") from error
+
+
+async def _compared(
+    client: Client, restore_request: RestoreRequest, marked_config: Config
+) -> RestoredStream:
+    """Return the restored stream without its mark, compared with its backup.
+
+    Raises Conflict when it is another stream or was changed meanwhile, NotFound without one, and
+    RequestFailed when it differs.
+    """
+    name = restore_request.name
     created, count, remarks = await _again(
         lambda: _checked(client, restore_request, marked_config)
     )
     if _mark_of(marked_config):
-        await _again(lambda: _unmark(client, name, created))
+        try:
+            await _again(lambda: _unmark(client, name, created))
+        except (RequestTimedOut, ServerGone) as error:
+            raise OutcomeUnknown(
+                f"{name} is restored as it was, but no reply shows that its mark {MARK} was "
+                f"removed: {error}; {await _read_back(client, name)}"
+            ) from error
     # The server expires messages of a restored stream only now, and what it has then is reported.
     info = await _again(lambda: _unexpired_info(client, name))
     _check_same(name, is_same=info["created"] == created)
     state = info["state"]
     problems, differences = differences_of(restore_request.backup, state, server_us(info))
     if problems:
-        # It was complete: its consumers and limits are at work.
-        differences.append(f"changed since it was restored: {'; '.join(problems)}")
+        problems_text = "; ".join(problems)
+        if not _is_used(info["config"], restore_request.backup.state, state):
+            raise Conflict(f"{name} was restored, but changed meanwhile: {problems_text}")
+        differences.append(f"changed since it was restored: {problems_text}")
     state.pop("deleted", None)
     count = number_at(state, "consumer_count") if count is None else count
-    all_remarks = (*differences, *remarks)
     was_msgs = number_at(restore_request.backup.state, "messages")
     has_same_messages = not problems and number_at(state, "messages") == was_msgs
-    restored_streams.append(RestoredStream(name, state, count, all_remarks, has_same_messages))
+    all_remarks = (*differences, *remarks)
+    return RestoredStream(name, state, count, all_remarks, has_same_messages)
+
+
+def _is_used(config: Config, was: Config, state: Config) -> bool:
+    """Return whether its own use may have removed messages of a stream that was complete.
+
+    Its consumers delete what they ack, and a new message with a roll-up those before it.
+    """
+    if config.get("retention", "limits") != "limits":
+        return True
+    newer = number_at(state, "last_seq") - number_at(was, "last_seq")
+    return newer > 0 and bool(config.get("allow_rollup_hdrs"))
 
 
 async def _given(
@@ -375,7 +409,7 @@ async def _unmark(client: Client, name: str, created: str) -> None:
     unmarked_config = {**current_config, "metadata": metadata}
     try:
         reply = json.loads(await client.request(f"STREAM.UPDATE.{name}", unmarked_config))
-    except (RequestTimedOut, ServerGone):
+    except (RequestTimedOut, ServerGone, NotFound):
         raise
     except NatstuiError as error:
         raise RequestFailed(

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks._fleet import Fleet, Plan
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.findings import FindingsChanged, FindingsSoFar, FindingTold
+from natstui.model.records.findings import FindingReport, FindingsChanged, FindingsSoFar
 from natstui.model.records.record import (
     Configured,
     EngineStarted,
@@ -88,7 +88,7 @@ def write_records(
     plan: Plan,
     *,
     records_per_segment: int = 120,
-    known: tuple[FindingTold, ...] = (),
+    known: tuple[FindingReport, ...] = (),
 ) -> Path:
     """Write a session of these records; the plan tells when it began and ended.
 
@@ -107,7 +107,7 @@ def write_records(
 
 
 def _write_segment(
-    folder: Path, number: int, chunk: list[Record], known: tuple[FindingTold, ...]
+    folder: Path, number: int, chunk: list[Record], known: tuple[FindingReport, ...]
 ) -> None:
     at_us = _at_us(chunk[0])
     nothing = Configured(at_us, (), ())

@@ -28,7 +28,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.balancing import carry_out, read_groups
-from natstui.jetstream.system.asking import Servers as Asking
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.meta import (
     StepDown,
     meta_without,
@@ -122,7 +122,7 @@ async def _read_servers(
     client = await connect(connection)
     system = System(connection, client)
     try:
-        asking = Asking(client)
+        asking = ServerRequests(client)
         first_reading = await read_servers(asking, system)
         if for_s is None:
             return first_reading, None

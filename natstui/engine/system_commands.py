@@ -8,7 +8,7 @@ from typing import assert_never
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.clients import read_clients
 from natstui.jetstream.system.connections import read_connection, read_connections
 from natstui.jetstream.system.kicking import kick
@@ -34,14 +34,14 @@ class SystemCommands:
     def __init__(self) -> None:
         self._client: Client | None = None
         self._system: System | None = None
-        self._servers: Servers | None = None
+        self._servers: ServerRequests | None = None
         self._stop_reading = asyncio.Event()
 
-    def _of(self, client: Client) -> tuple[Servers, System]:
+    def _of(self, client: Client) -> tuple[ServerRequests, System]:
         if self._servers is None or self._system is None or self._client is not client:
             self._client = client
             # It knows who answered before, and waits no longer for the next answers.
-            self._servers = Servers(client)
+            self._servers = ServerRequests(client)
             self._system = System(client.connection, client)
         return self._servers, self._system
 
@@ -51,7 +51,7 @@ class SystemCommands:
         match command:
             case ReadConnections():
                 connections = await read_connections(
-                    client, Servers(client), closed=command.closed
+                    client, ServerRequests(client), closed=command.closed
                 )
                 return "connections of the account", busiest_connections(
                     connections, command.rows_count
@@ -59,7 +59,7 @@ class SystemCommands:
             case ReadConnection():
                 connection_key = command.server_id, command.connection_id
                 return "the connection", await read_connection(
-                    client, Servers(client), *connection_key
+                    client, ServerRequests(client), *connection_key
                 )
             case ReadClients():
                 # One at a time: each of them is read by the server once more.

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import judged, records, write_records
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ClockStepped
 
@@ -74,8 +74,8 @@ CLOCKS: dict[str, Callable[[Record], Iterator[Record]]] = {
 
 def _write_known(folder: Path) -> None:
     """Write a session that began when something was wrong already, of which one part ends."""
-    limit = FindingTold("NT-C09", "JOBS-000", "fraud-0000", BORN_US, "", HELD_US, "2 of 2 wait")
-    full = FindingTold("NT-S26", "JOBS-001", "", BORN_US, "", FULL_US, "full in 1 h")
+    limit = FindingReport("NT-C09", "JOBS-000", "fraud-0000", BORN_US, "", HELD_US, "2 of 2 wait")
+    full = FindingReport("NT-S26", "JOBS-001", "", BORN_US, "", FULL_US, "full in 1 h")
     over = FindingsChanged(ENDED_US + 1_000_000, (replace(full, until_at_us=ENDED_US),))
     plan = Plan(2, 2, 40, replicas_share=0.0, extra=(over,))
     write_records(folder, records(plan), plan, records_per_segment=30, known=(limit, full))

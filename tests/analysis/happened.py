@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks._fleet import START_AT_US, Plan, advisory
 from benchmarks._sessions import records, write_records
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
-from natstui.model.records.findings import FindingTold
+from natstui.model.records.findings import FindingReport
 from natstui.model.records.record import Configured, LinkChanged, Record
 
 AGAIN, ANEW, AWAY, POISONED, BEHIND, STREAM_AWAY = 0, 1, 2, 5, 7, 3
@@ -138,8 +138,10 @@ def _write_short(folder: Path) -> None:
     """Write 18 s: too short for a consumer to be stuck, and for a forecast."""
     plan = Plan(2, 2, 18, replicas_share=0.0)
     of_consumer = ("ORDERS-000", LIMITED, second(-1000), "")
-    limit = FindingTold("NT-C09", *of_consumer, second(-100), "2 of 2 wait")
-    alone = FindingTold("NT-S07", "ORDERS-000", "", second(-1000), "EU", second(-50), "no origin")
+    limit = FindingReport("NT-C09", *of_consumer, second(-100), "2 of 2 wait")
+    alone = FindingReport(
+        "NT-S07", "ORDERS-000", "", second(-1000), "EU", second(-50), "no origin"
+    )
     many = map(held_back, records(plan))
     write_records(folder, many, plan, records_per_segment=30, known=(limit, alone))
 

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from natstui.cli.sessions.first_page import MOST_SHOWN, FirstPage
-from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.session.files.index import INDEX
 from natstui.session.read.judged import told_findings
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
 SECOND_US = 1_000_000
-BEHIND = FindingTold(
+BEHIND = FindingReport(
     "NT-C23", "ORDERS", "billing", 7, "", START_US + 5 * SECOND_US, "900 more a minute"
 )
-REFUSED = FindingTold(
+REFUSED = FindingReport(
     "NT-C09", "ORDERS", "mailer", 8, "", START_US + 9 * SECOND_US, "64 of 64 \x1b[31mwait"
 )
 

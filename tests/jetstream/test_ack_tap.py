@@ -20,7 +20,7 @@ from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap, delivery_of, kind_of_answer
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.tap import MOST_TAPPED_PER_S, StartTap, Tapped
+from natstui.model.records.tap import MOST_TAPPED_PER_S, StartTap, TapResults
 from tests.ending import ended
 
 pytestmark = pytest.mark.server
@@ -93,7 +93,7 @@ async def work(nc: NatsClient, worker: Worker, count: int) -> None:
 async def test_it_counts_what_clients_answered_and_names_what_is_not_acknowledged(
     nats_server: Broker,
 ) -> None:
-    worker, told = Worker(), list[Tapped]()
+    worker, told = Worker(), list[TapResults]()
     async with ground(nats_server) as (nc, client):
         await publish(nc, 210)
         reading = AckTap(StartTap(7, "S", "C", 300), told.append)
@@ -128,7 +128,7 @@ async def test_it_counts_what_clients_answered_and_names_what_is_not_acknowledge
 
 
 async def test_a_tap_ends_by_itself_and_leaves_no_subscription(nats_server: Broker) -> None:
-    told: list[Tapped] = []
+    told: list[TapResults] = []
     async with ground(nats_server) as (nc, client):
         before = client.nc._subs.keys() | set()
         began_s = time.monotonic()
@@ -146,7 +146,7 @@ async def test_a_tap_ends_by_itself_and_leaves_no_subscription(nats_server: Brok
 
 
 async def test_a_flood_of_answers_ends_it_and_says_so(nats_server: Broker) -> None:
-    told: list[Tapped] = []
+    told: list[TapResults] = []
     async with ground(nats_server) as (nc, client):
         reading = AckTap(StartTap(1, "S", "C", 300), told.append)
         await reading.begin(client)
@@ -171,7 +171,7 @@ async def test_a_flood_of_answers_ends_it_and_says_so(nats_server: Broker) -> No
 async def test_a_repeated_delivery_and_ack_all_settle_what_was_refused(
     nats_server: Broker,
 ) -> None:
-    told: list[Tapped] = []
+    told: list[TapResults] = []
     async with ground(nats_server, ack_policy="all") as (nc, client):
         await publish(nc, 6)
         pull = await nc.jetstream().pull_subscribe_bind("C", stream="S")

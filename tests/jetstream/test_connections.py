@@ -18,7 +18,7 @@ from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import read_connection, read_connections
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -48,10 +48,10 @@ def as_user(url: str, user: str) -> str:
 
 
 @asynccontextmanager
-async def asking(*urls: str, **words: Any) -> AsyncIterator[tuple[Client, Servers]]:
+async def asking(*urls: str, **words: Any) -> AsyncIterator[tuple[Client, ServerRequests]]:
     client = await connect(Connection(servers=urls, **words))
     try:
-        yield client, Servers(client)
+        yield client, ServerRequests(client)
     finally:
         await client.close()
 

@@ -15,7 +15,7 @@ from nats.aio.client import Client as NatsClient
 
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.clients import publishers, pull_clients, push_clients, read_consumer
 from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.reply_tap import ReplyTap, TappedRequest
@@ -82,7 +82,7 @@ async def until_it_reads(client: Client, what: str = NEXT) -> None:
     await client.nc.flush(timeout=20)
 
 
-async def heard_of(client: Client, servers: Servers, for_s: float = 4.0) -> TappedRequests:
+async def heard_of(client: Client, servers: ServerRequests, for_s: float = 4.0) -> TappedRequests:
     return await pull_clients(client, servers, "S", "C", for_s)
 
 

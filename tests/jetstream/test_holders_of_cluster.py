@@ -21,7 +21,7 @@ from nats.aio.msg import Msg
 
 from natstui.config.connection import Secret
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.clients import publishers, pull_clients, push_clients, read_consumer
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.requests import TappedRequests
@@ -97,7 +97,7 @@ async def test_who_pulls_who_listens_and_who_publishes_is_named_with_what_each_c
         await _published(client, servers, workers, nosy)
 
 
-async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClient]) -> None:
+async def _pulled(client: Client, servers: ServerRequests, workers: dict[str, NatsClient]) -> None:
     """Three that share a pull consumer, in turns."""
     turns = [(name, FIRST) for name in TURNS * 3] + [(name, THEN) for name in TURNS * ROUNDS]
     await store(workers["one"], "s.pull", sum(batch for _, batch in turns))
@@ -142,7 +142,9 @@ async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClien
     same_shares({name: by_name[name].delivered_msgs or 0 for name in WORKERS}, counted)
 
 
-async def _delivered(client: Client, servers: Servers, workers: dict[str, NatsClient]) -> None:
+async def _delivered(
+    client: Client, servers: ServerRequests, workers: dict[str, NatsClient]
+) -> None:
     """Three in the queue group of a push consumer."""
     counted: Counter[str] = Counter()
     came = asyncio.Event()
@@ -172,7 +174,7 @@ async def _delivered(client: Client, servers: Servers, workers: dict[str, NatsCl
 
 
 async def _published(
-    client: Client, servers: Servers, workers: dict[str, NatsClient], plain: NatsClient
+    client: Client, servers: ServerRequests, workers: dict[str, NatsClient], plain: NatsClient
 ) -> None:
     """Three that wait for the stream's answers, and one that does not."""
     wanted = {name: TURNS.count(name) * 10 for name in WORKERS}

@@ -14,7 +14,7 @@ import pytest
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.system.asking import Servers as Asking
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import System
 from natstui.jetstream.testbed.broker import Broker
@@ -44,7 +44,7 @@ async def look(connection: Connection, times: int = 1) -> list[Servers]:
     """Look so many times."""
     client, system = await connect(connection), System(connection)
     try:
-        asking = Asking(client)
+        asking = ServerRequests(client)
         return [await read_servers(asking, system) for _ in range(times)]
     finally:
         await system.close()
@@ -131,7 +131,7 @@ async def test_a_plain_user_sees_the_own_account_and_is_told_what_would_tell_mor
     held = [await nats.connect(as_user(url, "app")) for url in nats_cluster.urls]
     connection = of_cluster(nats_cluster, "account")
     client, system = await connect(connection), System(connection)
-    asking = Asking(client)
+    asking = ServerRequests(client)
     first = await read_servers(asking, system)
     for _ in range(50):
         await held[0].publish("elsewhere", b"x" * 100)
@@ -177,7 +177,7 @@ async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
         client, system = await connect(connection), System(connection)
         # The node that we are connected to stays.
         name = next(n.name for n in nats_cluster.nodes[::-1] if n.name != client.link.server_name)
-        asking = Asking(client)
+        asking = ServerRequests(client)
         assert len((await read_servers(asking, system)).rows) == 3 - (source == "monitoring")
         if source == "system":
             nats_cluster.node(name).stop()
@@ -200,6 +200,6 @@ async def test_nobody_else_is_waited_for_where_there_is_one_server(
     client = await connect(Connection(servers=(server.url,), user="sys", password=Secret("sys")))
     async with asyncio.timeout(60):
         # Else the first question would take two minutes.
-        (answer,) = await Asking(client, 120.0).ask("$SYS.REQ.SERVER.PING.VARZ", {})
+        (answer,) = await ServerRequests(client, 120.0).ask("$SYS.REQ.SERVER.PING.VARZ", {})
     assert answer.server_id == client.nc.server_info["server_id"]
     await client.close()

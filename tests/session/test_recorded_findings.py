@@ -16,7 +16,7 @@ from natstui.model.findings.finding import Finding
 from natstui.model.findings.recorded import TOLD_AGAIN_US
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State, folded
-from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.model.records.record import Record
 from natstui.session.files.folder import segments
 from natstui.session.files.keyframe import KeyframeMaker
@@ -107,7 +107,7 @@ def spans(findings: Iterable[Finding]) -> set[tuple[object, ...]]:
     return {(one.kind.code, one.entity, one.since_us, one.until_us) for one in findings}
 
 
-def told(folder: Path) -> list[FindingTold]:
+def told(folder: Path) -> list[FindingReport]:
     changes = (one for one in Recording(folder).records() if isinstance(one, FindingsChanged))
     return [finding for one in changes for finding in one.findings]
 
@@ -180,7 +180,7 @@ def test_an_older_recording_is_judged_by_the_same_rules(lived: Kept, tmp_path: P
 
 
 def test_a_code_of_tomorrow_is_left_out() -> None:
-    told_now = FindingTold("NT-C99", "S", "C", 1, "", 5, "of tomorrow")
+    told_now = FindingReport("NT-C99", "S", "C", 1, "", 5, "of tomorrow")
     state = State().after(FindingsChanged(9, (told_now, replace(told_now, code="NT-C07"))))
     assert [one.kind.code for one in state.findings.open()] == ["NT-C07"]
     assert state.now_at_us == 9
@@ -188,7 +188,7 @@ def test_a_code_of_tomorrow_is_left_out() -> None:
 
 def test_findings_of_codes_that_are_not_known_are_named(tmp_path: Path) -> None:
     records = life().records
-    strange = FindingTold("NT-S99", "S", "", 0, "", at_us(10), "something new")
+    strange = FindingReport("NT-S99", "S", "", 0, "", at_us(10), "something new")
     folder = made(tmp_path, [*records, FindingsChanged(at_us(400), (strange,))])
     _, _, unread = recorded_findings(folder, lambda *_: None)
     assert unread == ["findings with codes unknown to this natstui: NT-S99"]

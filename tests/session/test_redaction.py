@@ -38,7 +38,7 @@ SECRET = "secret"
 BECOMES = {
     "kept": {
         "EngineStarted.natstui_version", "EngineStarted.theme", "LinkChanged.server_version",
-        "Advisory.type", "FindingTold.code",
+        "Advisory.type", "FindingReport.code",
         "StreamConfiguration.storage", "StreamConfiguration.retention",
         "StreamConfiguration.discard", "ConsumerConfiguration.deliver_policy",
         "ConsumerConfiguration.ack_policy", "ConsumerConfiguration.priority_policy",
@@ -53,14 +53,14 @@ BECOMES = {
         "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
         "AckSample.stream", "AcksCounted.stream", "SubjectsCounted.stream",
         "AdvisoriesCounted.stream",
-        "FindingTold.stream", "Trouble.stream",
+        "FindingReport.stream", "Trouble.stream",
     },
     "consumer-": {
         "ConsumerColumns.name", "Offline.consumer", "Snapshot.unreachable_consumers",
         "ConsumerConfiguration.name",
         "ConsumerConfiguration.deliver_group", "Advisory.consumer", "AckSample.consumer",
         "AcksCounted.consumer", "AdvisoriesCounted.consumer", "Role.consumer",
-        "FindingTold.consumer", "Subscription.queue", "Trouble.consumer",
+        "FindingReport.consumer", "Subscription.queue", "Trouble.consumer",
     },
     "server-": {
         "StreamColumns.leader", "ConsumerColumns.leader", "Peer.name", "Account.domain",
@@ -78,7 +78,7 @@ BECOMES = {
     "address-": {"ClientConnection.address"},
     "account-": {"EngineStarted.account", "LinkChanged.account", "AccountSeen.name"},
     "user-": {"LinkChanged.user", "ClientConnection.user", "LoginsRefused.user"},
-    "part-": {"FindingTold.part"},
+    "part-": {"FindingReport.part"},
     "role-": {"Role.name", "BenchmarkReport.role", "WorkerResult.role"},
     "token-": {
         "StreamConfiguration.subjects", "ConsumerConfiguration.filter_subjects",

@@ -19,7 +19,7 @@ from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import read_connection_there, read_connections
 from natstui.jetstream.system.kicking import kick as kick_seen
 from natstui.jetstream.system.source import System
@@ -70,7 +70,7 @@ async def _read_connections(
 ) -> tuple[Connections, Rates | None]:
     client = await connect(connection)
     try:
-        servers = Servers(client)
+        servers = ServerRequests(client)
         first_reading = await read_connections(client, servers, closed=closed)
         if for_s is None:
             return first_reading, None
@@ -116,7 +116,7 @@ async def _kick(connection: Connection, server: str, number: int, flags: dict[st
 
 async def _find_connection(client: Client, server: str, number: int) -> ClientConnection:
     """Return the connection with a number on a server; raises UsageError for an unknown server."""
-    replies = await Servers(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
+    replies = await ServerRequests(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
     matching = [reply for reply in replies if server in (reply.name, reply.server_id)]
     if len(matching) != 1:
         known_names = ", ".join(sorted(reply.name for reply in replies))
@@ -126,7 +126,9 @@ async def _find_connection(client: Client, server: str, number: int) -> ClientCo
             else f"is none of {known_names}"
         )
         raise UsageError(f"{server} {reason}")
-    client_connection = await read_connection_there(Servers(client), matching[0].server_id, number)
+    client_connection = await read_connection_there(
+        ServerRequests(client), matching[0].server_id, number
+    )
     if client_connection is None or client_connection.stopped_at_us is not None:
         raise NotFound(f"{server} has no connection {number}")
     return client_connection

@@ -26,7 +26,7 @@ from natstui.cli.sections import command
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.engine.stopping import StopEvent, stopped_by_signal
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.clients import pull_clients, push_clients, read_consumer
 from natstui.model.clients.holding import ConsumerToHold, Listener
 from natstui.model.clients.requests import TappedRequests
@@ -85,7 +85,7 @@ async def _read_clients(
     client = await connect(connection)
     try:
         consumer = await read_consumer(client, *names)
-        servers = Servers(client)
+        servers = ServerRequests(client)
         if consumer.deliver_subject is not None:
             subject, group = consumer.deliver_subject, consumer.deliver_group
             return consumer, await push_clients(servers, subject, group), None

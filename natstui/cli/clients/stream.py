@@ -16,7 +16,7 @@ from natstui.cli.options import connection_options, reading_seconds
 from natstui.cli.sections import command
 from natstui.engine.stopping import StopEvent, stopped_by_signal
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.clients import publishers as read_publishers
 from natstui.jetstream.system.clients import read_subjects
 from natstui.jetstream.system.reply_tap import MOST_MSGS
@@ -73,7 +73,7 @@ async def _read_publishers(
         subjects = await read_subjects(client, stream)
         stop = stopped_by_signal()
         requests = await read_publishers(
-            client, Servers(client), stream, subjects, for_s, most_msgs, stop
+            client, ServerRequests(client), stream, subjects, for_s, most_msgs, stop
         )
         return subjects, requests, stop
     finally:

@@ -21,7 +21,7 @@ from natstui.jetstream.polling.control import PollControl
 from natstui.model.clients.api_audit import ApiAudit
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
-from natstui.model.records.tap import StartTap, Tapped
+from natstui.model.records.tap import StartTap, TapResults
 
 FEWEST_POLLS = 3
 """Minimum number of polls: a rate needs two, and a trend one more."""
@@ -39,7 +39,7 @@ class ServerReading:
     watched_s: float
     problem: str | None
     """Why not everything was read, if so."""
-    tap_result: Tapped | None = None
+    tap_result: TapResults | None = None
     """Result of an ack tap, if requested."""
     audit: ApiAudit | None = None
     """Result of an API audit, if requested."""
@@ -65,7 +65,7 @@ async def read_server_state(
     """
     collector = Collector()
     client = await connect(connection, on_link=collector.add)
-    tap_results: list[Tapped] = []
+    tap_results: list[TapResults] = []
     start_mono_s = time.monotonic()
     stop = None if tap_command is None else stopped_by_signal()
     try:
@@ -110,7 +110,7 @@ async def _wait_for_polls_and_tap(
     client: Client,
     tap_command: StartTap | None,
     stop: StopEvent | None,
-    on_tap_result: Callable[[Tapped], None],
+    on_tap_result: Callable[[TapResults], None],
     polls_done: Coroutine[None, None, None],
 ) -> None:
     """Wait until `polls_done`, and in parallel until a tap ends, if requested.

@@ -20,7 +20,7 @@ from natstui.model.live.age import consumer_lag
 from natstui.model.live.rates import counter_per_s, trend_per_s
 from natstui.model.live.state import State
 from natstui.model.live.tap_words import HONEST, tap_counts, tap_state, tap_unsettled
-from natstui.model.records.tap import Tapped
+from natstui.model.records.tap import TapResults
 from natstui.units import UNKNOWN, counted, duration_text, rate_text
 
 
@@ -29,7 +29,7 @@ def consumer_lines(
     stream: str,
     consumer: str,
     report: Report,
-    tap_result: Tapped | None = None,
+    tap_result: TapResults | None = None,
     *,
     with_facts: bool = False,
 ) -> list[str]:
@@ -79,7 +79,7 @@ def _facts_json(state: State, row: int) -> dict[str, object]:
 
 
 def consumer_json(
-    state: State, stream: str, consumer: str, report: Report, tap_result: Tapped | None
+    state: State, stream: str, consumer: str, report: Report, tap_result: TapResults | None
 ) -> str:
     """Return a consumer as one JSON object: status, evidence, state, findings, facts, tap, audit.
 
@@ -116,7 +116,7 @@ def _row_of(state: State, stream: str, consumer: str) -> int:
     return list(names).index((stream, consumer))
 
 
-def _tap_lines(tap_result: Tapped) -> Iterator[str]:
+def _tap_lines(tap_result: TapResults) -> Iterator[str]:
     yield f"ack tap: {tap_state(tap_result)}"
     for label, text in tap_counts(tap_result):
         yield f"  {label:<16} {text}"
@@ -125,7 +125,7 @@ def _tap_lines(tap_result: Tapped) -> Iterator[str]:
     yield f"  {HONEST}"
 
 
-def _tap_json(tap_result: Tapped) -> dict[str, object]:
+def _tap_json(tap_result: TapResults) -> dict[str, object]:
     ack_times = tap_result.stored_to_acked
     values: dict[str, object] = msgspec.to_builtins(tap_result)
     for name in ("command_id", "stream", "consumer", "stored_to_acked"):

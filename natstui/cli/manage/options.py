@@ -19,7 +19,13 @@ from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import SWITCHED, parse_field, parse_repeated
 from natstui.model.natscli.meaning import in_our_words
 from natstui.model.natscli.otherwise import emptied_only_here
-from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, Said, Spelling, own_flag
+from natstui.model.natscli.spellings import (
+    BACKOFF_FLAGS,
+    SPELLINGS,
+    FlagInputs,
+    Spelling,
+    own_flag,
+)
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import JournalAction
 from natstui.paths import user_path
@@ -60,7 +66,7 @@ def config_options(
             defaults = options.pop("defaults", False)
             from_file = bool(options.get("file") or options.get("config_file"))
             has_complete_config = bool(options.get("config_file"))
-            flag_inputs = Said(
+            flag_inputs = FlagInputs(
                 kind, adding, texts, spelled_values, defaults, from_file, has_complete_config
             )
             values = _parsed_values(kind, _translate_flags(flag_inputs))
@@ -129,7 +135,7 @@ def _argument_name(field: Field) -> str:
     return "field_" + re.sub(r"\W", "_", field.path)
 
 
-def _translate_flags(flag_inputs: Said) -> dict[str, Sequence[str]]:
+def _translate_flags(flag_inputs: FlagInputs) -> dict[str, Sequence[str]]:
     try:
         return in_our_words(flag_inputs)
     except ValueError as error:

@@ -14,7 +14,7 @@ from natstui.model.findings.catalogue.consumers import FALLING_BEHIND
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.streams import S_FULL_SOON, S_NEAR
 from natstui.model.findings.thresholds import FALLING_BEHIND_S, NEAR_SHARE
-from natstui.model.records.findings import FindingTold
+from natstui.model.records.findings import FindingReport
 from natstui.session.files.folder import INFO
 from natstui.session.read.judged import told_findings
 from natstui.units import duration_text, moment_text
@@ -62,7 +62,7 @@ class FirstPage:
         ]
 
 
-def _read_findings(folder: Path) -> list[FindingTold]:
+def _read_findings(folder: Path) -> list[FindingReport]:
     """Return the findings of a session, worst first; unreadable ones are reported by Spark."""
     try:
         findings = [
@@ -82,13 +82,13 @@ def _read_findings(folder: Path) -> list[FindingTold]:
     )
 
 
-def _finding_name(finding: FindingTold) -> str:
+def _finding_name(finding: FindingReport) -> str:
     subject = " > ".join(filter(None, (finding.stream, finding.consumer)))
     kind = _KIND_OF_CODE[finding.code]
     return clean_line(f"{kind.word} ({kind.code}) of {subject or kind.entity}")
 
 
-def _finding_line(finding: FindingTold) -> str:
+def _finding_line(finding: FindingReport) -> str:
     """Return a finding as one harmless line."""
     since_us, until_us = finding.since_at_us, finding.until_at_us
     duration = "open" if until_us is None else f"for {duration_text((until_us - since_us) / 1e6)}"
@@ -97,7 +97,7 @@ def _finding_line(finding: FindingTold) -> str:
     return clean_line(f"{severity} {_finding_name(finding)}: {finding.text} · {time_text}")
 
 
-def _contradictions(finding: FindingTold, result: dict[str, Any], session: str) -> Iterator[str]:
+def _contradictions(finding: FindingReport, result: dict[str, Any], session: str) -> Iterator[str]:
     """Yield why the rows of the analysis contradict a finding at the end of the session."""
     if finding.code == FALLING_BEHIND.code:
         for row in _rows_of_finding(result, "lag", session, finding):
@@ -120,7 +120,7 @@ def _contradictions(finding: FindingTold, result: dict[str, Any], session: str) 
 
 
 def _rows_of_finding(
-    result: dict[str, Any], table: str, session: str, finding: FindingTold
+    result: dict[str, Any], table: str, session: str, finding: FindingReport
 ) -> Iterator[dict[str, Any]]:
     for row in rows_of(result, table, session):
         names = (row["stream"], row.get("consumer") or "", row["created_at_us"])

@@ -29,7 +29,7 @@ from natstui.model.records.tap import (
     MOST_TAPPED_PER_S,
     AnswerCounts,
     StartTap,
-    Tapped,
+    TapResults,
     UnsettledMessage,
 )
 from natstui.units import duration_text
@@ -90,7 +90,7 @@ class _Info(msgspec.Struct):
 class AckTap:
     """Reads the acks of one consumer's clients, and reports a few times a second."""
 
-    def __init__(self, command: StartTap, on_tapped: Callable[[Tapped], None]) -> None:
+    def __init__(self, command: StartTap, on_tapped: Callable[[TapResults], None]) -> None:
         self._asked = command
         self._on_tapped = on_tapped
         self._subscriptions: list[Subscription] = []
@@ -235,7 +235,7 @@ class AckTap:
         elapsed_s = self._elapsed_s if self._why else time.monotonic() - self._begun_s
         oldest = sorted(self._unsettled.values(), key=lambda delivery: delivery.stream_seq)
         self._on_tapped(
-            Tapped(
+            TapResults(
                 at_us=(time.time_ns() + self._ahead_ns) // 1000,
                 command_id=self._asked.command_id,
                 stream=self._asked.stream,

@@ -76,7 +76,7 @@ class ServerAnswer:
     """Times of the request, and of its first and last bytes, by our clock."""
 
 
-class Servers:
+class ServerRequests:
     """All servers of the cluster; remembers who replied, and does not wait longer the next
     time.
     """

@@ -16,7 +16,7 @@ import msgspec
 from natstui.errors import NatstuiError, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.system.asking import ServerAnswer, Servers
+from natstui.jetstream.system.asking import ServerAnswer, ServerRequests
 from natstui.jetstream.system.source import LONG_S, NOT_SET, CompleteSource, Options, System
 from natstui.model.live.permissions import may_publish
 
@@ -49,7 +49,7 @@ class BulkAnswers:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._system = System(client.connection, client)
-        self._own = Servers(client)
+        self._own = ServerRequests(client)
         self._names: dict[str, str] = {}
         """Server id → its name, which monitoring ports do not send with JSZ."""
         self.may_hold_bytes: int | None = None

@@ -12,7 +12,7 @@ from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import listeners
 from natstui.jetstream.system.reply_tap import MOST_MSGS, ReplyTap, TappedRequest
 from natstui.model.clients.holding import ClientsFound, ConsumerToHold, Listener, listeners_of
@@ -29,9 +29,9 @@ _MOST_SUBJECTS = 200
 async def read_clients(client: Client, command: ReadClients, stop: asyncio.Event) -> ClientsFound:
     """Return the clients found until the time of the command is over, or `stop`.
 
-    Raises NotFound, PermissionDenied, and what `Servers.ask` raises.
+    Raises NotFound, PermissionDenied, and what `ServerRequests.ask` raises.
     """
-    servers = Servers(client)
+    servers = ServerRequests(client)
     if command.consumer is None:
         subjects = await read_subjects(client, command.stream)
         requests = await publishers(
@@ -85,19 +85,19 @@ async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerT
     )  # fmt: skip
 
 
-async def push_clients(servers: Servers, subject: str, group: str | None) -> list[Listener]:
-    """Return the subscribers of a push consumer; raises what `Servers.ask` raises."""
+async def push_clients(servers: ServerRequests, subject: str, group: str | None) -> list[Listener]:
+    """Return the subscribers of a push consumer; raises what `ServerRequests.ask` raises."""
     subscriptions = await listeners(servers, subject)
     return listeners_of(subscriptions.rows, subject, group)
 
 
 async def pull_clients(
-    client: Client, servers: Servers, stream: str, consumer: str, for_s: float,
+    client: Client, servers: ServerRequests, stream: str, consumer: str, for_s: float,
     stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
     """Read the pulls of an existing consumer, until `stop` at most; return their clients.
 
-    Raises PermissionDenied, and what `Servers.ask` raises.
+    Raises PermissionDenied, and what `ServerRequests.ask` raises.
     """
     # A server maps requests through its domain's prefix to the plain subject.
     prefixes = dict.fromkeys((_API, client.prefix))
@@ -173,7 +173,7 @@ def _widest(subjects: Sequence[str]) -> list[str]:
 
 
 async def publishers(
-    client: Client, servers: Servers, stream: str, subjects: Sequence[str], for_s: float,
+    client: Client, servers: ServerRequests, stream: str, subjects: Sequence[str], for_s: float,
     most_msgs: int = MOST_MSGS, stop: asyncio.Event | None = None,
 ) -> TappedRequests:  # fmt: skip
     """Read messages published to the subjects of a stream; return the publishers that wait for
@@ -181,7 +181,7 @@ async def publishers(
 
     It ends with `stop` at the latest.
 
-    Raises PermissionDenied, and what `Servers.ask` raises.
+    Raises PermissionDenied, and what `ServerRequests.ask` raises.
     """
     tap = ReplyTap(
         subjects,

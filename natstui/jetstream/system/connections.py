@@ -13,7 +13,7 @@ from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read, reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.system.asking import ServerAnswer, Servers
+from natstui.jetstream.system.asking import ServerAnswer, ServerRequests
 from natstui.model.clients.connection import (
     AccountServer,
     ClientConnection,
@@ -88,7 +88,7 @@ class _Accounts(msgspec.Struct):
 
 
 async def read_connections(
-    client: Client, servers: Servers, *, closed: bool, page_count: int = PAGE_COUNT
+    client: Client, servers: ServerRequests, *, closed: bool, page_count: int = PAGE_COUNT
 ) -> Connections:
     """Return all connections of the account, or closed ones that servers still remember.
 
@@ -108,7 +108,7 @@ async def read_connections(
     return replace(connections, servers=with_slow_counts)
 
 
-async def read_closed(servers: Servers, most_count: int) -> tuple[ClientConnection, ...]:
+async def read_closed(servers: ServerRequests, most_count: int) -> tuple[ClientConnection, ...]:
     """Return the connections that were closed last, at most `most_count` of each server.
 
     Raises what `read_connections` raises.
@@ -124,7 +124,7 @@ async def read_closed(servers: Servers, most_count: int) -> tuple[ClientConnecti
 
 
 async def read_connection(
-    client: Client, servers: Servers, server_id: str, connection_id: int
+    client: Client, servers: ServerRequests, server_id: str, connection_id: int
 ) -> Connections:
     """Return one connection with its subscriptions, open or closed; no row if forgotten.
 
@@ -147,7 +147,7 @@ async def read_connection(
 
 
 async def read_connection_there(
-    servers: Servers, server_id: str, connection_id: int
+    servers: ServerRequests, server_id: str, connection_id: int
 ) -> ClientConnection | None:
     """Return one connection of any account, as the system account sees it; None if forgotten.
 
@@ -175,19 +175,22 @@ def _busiest_subscriptions(connection: ClientConnection) -> ClientConnection:
     return replace(connection, listening=tuple(by_use[:_MOST_SUBSCRIPTIONS]))
 
 
-async def listeners(servers: Servers, subject: str) -> Connections:
+async def listeners(servers: ServerRequests, subject: str) -> Connections:
     """Return the connections with a subscription that matches a subject."""
     body: dict[str, object] = {"filter_subject": subject, "subscriptions_detail": True}
     return await _pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
 
 
-async def read_subscriptions(servers: Servers) -> Connections:
-    """Return all connections of the account with their subscriptions; raises as `Servers.ask`."""
+async def read_subscriptions(servers: ServerRequests) -> Connections:
+    """Return all connections of the account with their subscriptions.
+
+    Raises what `ServerRequests.ask` raises.
+    """
     body: dict[str, object] = {"subscriptions_detail": True}
     return await _pages(servers, body, _PAGE_WITH_SUBSCRIPTIONS_COUNT)
 
 
-async def _pages(servers: Servers, body: Mapping[str, object], limit: int) -> Connections:
+async def _pages(servers: ServerRequests, body: Mapping[str, object], limit: int) -> Connections:
     servers_by_id: dict[str, AccountServer] = {}
     rows: dict[tuple[str, int], ClientConnection] = {}
     silent: set[str] = set()
@@ -211,7 +214,7 @@ def _is_full(page: _Page, limit: int) -> bool:
     return len(page.connections or ()) >= limit
 
 
-async def _slow_consumers(servers: Servers) -> dict[str, int]:
+async def _slow_consumers(servers: ServerRequests) -> dict[str, int]:
     """Return server id → number of the account's slow consumers that it closed; empty if
     unknown.
     """

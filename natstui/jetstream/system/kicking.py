@@ -9,7 +9,7 @@ from typing import Any
 from natstui.errors import NotFound, Refused, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import read_connection_there
 from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.words import kick_loss
@@ -25,7 +25,7 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     `writer` is of the system account, `own_client` the connection beside it. Raises NotFound when
     it has ended, Refused, and the request errors.
     """
-    servers = Servers(writer.client)
+    servers = ServerRequests(writer.client)
     connection = await _seen(servers, command)
     if connection.key in {
         _key_of(client) for client in (writer.client, own_client) if client is not None
@@ -51,7 +51,7 @@ async def kick(writer: Writer, own_client: Client | None, command: KickConnectio
     return await _became(servers, connection)
 
 
-async def _seen(servers: Servers, command: KickConnection) -> ClientConnection:
+async def _seen(servers: ServerRequests, command: KickConnection) -> ClientConnection:
     """Return the connection of a command; raises NotFound when it has ended."""
     connection = await read_connection_there(servers, command.server_id, command.connection_id)
     if (
@@ -70,7 +70,7 @@ def _key_of(client: Client) -> tuple[str, int]:
     return str(info.get("server_id", "")), int(info.get("client_id", -1))
 
 
-async def _became(servers: Servers, connection: ClientConnection) -> str:
+async def _became(servers: ServerRequests, connection: ClientConnection) -> str:
     end = monotonic() + _ENDS_WITHIN_S
     while True:
         now = await read_connection_there(servers, *connection.key)

@@ -11,7 +11,7 @@ from typing import Any
 from natstui.errors import Refused, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import JournalDraft, Writer, with_state_now
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.servers import read_metas
 from natstui.jetstream.system.source import System
 from natstui.model.records.system import RemoveServer
@@ -85,7 +85,7 @@ async def meta_without(client: Client, system: System, server: str) -> Meta:
 
     Raises Refused for a server that still replies or is no member, and the request errors.
     """
-    meta, servers = await read_meta(system), Servers(client)
+    meta, servers = await read_meta(system), ServerRequests(client)
     answering = {reply.name for reply in await servers.ask("$SYS.REQ.SERVER.PING.STATSZ", {})}
     if server in answering:
         raise Refused(

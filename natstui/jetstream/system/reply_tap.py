@@ -24,7 +24,7 @@ from natstui.decoding import decoder_of
 from natstui.errors import PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import unsubscribe
-from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import CONNZ, listeners
 from natstui.model.clients.connection import ClientConnection
 from natstui.model.clients.holding import listeners_of
@@ -147,8 +147,8 @@ class ReplyTap:
         self._clients: dict[tuple[str, int], tuple[ClientConnection, _Tally]] = {}
         self._accounts: dict[str, _Tally] = {}
 
-    async def begin(self, client: Client, servers: Servers) -> None:
-        """Subscribe; the tap is exact from here on. Raises what `Servers.ask` raises."""
+    async def begin(self, client: Client, servers: ServerRequests) -> None:
+        """Subscribe; the tap is exact from here on. Raises what `ServerRequests.ask` raises."""
         # Who may not ask for connections shall be told before anything is read.
         await servers.ask(CONNZ, {"limit": 1})
         stats = client.nc.stats
@@ -172,7 +172,7 @@ class ReplyTap:
             await self._end()
             raise
 
-    async def run(self, servers: Servers) -> TappedRequests:
+    async def run(self, servers: ServerRequests) -> TappedRequests:
         """Read until the time is over or enough came, and return the clients."""
         begun_s = time.monotonic()
         try:
@@ -201,7 +201,7 @@ class ReplyTap:
         await self._count_delivered(servers)
         return self._heard(elapsed_s, servers)
 
-    async def _count_delivered(self, servers: Servers) -> None:
+    async def _count_delivered(self, servers: ServerRequests) -> None:
         """Search the newest inboxes again: what was delivered to each since it was found."""
         for subject in list(self._inboxes)[-_LAST_QUESTIONS:]:
             inbox, before = self._inboxes[subject]
@@ -217,7 +217,7 @@ class ReplyTap:
                     got_msgs = max(0, subscriber.by.delivered_msgs - before[key])
                     tally.delivered_msgs = (tally.delivered_msgs or 0) + got_msgs
 
-    async def _match_newest(self, servers: Servers) -> bool:
+    async def _match_newest(self, servers: ServerRequests) -> bool:
         """Search the client of the newest request's inbox, if there is one to search."""
         if not self._fresh:
             return False
@@ -310,7 +310,7 @@ class ReplyTap:
             return None
         return self._fresh.setdefault(inbox, _Tally())
 
-    def _heard(self, elapsed_s: float, servers: Servers) -> TappedRequests:
+    def _heard(self, elapsed_s: float, servers: ServerRequests) -> TappedRequests:
         requesters = [
             tally.asker(connection, None) for connection, tally in self._clients.values()
         ]

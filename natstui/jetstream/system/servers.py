@@ -10,8 +10,7 @@ import msgspec
 from natstui.errors import PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import read, reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.system.asking import ServerAnswer
-from natstui.jetstream.system.asking import Servers as Asking
+from natstui.jetstream.system.asking import ServerAnswer, ServerRequests
 from natstui.jetstream.system.connections import CONNZ, STATZ
 from natstui.jetstream.system.source import NOT_SET, CompleteSource, Options, System
 from natstui.model.servers.server import (
@@ -155,7 +154,7 @@ class _Count(msgspec.Struct):
     total: int = 0
 
 
-async def read_servers(asking: Asking, system: System) -> Servers:
+async def read_servers(asking: ServerRequests, system: System) -> Servers:
     """Return the servers, as far as the best source reports them.
 
     Without permission for any there are no rows, and all that is missing is named. Raises
@@ -202,7 +201,7 @@ async def _of_system(telling: CompleteSource, missing: Sequence[Missing]) -> Ser
     )
 
 
-async def read_heartbeat(asking: Asking, system: System, before: Servers) -> Servers:
+async def read_heartbeat(asking: ServerRequests, system: System, before: Servers) -> Servers:
     """Return which servers reply now, with the JetStream, accounts and traffic of `before`.
 
     It costs each server one short reply. Raises what `read_servers` raises.
@@ -393,7 +392,7 @@ def _limit(values: Iterable[int]) -> int | None:
     return max((value for value in values if value < _UNLIMITED), default=None)
 
 
-async def _of_account(asking: Asking, missing: Sequence[Missing]) -> Servers:
+async def _of_account(asking: ServerRequests, missing: Sequence[Missing]) -> Servers:
     """Return what any user of an account may read of the servers."""
     problems = list(missing)
     try:

@@ -26,7 +26,7 @@ from natstui.http_client import http_request
 from natstui.jetstream.connection.authentication import tls_options
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.system.asking import ServerAnswer, Servers
+from natstui.jetstream.system.asking import ServerAnswer, ServerRequests
 from natstui.model.servers.server import Missing, Source
 
 Options = Mapping[str, str | int]
@@ -80,7 +80,7 @@ class System:
     _client: Client | None = None
     _refusal: str = ""
     """Why our own connection is not used: it is not of the system account."""
-    _servers: Servers | None = None
+    _servers: ServerRequests | None = None
     _ports: MonitoringPorts | None = None
     _failed: str = ""
     _tried_s: float = float("-inf")
@@ -138,7 +138,7 @@ class System:
                 missing.append(Missing("the system account", str(error)))
             else:
                 if self._servers is None:
-                    self._servers = Servers(client)
+                    self._servers = ServerRequests(client)
                 requests = self._ask_system, partial(self._ask_system, packed=False)
                 return CompleteSource("system", *requests, self._servers.silent), missing
         if self.connection.monitoring:
@@ -200,7 +200,7 @@ async def _refusal_of(client: Client) -> str:
     A user of that account may have no permission for one of the subjects. Raises PermissionDenied
     to receive replies at all, RequestTimedOut, and ServerGone.
     """
-    servers = Servers(client)
+    servers = ServerRequests(client)
     for subject in _ONLY_OF_SYSTEM:
         try:
             return "" if await servers.ask(subject, {}, some=True) else NOT_SET

@@ -21,7 +21,7 @@ from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, Server
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.system.asking import Servers as Asking
+from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import (
     PAGE_COUNT,
     read_closed,
@@ -90,7 +90,7 @@ async def watch_servers(client: Client, sink: Sink, requests_per_s: float | None
 class _Watching:
     def __init__(self, client: Client, sink: Sink) -> None:
         self._client, self._sink = client, sink
-        self._asking, self._system = Asking(client), System(client.connection, client)
+        self._asking, self._system = ServerRequests(client), System(client.connection, client)
         self._watch = NO_SERVERS
         self._before: Servers | None = None
         self._all_due_s = 0.0
@@ -228,7 +228,9 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
         began_s = steady_s()
         try:
             if began_s >= due_s - _EARLY_S:
-                connections_read = await read_connections(client, Asking(client), closed=False)
+                connections_read = await read_connections(
+                    client, ServerRequests(client), closed=False
+                )
                 rows = connections_read.rows
                 due_s = began_s + connections_rest_s(connections_read)
                 if connections:
@@ -241,7 +243,7 @@ async def watch_clients(client: Client, sink: Sink, *, connections: bool = False
             subscriptions_count = sum(row.subscriptions_count for row in rows)
             groups = None
             if subscriptions_count <= _MOST_SUBSCRIPTIONS and len(rows) <= _MOST_CONNECTIONS:
-                subscriptions = await read_subscriptions(Asking(client))
+                subscriptions = await read_subscriptions(ServerRequests(client))
                 groups = subscribed_groups(subscriptions.rows)
             sink.add(summarize_clients(_now_us(), rows, closed_connections, missing, groups))
         except ServerGone:
@@ -270,7 +272,7 @@ def connections_rest_s(connections_read: Connections) -> float:
 async def _closed(client: Client) -> tuple[tuple[ClientConnection, ...], str | None]:
     """Return the connections that were closed last, or why they cannot be read."""
     try:
-        return await read_closed(Asking(client), _CLOSED_COUNT), None
+        return await read_closed(ServerRequests(client), _CLOSED_COUNT), None
     except RequestFailed as error:
         return (), str(error)
 

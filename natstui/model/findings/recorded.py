@@ -18,7 +18,7 @@ from natstui.model.findings.finding import (
     Findings,
     Watched,
 )
-from natstui.model.records.findings import FindingsChanged, FindingsSoFar, FindingTold
+from natstui.model.records.findings import FindingReport, FindingsChanged, FindingsSoFar
 
 TOLD_AGAIN_US = 10_000_000
 """Interval after which the changed text of an open finding is recorded again."""
@@ -27,10 +27,10 @@ _KNOWN_MOST = 2_000
 _Key = tuple[str, Entity]
 
 
-def record_of(finding: Finding) -> FindingTold:
+def record_of(finding: Finding) -> FindingReport:
     """Return a finding in its recorded form."""
     entity = finding.entity
-    return FindingTold(
+    return FindingReport(
         code=finding.kind.code,
         stream=entity.stream,
         consumer=entity.consumer,
@@ -44,7 +44,7 @@ def record_of(finding: Finding) -> FindingTold:
     )
 
 
-def finding_of(record: FindingTold) -> Finding | None:
+def finding_of(record: FindingReport) -> Finding | None:
     """Return a recorded finding; None for a code that this version does not know."""
     kind = KINDS.get(successor_of(record.code))
     if kind is None:

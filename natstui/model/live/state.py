@@ -59,7 +59,7 @@ from natstui.model.records.recording import (
 )
 from natstui.model.records.silences import Silence, Silenced
 from natstui.model.records.stores import FileMoved
-from natstui.model.records.tap import Tapped
+from natstui.model.records.tap import TapResults
 from natstui.model.servers.watch import (
     NO_SERVERS,
     ServersRead,
@@ -238,7 +238,7 @@ def _after_answer(state: State, record: ManagingRecord | AnalysisRecord | Silenc
     match record:
         case Silenced():
             return replace(state, silences=record.silences)
-        case Answered() | Tailed() | Tapped() | FileMoved() | Listened():
+        case Answered() | Tailed() | TapResults() | FileMoved() | Listened():
             # Only the request that they belong to is concerned.
             return state
         case AnalysisProgress() | AnalysisFinished():

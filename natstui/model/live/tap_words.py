@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from natstui.model.live.ack_times import times_text
-from natstui.model.records.tap import Tapped, UnsettledMessage
+from natstui.model.records.tap import TapResults, UnsettledMessage
 from natstui.units import bytes_text, counted, duration_text, rate_text
 
 
@@ -17,7 +17,7 @@ class Words(NamedTuple):
     text: str
 
 
-def tap_counts(tap: Tapped) -> Iterator[Words]:
+def tap_counts(tap: TapResults) -> Iterator[Words]:
     """Yield the acks by kind, with number and rate."""
     counts, elapsed_s = tap.counts, tap.elapsed_s
     rows = (
@@ -35,7 +35,7 @@ def tap_counts(tap: Tapped) -> Iterator[Words]:
     yield Words("stored to acked", times or "no ack yet")
 
 
-def _of_acks(tap: Tapped) -> str:
+def _of_acks(tap: TapResults) -> str:
     counts = tap.counts
     parts = (
         (counts.repeated_acks_count, "after a redelivery"),
@@ -45,7 +45,7 @@ def _of_acks(tap: Tapped) -> str:
     return f" ({details_text})" if details_text else ""
 
 
-def tap_unsettled(tap: Tapped) -> Iterator[Words]:
+def tap_unsettled(tap: TapResults) -> Iterator[Words]:
     """Yield the messages with a reply that is no ack, oldest first."""
     for message in tap.unsettled:
         yield Words(str(message.stream_seq), _unsettled_text(message, tap.at_us))
@@ -64,7 +64,7 @@ def _unsettled_text(message: UnsettledMessage, now_us: int) -> str:
     )
 
 
-def tap_state(tap: Tapped) -> str:
+def tap_state(tap: TapResults) -> str:
     """Return the progress and the cost of the tap."""
     cost = f"{counted(f'{tap.read_msgs:,}', 'message')}, {bytes_text(tap.read_bytes)}"
     if tap.ended is None:

@@ -6,54 +6,54 @@ from collections.abc import Sequence
 
 from natstui.model.assets.text import exact_duration
 from natstui.model.natscli.otherwise import refuse_beside_whole, refuse_idle_edit, refuse_several
-from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, Said
+from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, FlagInputs
 from natstui.units import parse_duration_ns
 
 _WINDOW_NS = 120_000_000_000
 """Default dedup window of the NATS CLI for a stream with sources; the server has none."""
 
 
-def in_our_words(said: Said) -> dict[str, Sequence[str]]:
+def in_our_words(inputs: FlagInputs) -> dict[str, Sequence[str]]:
     """Return path of a field → texts of all flags; raises ValueError with a sentence."""
-    texts, by = dict(said.texts), dict.fromkeys(said.texts, "")
-    refuse_beside_whole(said)
-    for spelling in SPELLINGS[said.kind]:
-        if spelling.flag not in said.spelled:
+    texts, by = dict(inputs.texts), dict.fromkeys(inputs.texts, "")
+    refuse_beside_whole(inputs)
+    for spelling in SPELLINGS[inputs.kind]:
+        if spelling.flag not in inputs.spelled:
             continue
-        for path, values in spelling.means(said.spelled[spelling.flag]).items():
+        for path, values in spelling.means(inputs.spelled[spelling.flag]).items():
             if path in texts and texts[path] != tuple(values):
                 other = f"--{by[path]}" if by[path] else f"another flag for {path}"
                 raise ValueError(f"--{spelling.flag} and {other} contradict each other")
             texts[path], by[path] = tuple(values), spelling.flag
-    refuse_several(said, texts, by)
-    refuse_idle_edit(said, texts)
-    return _stream(said, texts) if said.kind == "stream" else _consumer(said, texts)
+    refuse_several(inputs, texts, by)
+    refuse_idle_edit(inputs, texts)
+    return _stream(inputs, texts) if inputs.kind == "stream" else _consumer(inputs, texts)
 
 
-def _stream(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def _stream(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     copies = any(texts.get("sources", ())) and not any(texts.get("mirror", ()))
-    if said.defaults and copies:
+    if inputs.defaults and copies:
         age = parse_duration_ns(texts.get("max_age", ("0",))[-1].replace("-1", "0"))
         window_ns = min(age, _WINDOW_NS) if age else _WINDOW_NS
         texts.setdefault("duplicate_window", (exact_duration(window_ns),))
     return texts
 
 
-def _consumer(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    texts = _with_backoff(said, texts)
+def _consumer(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    texts = _with_backoff(inputs, texts)
     last_of_each = texts.get("deliver_policy") == ("last_per_subject",)
-    if said.adding and last_of_each and "deliver" in said.spelled and not said.from_file:
+    if inputs.adding and last_of_each and "deliver" in inputs.spelled and not inputs.from_file:
         texts.setdefault("filter_subjects", (">",))
     pushes = any(texts.get("deliver_subject", ()))
-    if said.defaults and pushes:
+    if inputs.defaults and pushes:
         texts.setdefault("ack_policy", ("none",))
     return texts
 
 
-def _with_backoff(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def _with_backoff(inputs: FlagInputs, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return the texts with `--backoff linear|none` replaced by its pauses."""
     asked = tuple(text.strip() for text in texts.get("backoff", ()))
-    given = {flag: said.spelled[flag][-1] for flag in BACKOFF_FLAGS if flag in said.spelled}
+    given = {flag: inputs.spelled[flag][-1] for flag in BACKOFF_FLAGS if flag in inputs.spelled}
     if given and asked != ("linear",):
         raise ValueError(f"--{next(iter(given))} needs --backoff linear")
     if asked == ("none",):
@@ -71,7 +71,7 @@ def _with_backoff(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequ
     pauses = linear_pauses_ns(steps, shortest_ns, longest_ns)
     texts = {**texts, "backoff": (", ".join(map(exact_duration, pauses)),)}
     endless = texts.get("max_deliver", ("-1",))[-1].strip() in _ENDLESS
-    if said.adding and endless:
+    if inputs.adding and endless:
         texts["max_deliver"] = (str(steps + 1),)
     return texts
 

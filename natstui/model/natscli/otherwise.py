@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from natstui.model.assets.differences import AssetKind, fields_of
-from natstui.model.natscli.spellings import SPELLINGS, Said, Texts, own_flag
+from natstui.model.natscli.spellings import SPELLINGS, FlagInputs, Texts, own_flag
 
 _ZERO_IS_NOTHING = {
     "stream": ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "num_replicas"),
@@ -49,27 +49,27 @@ def _flag_of(kind: AssetKind, path: str) -> str:
     return field.flag if field.flag and field.flag not in elsewhere else own_flag(field)
 
 
-def emptied_only_here(said: Said) -> list[str]:
+def emptied_only_here(inputs: FlagInputs) -> list[str]:
     """Return a sentence for each flag that has an effect here, but none in the NATS CLI."""
-    if said.adding:
+    if inputs.adding:
         return []
-    empty = [path for path in _EMPTY_IS_NOTHING[said.kind] if path in said.texts]
+    empty = [path for path in _EMPTY_IS_NOTHING[inputs.kind] if path in inputs.texts]
     return [
-        f"--{_flag_of(said.kind, path)} '' takes it away here and does nothing in the NATS CLI"
+        f"--{_flag_of(inputs.kind, path)} '' takes it away here and does nothing in the NATS CLI"
         for path in empty
-        if not any(map(str.strip, said.texts[path]))
+        if not any(map(str.strip, inputs.texts[path]))
     ]
 
 
-def refuse_idle_edit(said: Said, texts: Texts) -> None:
+def refuse_idle_edit(inputs: FlagInputs, texts: Texts) -> None:
     """Refuse values with which an edit of the NATS CLI has no effect."""
-    if said.adding:
+    if inputs.adding:
         return
-    for path in _ZERO_IS_NOTHING[said.kind]:
+    for path in _ZERO_IS_NOTHING[inputs.kind]:
         if re.fullmatch(r"0+[A-Za-z]*", texts.get(path, ("",))[-1].strip()):
             raise ValueError(_nothing(path.replace("_", "-")))
-    for path in _MINUS_ONE_IS_NOTHING[said.kind]:
-        values = said.spelled.get(path) or texts.get(path) or ("",)
+    for path in _MINUS_ONE_IS_NOTHING[inputs.kind]:
+        values = inputs.spelled.get(path) or texts.get(path) or ("",)
         if values[-1].strip() == "-1":
             raise ValueError(_nothing(path.replace("_", "-"), "-1"))
 
@@ -81,26 +81,28 @@ def _nothing(flag: str, value: str = "0") -> str:
     )
 
 
-def refuse_beside_whole(said: Said) -> None:
+def refuse_beside_whole(inputs: FlagInputs) -> None:
     """Refuse flags that the NATS CLI ignores beside a complete configuration."""
-    if not said.whole:
+    if not inputs.whole:
         return
-    on_top = [*_ON_TOP, "tags"] if said.kind == "stream" and said.adding else []
-    for name, values in (*said.texts.items(), *said.spelled.items()):
+    on_top = [*_ON_TOP, "tags"] if inputs.kind == "stream" and inputs.adding else []
+    for name, values in (*inputs.texts.items(), *inputs.spelled.items()):
         is_zero_replicas = name == "num_replicas" and values[-1].strip() == "0"
         if name in on_top and all(map(str.strip, values)) and not is_zero_replicas:
             continue
-        flag = name if name in said.spelled else _flag_of(said.kind, name)
-        kept_text = "" if said.adding else ", which keeps settings that the file does not mention"
+        flag = name if name in inputs.spelled else _flag_of(inputs.kind, name)
+        kept_text = (
+            "" if inputs.adding else ", which keeps settings that the file does not mention"
+        )
         raise ValueError(
             f"the NATS CLI ignores --{flag} when --config is given: write it into the file, or "
             f"use --file FILE --{flag}{kept_text}"
         )
 
 
-def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
+def refuse_several(inputs: FlagInputs, texts: Texts, by: Mapping[str, str]) -> None:
     """Refuse several items in a flag that the NATS CLI reads as one item."""
-    for path, flag, separator in _flags_of_one(said, by):
+    for path, flag, separator in _flags_of_one(inputs, by):
         for text in texts.get(path, ()):
             items = [item for item in re.split(separator, text.strip()) if item]
             if [text.strip()] == items or not items or text.lstrip()[:1] in ("{", "["):
@@ -112,11 +114,11 @@ def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
             )
 
 
-def _flags_of_one(said: Said, by: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _flags_of_one(inputs: FlagInputs, by: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield path, flag and separator of items, for flags with a single item."""
     for path, (flag, separator) in _ONE_EACH.items():
         yield path, by.get(path) or flag, separator
     if by.get("priority_groups"):
         yield "priority_groups", by["priority_groups"], r"[,\s]+"
-    if said.whole:
+    if inputs.whole:
         yield "subjects", "subjects", r"[,\s]+"

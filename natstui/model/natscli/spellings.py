@@ -202,7 +202,7 @@ BACKOFF_FLAGS = {"backoff-steps": "10", "backoff-min": "1m", "backoff-max": "20m
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FlagInputs:
     """The flags of a command, before they are interpreted."""
 
     kind: AssetKind

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class FindingTold:
+class FindingReport:
     """One finding as reported; the same code of the same entity is open once at a time."""
 
     code: str
@@ -36,7 +36,7 @@ class FindingsChanged:
     """Raised and ended findings, and now and then new texts of open ones."""
 
     at_us: int
-    findings: tuple[FindingTold, ...]
+    findings: tuple[FindingReport, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +44,4 @@ class FindingsSoFar:
     """Every finding that is open now."""
 
     at_us: int
-    findings: tuple[FindingTold, ...]
+    findings: tuple[FindingReport, ...]

@@ -24,7 +24,7 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.stores import FileMoved, KeyAction, ObjectAction, StoreCommand
 from natstui.model.records.system import SystemCommand
-from natstui.model.records.tap import StartTap, StopTap, Tapped
+from natstui.model.records.tap import StartTap, StopTap, TapResults
 
 Action = Literal[
     "create_stream", "edit_stream", "delete_stream", "purge_stream", "delete_message",
@@ -198,5 +198,5 @@ ManagingCommand = (
     | ListeningCommand
 )
 
-ManagingRecord = Answered | Tailed | Tapped | FileMoved | Listened
+ManagingRecord = Answered | Tailed | TapResults | FileMoved | Listened
 """For the viewer only: payloads and configurations are not recorded."""

@@ -64,7 +64,7 @@ class AnswerCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tapped:
+class TapResults:
     """The results of a tap so far; never recorded."""
 
     at_us: int

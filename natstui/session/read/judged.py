@@ -10,7 +10,7 @@ from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.recorded import Teller
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.findings import FindingReport, FindingsChanged
 from natstui.model.records.record import kind_of
 from natstui.model.servers.watch import ServersRead
 from natstui.session.files.layout import EVENTS, KEYFRAME
@@ -18,12 +18,12 @@ from natstui.session.files.segment import readable
 from natstui.session.read.recording import Recording
 
 
-def told_findings(folder: Path) -> list[FindingTold]:
+def told_findings(folder: Path) -> list[FindingReport]:
     """Return the last report of each finding in a recording, without its polls.
 
     Empty for a recording without findings. Raises SessionError.
     """
-    recording, by_key = Recording(folder, salvage=True), dict[tuple[object, ...], FindingTold]()
+    recording, by_key = Recording(folder, salvage=True), dict[tuple[object, ...], FindingReport]()
     for number, span in enumerate(recording.spans):
         if number and not span.index.records_count.get(kind_of(FindingsChanged)):
             continue

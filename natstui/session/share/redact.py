@@ -22,7 +22,7 @@ REDACTED = "(redacted)"
 _KEPT = frozenset(
     {
         "EngineStarted.natstui_version", "EngineStarted.theme", "LinkChanged.server_version",
-        "Advisory.type", "FindingTold.code", "StreamConfiguration.storage",
+        "Advisory.type", "FindingReport.code", "StreamConfiguration.storage",
         "StreamConfiguration.retention", "StreamConfiguration.discard",
         "ConsumerConfiguration.deliver_policy", "ConsumerConfiguration.ack_policy",
         "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "PollCost.backoff_reason",
@@ -62,9 +62,9 @@ _CATEGORY = {
     "Advisory.consumer": _CONSUMER,
     "AdvisoriesCounted.stream": _STREAM,
     "AdvisoriesCounted.consumer": _CONSUMER,
-    "FindingTold.stream": _STREAM,
-    "FindingTold.consumer": _CONSUMER,
-    "FindingTold.part": _PART,
+    "FindingReport.stream": _STREAM,
+    "FindingReport.consumer": _CONSUMER,
+    "FindingReport.part": _PART,
     "Trouble.stream": _STREAM,
     "Trouble.consumer": _CONSUMER,
     "AckSample.stream": _STREAM,

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from natstui.model.live.tap_words import HONEST, tap_counts, tap_state, tap_unsettled
 from natstui.model.records.messages import Answered
-from natstui.model.records.tap import StartTap, StopTap, Tapped
+from natstui.model.records.tap import StartTap, StopTap, TapResults
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
@@ -61,7 +61,7 @@ class TapScreen(LiveScreen):
     async def _read(self) -> None:
         """Show the results so far, or why the tap failed."""
         async for record in self.engine.request(StartTap(0, self.stream, self.consumer)):
-            if isinstance(record, Tapped):
+            if isinstance(record, TapResults):
                 self._say(tap_state(record), "" if record.ended is None else "warn")
                 self.text.show(tap_sections(record))
                 if record.ended is not None:
@@ -78,7 +78,7 @@ class TapScreen(LiveScreen):
         self.caption.update(safe(f"ack tap of {self.stream}  ›  {self.consumer}  ·  {text}", look))
 
 
-def tap_sections(result: Tapped) -> list[Section]:
+def tap_sections(result: TapResults) -> list[Section]:
     """Return the results of a tap as sections."""
     counts = tuple(line(*label_and_text) for label_and_text in tap_counts(result))
     unacked_lines = tuple(line(*label_and_text) for label_and_text in tap_unsettled(result))

@@ -22,10 +22,10 @@ from natstui.model.records.listening import Listened
 from natstui.model.records.messages import Answered, Tailed
 from natstui.model.records.record import Command
 from natstui.model.records.stores import FileMoved
-from natstui.model.records.tap import Tapped
+from natstui.model.records.tap import TapResults
 from natstui.tui.kit.text import safe_copy
 
-ReplyRecord = Answered | Tailed | Tapped | FileMoved | Listened
+ReplyRecord = Answered | Tailed | TapResults | FileMoved | Listened
 """The records with the id of a request: its reply, and records before or after it."""
 ENGINE_ENDED = "the engine ended before it replied"
 ENGINE_GONE = "the engine has ended"

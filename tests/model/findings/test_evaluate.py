@@ -19,7 +19,7 @@ from natstui.model.findings.recorded import finding_of
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.snapshot import Peer, StoredReplica
 from natstui.model.live.state import State
-from natstui.model.records.findings import FindingTold
+from natstui.model.records.findings import FindingReport
 from natstui.model.records.record import Configured, Record
 from tests.model.builders import snapshot
 from tests.model.findings.life import START_S, Life, at_us
@@ -192,7 +192,7 @@ def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
 
 def test_a_retired_code_means_its_successor_in_alerts_and_old_recordings() -> None:
     assert not KINDS.keys() & RETIRED.keys() and set(RETIRED.values()) <= KINDS.keys()
-    told = FindingTold("NT-C24", "S", "C", 5, "", 1, "only repeats")
+    told = FindingReport("NT-C24", "S", "C", 5, "", 1, "only repeats")
     finding = finding_of(told)
     assert finding is not None and finding.kind.code == "NT-C26"
     assert Alert(codes=["NT-K29", "NT-C09"]).codes == ["NT-S36", "NT-C09"]

@@ -208,13 +208,26 @@ def test_a_read_that_ends_by_itself_names_a_stream_that_was_recreated(
 
     def recreate() -> None:
         create_verb = f"$JS.API.STREAM.CREATE.{name}"
-        request(account.url, (f"$JS.API.STREAM.DELETE.{name}", {}), (create_verb, config))
+        message = ("s.a" if name == "S" else "$KV.B.theirs", b"theirs")
+        request(account.url, (f"$JS.API.STREAM.DELETE.{name}", {}), (create_verb, config), message)
 
     # The consumer is of the new stream: messages of the one that was announced are gone.
     with just_before(account.url, f"CONSUMER.CREATE.{name}".encode(), recreate) as url:
         done = shell.run(*words, "--server", url)
     assert done.returncode == 4, done
-    assert f"{name} was deleted and recreated while it was read" in done.stderr
+    sentence = f"{name} was deleted and recreated while it was read"
+    assert f"{sentence}: nothing was read\n" in done.stderr
+    assert "theirs" not in done.stdout
+    # The consumer is of the old one; the last look at the stream comes after it is read.
+    own = ("s.a" if name == "S" else "$KV.B.mine", b"mine")
+    request(account.url, (f"$JS.API.STREAM.PURGE.{name}", {}), own)
+    with just_before(
+        account.url, f"STREAM.INFO.{name}".encode(), recreate, nth=2, after=b"CONSUMER.CREATE"
+    ) as url:
+        done = shell.run(*words, "--server", url)
+    assert done.returncode == 4, done
+    assert f"{sentence}: what was read up to sequence 2 is of the deleted stream" in done.stderr
+    assert "mine" in done.stdout and "theirs" not in done.stdout
 
 
 def test_messages_of_a_stream_that_was_recreated_with_others_are_not_called_stored(

@@ -129,6 +129,12 @@ class Reader:
             with suppress(PermissionDenied):
                 self.created_at_us = await self._read_creation_us()
         self.waiting_msgs = await self._begin(self.policy, self.from_seq)
+        try:
+            # From here on, what is read is of the stream that has the consumer.
+            await self.check_stream()
+        except BaseException:
+            await self._leave()
+            raise
         self._is_over = self.is_bounded and not self.waiting_msgs
         self._progress_at_s = asyncio.get_running_loop().time()
         return self
@@ -314,9 +320,14 @@ class Reader:
         if self.created_at_us is None:
             return
         if await self._read_creation_us() != self.created_at_us:
+            part_text = (
+                f"what was read up to sequence {self._last_seq:,} is of the deleted stream, and "
+                "the rest of it is gone"
+                if self._last_seq
+                else "nothing was read"
+            )
             raise Conflict(
-                f"{self.stream} was deleted and recreated while it was read: what was read up to "
-                f"sequence {self._last_seq:,} is of the deleted stream, and the rest of it is gone"
+                f"{self.stream} was deleted and recreated while it was read: {part_text}"
             )
 
     async def _read_creation_us(self) -> int:

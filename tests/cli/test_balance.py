@@ -14,10 +14,13 @@ from typing import Any
 import nats
 import pytest
 from nats.aio.client import Client as NatsClient
+from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.cluster import Cluster
+from tests.cli.rewriting import just_before, speaking
 from tests.cli.test_connections import run
 from tests.cli.test_manage import Shell
+from tests.cli.test_recreated_meanwhile import request
 from tests.jetstream.test_connections import as_user
 
 pytestmark = pytest.mark.cluster
@@ -202,3 +205,43 @@ async def test_the_meta_group_is_led_by_the_server_that_was_named(
     assert done.stdout == f"LAB is led by {meta['leader']} now\n", done.stderr
     told = await run(system, tmp_path, "servers")
     assert "3 servers, data from the system account" in told.stdout
+
+
+async def test_a_meta_leader_that_stays_has_not_stepped_down(
+    nats_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = as_user(nats_cluster.urls[0], "sys")
+    [meta] = json.loads((await run(url, tmp_path, "servers", "--json")).stdout)["metas"]
+    nc = await nats.connect(url)
+    kind = "io.nats.jetstream.api.v1.meta_leader_stepdown_response"
+    success = json.dumps({"type": kind, "success": True}).encode()
+
+    async def reply(msg: Msg) -> None:
+        await msg.respond(success)
+
+    # The request goes to somebody who replies as the server does, and does nothing.
+    await nc.subscribe("$JS.API.META.LEADER.STEPNOTS", cb=reply)
+    await nc.flush()
+    with speaking(url, b"LEADER.STEPNOTS", b"LEADER.STEPDOWN") as lying:
+        done = await run(lying, tmp_path, "meta", "step-down")
+    await nc.close()
+    assert done.returncode == 4, done
+    assert f"LAB is led by {meta['leader']}: no other server took over within 15 s" in done.stderr
+
+
+async def test_what_was_recreated_just_before_its_leader_steps_down_is_named(
+    nats_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = as_user(nats_cluster.urls[0], "app")
+    nc = await nats.connect(url)
+    await lopsided(nc, 1)
+    await nc.close()
+    create = ("$JS.API.STREAM.CREATE.S0", {"name": "S0", "subjects": ["s"], "num_replicas": 3})
+
+    def recreate() -> None:
+        request(url, ("$JS.API.STREAM.DELETE.S0", {}), create)
+
+    with just_before(url, b"STREAM.LEADER.STEPDOWN.S0", recreate) as there:
+        done = await run(there, tmp_path, "stream", "step-down", "S0")
+    assert done.returncode == 4, done
+    assert "the stream S0 of now is another one: it was recreated meanwhile" in done.stderr

@@ -76,6 +76,34 @@ def test_a_change_of_what_was_recreated_just_before_it_is_no_success(
     )
 
 
+@pytest.mark.parametrize(
+    ("sent", "read", "words", "done_text"),
+    [
+        ("STREAM.MSG.DELETE.S", "STREAM.INFO.S", "stream rmm S 2", "message 2 of S deleted"),
+        (
+            "CONSUMER.PAUSE.S.C",
+            "CONSUMER.INFO.S.C",
+            "consumer pause S C 1h",
+            "C on S paused until",
+        ),
+        ("CONSUMER.PAUSE.S.C", "CONSUMER.INFO.S.C", "consumer resume S C", "C on S resumed"),
+    ],
+)
+def test_a_change_of_what_was_deleted_right_after_it_is_no_success(
+    shell: Shell, account: Account, sent: str, read: str, words: str, done_text: str
+) -> None:
+    request(account.url, *_FILL)
+
+    def delete() -> None:
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}))
+
+    with just_before(account.url, read.encode(), delete, after=sent.encode()) as url:
+        done = shell.run(*words.split(), "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert done_text in done.stderr, done
+    assert "as the server replied; it could not be read again: " in done.stderr
+
+
 def test_a_message_that_is_not_there_is_not_requested_to_be_deleted(
     shell: Shell, account: Account
 ) -> None:

@@ -22,8 +22,11 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read, reading
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Request, Writer
+from natstui.jetstream.managing.configure import recreated_text
+from natstui.model.assets.differences import AssetKind
 from natstui.model.records.managing import Change
 from natstui.model.servers.balance import Group, Move
+from natstui.model.servers.words import not_taken_over
 
 _LEADS_WITHIN_S = 10.0
 _LOOKED_AGAIN_S = 0.1
@@ -105,28 +108,31 @@ def _group(row: _Row, stream: str, consumer: str | None) -> Group:
 
 async def leader_of(client: Client, stream: str, consumer: str | None) -> str | None:
     """Return the current leader; None without one, or without a reply."""
-    cluster = await _read_cluster(client, stream, consumer)
-    return None if cluster is None else cluster.leader or None
+    return _leader(await _read_row(client, stream, consumer))
 
 
-async def _read_cluster(client: Client, stream: str, consumer: str | None) -> _Cluster | None:
-    """Return the servers with a copy; None without a cluster, or without a reply."""
+def _leader(row: _Row | None) -> str | None:
+    return (row.cluster.leader or None) if row is not None and row.cluster is not None else None
+
+
+async def _read_row(client: Client, stream: str, consumer: str | None) -> _Row | None:
+    """Return the creation time and the servers with a copy; None without a reply."""
     verb = f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
     try:
-        return read(verb, await client.request(verb, timeout_s=2.0), _Row).cluster
+        return read(verb, await client.request(verb, timeout_s=2.0), _Row)
     except (RequestTimedOut, JetStreamUnavailable):
         return None
 
 
-async def led_after(
-    client: Client, stream: str, consumer: str | None, before: str | None
-) -> str | None:
-    """Wait until another server leads; return it, or the last leader after a timeout."""
+async def _row_after(
+    client: Client, stream: str, consumer: str | None, before: _Row | None
+) -> _Row | None:
+    """Wait until another server leads; return what is read then, or the last after a timeout."""
     end = monotonic() + _LEADS_WITHIN_S
     while True:
-        now = await leader_of(client, stream, consumer)
-        if now not in (None, before) or monotonic() > end:
-            return now
+        row = await _read_row(client, stream, consumer)
+        if _leader(row) not in (None, _leader(before)) or monotonic() > end:
+            return row
         await asyncio.sleep(_LOOKED_AGAIN_S)
 
 
@@ -134,20 +140,21 @@ async def step_down(writer: Writer, change: Change) -> str:
     """Let another server lead, the `preferred` one if named; return the result as text.
 
     Raises UsageError where no other server has a copy, or the preferred one has none,
-    RequestFailed where it does not take over, NotFound, Refused and the other request errors.
+    RequestFailed where it does not take over or was recreated meanwhile, NotFound, Refused and
+    the other request errors.
     """
     arguments = json.loads(change.body_json)
     preferred_server = arguments.get("preferred") or None
     target_text = f"{change.consumer} on {change.stream}" if change.consumer else change.stream
     try:
-        cluster = await _read_cluster(writer.client, change.stream, change.consumer)
+        row_before = await _read_row(writer.client, change.stream, change.consumer)
     except PermissionDenied:
-        cluster, reads_leader = None, False
+        row_before, reads_leader = None, False
     else:
         reads_leader = True
-    before = None if cluster is None else cluster.leader or None
-    if cluster is not None and before is not None:
-        _check_candidates(target_text, before, cluster.replicas or [], preferred_server)
+    before = _leader(row_before)
+    if before is not None and row_before is not None and row_before.cluster is not None:
+        _check_candidates(target_text, before, row_before.cluster.replicas or [], preferred_server)
     body = {"placement": {"preferred": preferred_server}} if preferred_server else None
     if preferred_server is not None and preferred_server == before:
         return f"{target_text} is led by {preferred_server} already: nothing was changed"
@@ -161,14 +168,15 @@ async def step_down(writer: Writer, change: Change) -> str:
         return (
             f"{target_text}: its leader steps down; you have no permission to read the new leader"
         )
-    now = await led_after(writer.client, change.stream, change.consumer, before)
+    row = await _row_after(writer.client, change.stream, change.consumer, row_before)
+    if row is not None and row_before is not None and row.created != row_before.created:
+        kind: AssetKind = "stream" if change.consumer is None else "consumer"
+        raise RequestFailed(recreated_text(kind, change.consumer or change.stream))
+    now = _leader(row)
     if now is None:
         return f"{target_text}: its leader stepped down, and no new leader is elected yet"
     if now == before or preferred_server not in (None, now):
-        raise RequestFailed(
-            f"{target_text} is led by {now}: {preferred_server or 'no other server'} "
-            f"did not take over within {_LEADS_WITHIN_S:g} s"
-        )
+        raise RequestFailed(not_taken_over(target_text, now, preferred_server, _LEADS_WITHIN_S))
     return f"{target_text} is led by {now} now"
 
 

@@ -16,7 +16,7 @@ from natstui.jetstream.system.servers import read_metas
 from natstui.jetstream.system.source import System
 from natstui.model.records.system import RemoveServer
 from natstui.model.servers.server import Meta
-from natstui.model.servers.words import cluster_text, removal_loss
+from natstui.model.servers.words import cluster_text, not_taken_over, removal_loss
 
 _LEADS_WITHIN_S = 15.0
 _LOOKED_AGAIN_S = 0.2
@@ -43,7 +43,8 @@ async def read_meta(system: System) -> Meta:
 async def step_down_meta(writer: Writer, system: System, request: StepDown) -> str:
     """Step down, and wait for the new leader; return the result in a sentence.
 
-    Raises Refused and the request errors; the server refuses a name it does not know.
+    Raises RequestFailed where it does not take over, Refused and the request errors; the server
+    refuses a name it does not know.
     """
     before, preferred_server = request.meta.leader, request.preferred
     if preferred_server is not None and preferred_server == before:
@@ -66,8 +67,12 @@ async def step_down_meta(writer: Writer, system: System, request: StepDown) -> s
 
     await with_state_now(writing, leader_now)
     now = await _led_after(system, before)
-    if now in (None, before):
+    if now is None:
         return f"{before} stepped down, and {request.meta.cluster} has no new leader yet"
+    if now == before or preferred_server not in (None, now):
+        raise RequestFailed(
+            not_taken_over(request.meta.cluster, now, preferred_server, _LEADS_WITHIN_S)
+        )
     return f"{request.meta.cluster} is led by {now} now"
 
 
@@ -109,7 +114,8 @@ async def meta_without(client: Client, system: System, server: str) -> Meta:
 async def remove_server(writer: Writer, system: System, request: RemoveServer) -> str:
     """Remove a lost server from the meta group, and wait until it is removed.
 
-    Raises Refused for one that still replies or is not in the group, and the request errors.
+    Raises Refused for one that still replies or is not in the group, RequestFailed where it stays
+    one, and the request errors.
     """
     meta = await meta_without(writer.client, system, request.server)
 
@@ -132,6 +138,9 @@ async def remove_server(writer: Writer, system: System, request: RemoveServer) -
     end = monotonic() + _LEADS_WITHIN_S
     while any(group.peer(request.server) is not None for group in await read_metas(system)):
         if monotonic() > end:
-            return f"{request.server} is being removed, and is still listed as a member"
+            raise RequestFailed(
+                f"{request.server} is still a member of {cluster_text(meta)} "
+                f"{_LEADS_WITHIN_S:g} s after the server accepted to remove it"
+            )
         await asyncio.sleep(_LOOKED_AGAIN_S)
     return f"{request.server} is not a member of {cluster_text(meta)} any more"

@@ -132,6 +132,12 @@ def cluster_text(meta: Meta) -> str:
     return meta.cluster or "the meta group"
 
 
+def not_taken_over(target_text: str, leader: str, preferred: str | None, within_s: float) -> str:
+    """Return that the preferred server, or any other, did not take over after a step-down."""
+    failure = f"{preferred} did not take over" if preferred else "no other server took over"
+    return f"{target_text} is led by {leader}: {failure} within {within_s:g} s"
+
+
 def removal_question(meta: Meta, name: str) -> str:
     """Return the question before a server is removed from the meta group."""
     return f"this will remove server {name} from {cluster_text(meta)}: {removal_loss(meta, name)}"

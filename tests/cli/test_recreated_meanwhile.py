@@ -80,6 +80,7 @@ def test_a_change_of_what_was_recreated_just_before_it_is_no_success(
     ("sent", "read", "words", "done_text"),
     [
         ("STREAM.MSG.DELETE.S", "STREAM.INFO.S", "stream rmm S 2", "message 2 of S deleted"),
+        ("STREAM.PURGE.S", "STREAM.INFO.S", "stream purge S", "2 messages of S removed"),
         (
             "CONSUMER.PAUSE.S.C",
             "CONSUMER.INFO.S.C",
@@ -307,3 +308,83 @@ def test_a_benchmark_does_not_count_what_a_recreated_consumer_delivers(
         done = shell.run(*words, "--server", url, "--confirm", "C")
     assert done.returncode == 4, done
     assert "consumer C of S was deleted and recreated during the run" in done.stderr
+
+
+@pytest.mark.parametrize("sent", [b"PUB $KV.B.a", b"STREAM.INFO.KV_B"])
+@pytest.mark.parametrize("words", [("put", "B", "a", "x"), ("create", "B", "a", "x")])
+def test_a_key_of_a_bucket_that_is_recreated_is_not_called_put(
+    shell: Shell, account: Account, sent: bytes, words: tuple[str, ...]
+) -> None:
+    shell.ok("kv", "add", "B")
+    config = json.loads(shell.ok("stream", "info", "KV_B", "--json"))["config"]
+
+    def recreate() -> None:
+        create = ("$JS.API.STREAM.CREATE.KV_B", config)
+        request(account.url, ("$JS.API.STREAM.DELETE.KV_B", {}), create)
+
+    after = b"PUB $KV.B.a" if b"INFO" in sent else b""
+    with just_before(account.url, sent, recreate, after=after) as url:
+        done = shell.run("kv", *words, "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert "the bucket B of now is another one: it was recreated meanwhile" in done.stderr
+
+
+def test_a_key_of_a_bucket_that_is_deleted_at_once_is_not_called_put(
+    shell: Shell, account: Account
+) -> None:
+    shell.ok("kv", "add", "B")
+    shell.ok("kv", "put", "B", "a", "x", "--yes")
+
+    def delete() -> None:
+        request(account.url, ("$JS.API.STREAM.DELETE.KV_B", {}))
+
+    with just_before(account.url, b"STREAM.INFO.KV_B", delete, after=b"PUB $KV.B.a") as url:
+        done = shell.run("kv", "del", "B", "a", "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert "key a of B deleted, revision 2, as the server replied" in done.stderr
+
+
+@pytest.mark.parametrize("others", ["replaced", "deleted"])
+def test_a_file_that_another_client_replaces_at_once_was_stored(
+    shell: Shell, account: Account, tmp_path: Path, others: str
+) -> None:
+    shell.ok("object", "add", "B")
+    files = {name: tmp_path / name for name in ("before", "mine", "theirs")}
+    for name, file in files.items():
+        file.write_text(name)
+    put = ("object", "put", "B", "--name", "f", "--yes")
+    shell.ok(*put, str(files["before"]))
+
+    def change() -> None:
+        if others == "replaced":
+            shell.ok(*put, str(files["theirs"]))
+        else:
+            shell.ok("object", "rm", "B", "f", "--yes")
+
+    with just_before(account.url, b"STREAM.INFO.OBJ_B", change, after=b"PUB $O.B.M.") as url:
+        done = shell.run(*put, str(files["mine"]), "--server", url)
+    assert done.returncode == 4, done
+    assert f"f was stored, and another client has {others} it at once\n" in done.stderr
+    # The chunks of what it was before are removed all the same.
+    info = json.loads(shell.ok("stream", "info", "OBJ_B", "--json"))
+    assert info["state"]["messages"] == (2 if others == "replaced" else 1)
+
+
+@pytest.mark.parametrize("change", ["deleted", "purged"])
+def test_a_link_whose_file_is_deleted_just_before_is_no_success(
+    shell: Shell, account: Account, tmp_path: Path, change: str
+) -> None:
+    shell.ok("object", "add", "B")
+    (tmp_path / "f").write_text("x")
+    shell.ok("object", "put", "B", str(tmp_path / "f"), "--name", "f", "--yes")
+
+    def remove() -> None:
+        if change == "deleted":
+            shell.ok("object", "rm", "B", "f", "--yes")
+        else:
+            request(account.url, ("$JS.API.STREAM.PURGE.OBJ_B", {}))
+
+    with just_before(account.url, b"PUB $O.B.M.", remove) as url:
+        done = shell.run("object", "link", "B", "l", "f", "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert "B has no object f any more: somebody deleted it meanwhile" in done.stderr

@@ -88,12 +88,28 @@ async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: st
     return (await read_asset(writer, kind, stream, consumer)).config
 
 
-def recreated_text(kind: AssetKind, name: str) -> str:
+def recreated_text(kind: str, name: str) -> str:
     """Return that another asset has the name after a change than before it.
 
     The server changes what has the name when the request arrives.
     """
     return f"the {kind} {name} of now is another one: it was recreated meanwhile"
+
+
+async def with_stream_now(
+    writer: Writer, kind: str, name: str, before: Asset, result: ChangeResult
+) -> ChangeResult:
+    """Return the result of a change in a stream, unfinished if another stream has its name now.
+
+    `kind` and `name` are what people call it. Raises RequestFailed if it cannot be read again.
+    """
+    try:
+        now = await read_asset(writer, "stream", before.config["name"])
+    except (RequestFailed, ServerGone) as error:
+        raise unread_after(result.text, error) from error
+    if now.created_at_us == before.created_at_us:
+        return result
+    return replace(result, unfinished=recreated_text(kind, name))
 
 
 def unread_after(text: str, error: NatstuiError) -> RequestFailed:

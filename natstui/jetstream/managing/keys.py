@@ -16,7 +16,7 @@ from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, with_state_now
-from natstui.jetstream.managing.configure import ChangeResult, read_asset
+from natstui.jetstream.managing.configure import ChangeResult, read_asset, with_stream_now
 from natstui.model.assets.buckets import (
     KV,
     MARKER,
@@ -212,7 +212,8 @@ async def _write(
     verb = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[key_change.action]
     text = f"key {key_change.key} of {key_change.bucket} {verb}, revision {ack.stored_seq}"
     text += await _kept_longer(writer.client, key_change, bucket.config, ack.stored_seq)
-    return ChangeResult(text, before if present.revision else None, {"revision": ack.stored_seq})
+    result = ChangeResult(text, before if present.revision else None, {"revision": ack.stored_seq})
+    return await with_stream_now(writer, "bucket", key_change.bucket, bucket, result)
 
 
 async def _state_now(

@@ -37,7 +37,12 @@ from natstui.jetstream.connection.writer import (
     Writer,
     with_state_now,
 )
-from natstui.jetstream.managing.configure import ChangeResult, read_asset
+from natstui.jetstream.managing.configure import (
+    ChangeResult,
+    read_asset,
+    unread_after,
+    with_stream_now,
+)
 from natstui.model.assets.buckets import (
     CHUNK_BYTES,
     OBJECTS,
@@ -113,10 +118,10 @@ async def put_object(
     store_found, present = await _open(writer, object_change)
     loss = _loss(object_change, present, "is overwritten")
     nuid = NUID().next().decode()
-    stopped = PartialOutcome()
+    stopped, replaced_text = PartialOutcome(), ""
 
     async def work() -> dict[str, Any]:
-        nonlocal stopped
+        nonlocal stopped, replaced_text
         try:
             info = await _upload(writer.client, object_change, file, nuid, progress)
             if lack := await _lack(writer, store_found, info):
@@ -144,7 +149,9 @@ async def put_object(
             raise
         # What is removed after the first look, or by the limits of the store to make room.
         if lack := await _to_the_end(_lack(writer, store_found, info)):
-            raise Conflict(f"{object_change.name} was stored, but is not whole: {lack}")
+            replaced_text = await _to_the_end(_replaced(writer, object_change, store_found, info))
+            if not replaced_text:
+                raise Conflict(f"{object_change.name} was stored, but is not whole: {lack}")
         return info
 
     draft = _draft("put_object", object_change, replace(store_found, loss=loss), present)
@@ -157,7 +164,7 @@ async def put_object(
         writing, lambda: _state_now(writer, object_change, draft, nuid, present)
     )
     text = f"{object_change.name} stored in {object_change.bucket}, {bytes_text(info['size'])}"
-    result = ChangeResult(text, present.info, info)
+    result = ChangeResult(text, present.info, info, unfinished=replaced_text)
     return await _to_the_end(
         _without_chunks(writer.client, object_change, result, names_with_chunks)
     )
@@ -335,6 +342,20 @@ async def _is_stored(
     return asset_now.created_at_us == asset.created_at_us and now.info == info
 
 
+async def _replaced(writer: Writer, object_change: ObjectChange, asset: Asset, info: _Info) -> str:
+    """Return that another client has replaced or deleted an object with this info; empty if not.
+
+    `asset` is its store at the start. Raises the request errors.
+    """
+    asset_now, now = await _found(writer, object_change)
+    if asset_now.created_at_us != asset.created_at_us or now.info is None:
+        return ""
+    if now.is_there and now.info.get("nuid") == info["nuid"]:
+        return ""
+    verb = "replaced" if now.is_there else "deleted"
+    return f"{object_change.name} was stored, and another client has {verb} it at once"
+
+
 async def delete_object(
     writer: Writer, object_change: ObjectChange, names_with_chunks: NamesWithChunks
 ) -> ChangeResult:
@@ -362,6 +383,11 @@ async def delete_object(
     result = ChangeResult(
         f"{object_change.name} of {object_change.bucket} deleted", present.info, None
     )
+    result = await with_stream_now(
+        writer, "object store", object_change.bucket, store_found, result
+    )
+    if result.unfinished:
+        return result
     return await _to_the_end(
         _without_chunks(writer.client, object_change, result, names_with_chunks)
     )
@@ -408,7 +434,14 @@ async def link_object(
         f"{object_change.name} of {object_change.bucket} now links to {target.name} of "
         f"{target.bucket}"
     )
-    return ChangeResult(text, None, info)
+    try:
+        _, aim_now = await _found(writer, ObjectChange(target.bucket, target.name))
+    except (RequestFailed, ServerGone) as error:
+        raise unread_after(text, error) from error
+    missing = (
+        f"{target.bucket} has no object {target.name} any more: somebody deleted it meanwhile"
+    )
+    return ChangeResult(text, None, info, unfinished="" if aim_now.is_there else missing)
 
 
 async def _state_now(
@@ -504,6 +537,7 @@ async def _without_chunks(
     before = result.before
     if before is None or before.get("deleted") or not before.get("nuid"):
         return result
+    already = f"{result.unfinished}; " if result.unfinished else ""
     nuid = str(before["nuid"])
     try:
         # A rename that was interrupted leaves two names for the same chunks.
@@ -512,7 +546,7 @@ async def _without_chunks(
         await _purge(client, object_change.bucket, nuid)
     except NatstuiError as error:
         stay = (
-            f"the chunks of what {object_change.name} was before stay in "
+            f"{already}the chunks of what {object_change.name} was before stay in "
             f"{object_change.bucket}: {error}"
         )
         return replace(result, unfinished=stay)

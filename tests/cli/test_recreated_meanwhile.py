@@ -370,6 +370,49 @@ def test_a_file_that_another_client_replaces_at_once_was_stored(
     assert info["state"]["messages"] == (2 if others == "replaced" else 1)
 
 
+@pytest.mark.parametrize("meanwhile", ["recreated", "deleted"])
+def test_a_file_of_a_store_that_is_recreated_is_not_called_deleted(
+    shell: Shell, account: Account, tmp_path: Path, meanwhile: str
+) -> None:
+    shell.ok("object", "add", "B")
+    config = json.loads(shell.ok("stream", "info", "OBJ_B", "--json"))["config"]
+    (tmp_path / "f").write_text("x")
+    shell.ok("object", "put", "B", str(tmp_path / "f"), "--name", "f", "--yes")
+
+    def change() -> None:
+        again = [("$JS.API.STREAM.CREATE.OBJ_B", config)] if meanwhile == "recreated" else []
+        request(account.url, ("$JS.API.STREAM.DELETE.OBJ_B", {}), *again)
+
+    with just_before(account.url, b"STREAM.INFO.OBJ_B", change, after=b"PUB $O.B.M.") as url:
+        done = shell.run("object", "rm", "B", "f", "--server", url, "--yes")
+    assert done.returncode == 4, done
+    sentence = {
+        "recreated": "the object store B of now is another one: it was recreated meanwhile",
+        "deleted": "f of B deleted, as the server replied; it could not be read again: ",
+    }
+    assert sentence[meanwhile] in done.stderr
+
+
+def test_a_file_of_a_store_that_is_deleted_at_once_is_not_called_stored(
+    shell: Shell, account: Account, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_text("x")
+    for before, sentence in (
+        (b"PUB $O.B.C.", "the object store B was deleted meanwhile: f was not stored"),
+        (b"PUB $O.B.M.", "f was stored, but is not whole: the object store B was deleted meanw"),
+    ):
+        shell.ok("object", "add", "B")
+
+        def delete() -> None:
+            request(account.url, ("$JS.API.STREAM.DELETE.OBJ_B", {}))
+
+        with just_before(account.url, b"STREAM.INFO.OBJ_B", delete, after=before) as url:
+            put = ("object", "put", "B", str(tmp_path / "f"), "--name", "f", "--yes")
+            done = shell.run(*put, "--server", url)
+        assert done.returncode == 4, done
+        assert sentence in done.stderr
+
+
 @pytest.mark.parametrize("change", ["deleted", "purged"])
 def test_a_link_whose_file_is_deleted_just_before_is_no_success(
     shell: Shell, account: Account, tmp_path: Path, change: str

@@ -106,10 +106,11 @@ async def with_stream_now(
     try:
         now = await read_asset(writer, "stream", before.config["name"])
     except (RequestFailed, ServerGone) as error:
-        raise unread_after(result.text, error) from error
+        raise unread_after("; ".join((result.text, *result.shortfalls)), error) from error
     if now.created_at_us == before.created_at_us:
         return result
-    return replace(result, unfinished=recreated_text(kind, name))
+    problems = (*result.shortfalls, recreated_text(kind, name))
+    return replace(result, unfinished="; ".join(problems))
 
 
 def unread_after(text: str, error: NatstuiError) -> RequestFailed:

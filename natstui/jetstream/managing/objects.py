@@ -250,7 +250,10 @@ async def _lack(writer: Writer, asset: Asset, info: _Info) -> str:
     `asset` is the store at the start. Raises the request errors.
     """
     bucket, chunks_count = info["bucket"], info["chunks"]
-    created_at_us, stored_count = await _read_chunks(writer.client, bucket, info["nuid"])
+    try:
+        created_at_us, stored_count = await _read_chunks(writer.client, bucket, info["nuid"])
+    except NotFound:
+        return f"the object store {bucket} was deleted meanwhile"
     if created_at_us != asset.created_at_us:
         return f"the object store {bucket} was deleted and recreated meanwhile"
     if stored_count == chunks_count:
@@ -270,6 +273,8 @@ async def _remove_upload(
     """
     try:
         await _purge(client, bucket, nuid)
+    except NotFound:
+        return  # they were deleted with their store
     except NatstuiError as error:
         reason_text = f"{failure}; " if failure is not None else ""
         left_text = await _left_text(client, bucket, nuid, error)
@@ -347,7 +352,10 @@ async def _replaced(writer: Writer, object_change: ObjectChange, asset: Asset, i
 
     `asset` is its store at the start. Raises the request errors.
     """
-    asset_now, now = await _found(writer, object_change)
+    try:
+        asset_now, now = await _found(writer, object_change)
+    except NotFound:
+        return ""
     if asset_now.created_at_us != asset.created_at_us or now.info is None:
         return ""
     if now.is_there and now.info.get("nuid") == info["nuid"]:
@@ -383,14 +391,10 @@ async def delete_object(
     result = ChangeResult(
         f"{object_change.name} of {object_change.bucket} deleted", present.info, None
     )
-    result = await with_stream_now(
-        writer, "object store", object_change.bucket, store_found, result
-    )
-    if result.unfinished:
-        return result
-    return await _to_the_end(
+    result = await _to_the_end(
         _without_chunks(writer.client, object_change, result, names_with_chunks)
     )
+    return await with_stream_now(writer, "object store", object_change.bucket, store_found, result)
 
 
 async def link_object(
@@ -544,6 +548,8 @@ async def _without_chunks(
         if names := await names_with_chunks(client, object_change.bucket, nuid):
             raise RequestFailed(f"{names[0]} has them too")
         await _purge(client, object_change.bucket, nuid)
+    except NotFound:
+        return result  # they were deleted with their store
     except NatstuiError as error:
         stay = (
             f"{already}the chunks of what {object_change.name} was before stay in "

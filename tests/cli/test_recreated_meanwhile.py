@@ -295,6 +295,36 @@ def test_a_benchmark_does_not_count_what_a_recreated_stream_has(
     assert "every message accounted for" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ("CONSUMER.MSG.NEXT.S", ("js", "fetch", "--stream", "S", "--msgs", "50")),
+        ("CONSUMER.MSG.NEXT.S", ("js", "consume", "--stream", "S", "--msgs", "50")),
+        ("CONSUMER.CREATE.S", ("js", "ordered", "--stream", "S", "--msgs", "50")),
+        ("DIRECT.GET.S", ("js", "get", "--stream", "S", "--msgs", "50")),
+        ("PUB $KV.B.", ("kv", "put", "--bucket", "B", "--msgs", "50")),
+    ],
+)
+def test_a_benchmark_does_not_read_on_in_a_recreated_stream(
+    shell: Shell, account: Account, sent: str, words: tuple[str, ...]
+) -> None:
+    stream = {**_STREAM, "allow_direct": True}
+    request(account.url, ("$JS.API.STREAM.CREATE.S", stream), *[("s.a", b"x" * 32)] * 50)
+    shell.ok("kv", "add", "B")
+    name = "S" if "S" in words else "KV_B"
+    config = json.loads(shell.ok("stream", "info", name, "--json"))["config"]
+    message = ("s.a" if name == "S" else "$KV.B.0", b"x" * 32)
+
+    def recreate() -> None:
+        create = (f"$JS.API.STREAM.CREATE.{name}", config)
+        request(account.url, (f"$JS.API.STREAM.DELETE.{name}", {}), create, *[message] * 50)
+
+    with just_before(account.url, sent.encode(), recreate) as url:
+        done = shell.run("bench", *words, "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert f"{name} was deleted and recreated during the run" in done.stderr
+
+
 def test_a_benchmark_does_not_count_what_a_recreated_consumer_delivers(
     shell: Shell, account: Account
 ) -> None:

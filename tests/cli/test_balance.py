@@ -220,9 +220,10 @@ async def test_a_meta_leader_that_stays_has_not_stepped_down(
         await msg.respond(success)
 
     # The request goes to somebody who replies as the server does, and does nothing.
-    await nc.subscribe("$JS.API.META.LEADER.STEPNOTS", cb=reply)
+    there = "META.LEADER.STEPDOWN"
+    await nc.subscribe(f"LIE.API.{there}", cb=reply)
     await nc.flush()
-    with speaking(url, b"LEADER.STEPNOTS", b"LEADER.STEPDOWN") as lying:
+    with speaking(url, f"LIE.API.{there}".encode(), f"$JS.API.{there}".encode()) as lying:
         done = await run(lying, tmp_path, "meta", "step-down")
     await nc.close()
     assert done.returncode == 4, done

@@ -170,6 +170,8 @@ FAR = "2099-01-01T00:00:00Z"
          f"but the server set {FAR}"),
         ("consumer resume S C", "CONSUMER.PAUSE", {"paused": True, "pause_until": FAR},
          f"the server replied that it is paused until {FAR}"),
+        ("consumer reset S C --seq 1", "CONSUMER.RESET", {"reset_seq": 99},
+         "the server replied that it delivers again from sequence 99"),
     ],
 )  # fmt: skip
 def test_a_reply_that_does_not_say_that_it_was_done_is_no_success(

@@ -14,6 +14,7 @@ from natstui.errors import (
     SessionError,
     UsageError,
 )
+from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.losses import loss_of
 from natstui.jetstream.testbed.broker import Broker
@@ -274,7 +275,8 @@ def test_an_entry_that_was_cut_off_costs_no_other(nats_server: Broker, tmp_path:
         assert [entry.stream for entry in journal.entries()] == ["S", "T", "U"]
         with journal.file.open("ab") as file:
             file.write(b"{nonsense}\n{}\n")
-        assert "journal.jsonl:5 is damaged" in journal.read().warning
+        assert "journal.jsonl:2 is damaged" in journal.read().warning
+        assert journal.read().warning.endswith("; so is line 5, 6")
         session.apply("create_stream", "V", {"name": "V"})
         assert [entry.stream for entry in journal.entries()] == ["S", "T", "U", "V"]
 
@@ -387,6 +389,10 @@ def test_a_consumer_is_reset(nats_server: Broker, tmp_path: Path) -> None:
         session.apply("create_consumer", "S", PLAIN, consumer="C")
         reset = session.apply("reset_consumer", "S", {"seq": 1}, consumer="C", confirmed="C")
         assert reset.text == "consumer C on S delivers again from sequence 1"
+        change = Change(1, "reset_consumer", "S", "C", '{"seq": 99}')
+        beyond = session.run(preview(session.writer, change))
+        skipped = "sequences 1 to 98 of S are not delivered, 98 of them not stored yet"
+        assert f"{skipped}: its last is 0" in beyond.lines
 
 
 NEWER_ACTIONS = [

@@ -212,10 +212,14 @@ async def reset_consumer(writer: Writer, change: Change) -> ChangeResult:
     arguments: Config = json.loads(change.body_json)
     body = {"seq": arguments["seq"]} if arguments.get("seq") else {}
     target = await target_with_loss(writer, change)
-    await writer.write(change, Request(_verb("RESET", change), body, body, target))
+    reply = await writer.write(change, Request(_verb("RESET", change), body, body, target))
     position_text = f"sequence {arguments['seq']}" if body else "its ack floor"
     text = f"{_what(change)} delivers again from {position_text}"
-    result = ChangeResult(text, target.config, target.config)
+    reset_seq = reply.get("reset_seq")
+    problem = ""
+    if body and reset_seq != body["seq"]:
+        problem = f"the server replied that it delivers again from sequence {reset_seq}"
+    result = ChangeResult(text, target.config, target.config, unfinished=problem)
     return await _with_target_now(writer, change, target, result)
 
 

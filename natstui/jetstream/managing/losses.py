@@ -71,7 +71,7 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
         case "remove_peer_stream":
             return _copy_of_it(change.stream, asset, str(arguments.get("peer") or ""))
         case "reset_consumer":
-            return Loss((_forgotten(change.consumer or "", asset),))
+            return await _reset(client, change, asset, arguments)
         case _:
             return Loss()
 
@@ -135,6 +135,24 @@ def _forgotten(name: str, asset: Asset) -> str:
     info = asset.info
     waiting = f"{info['num_ack_pending']:,} waiting for an acknowledgement"
     return f"the delivery state of {name} is lost: {info['num_pending']:,} unprocessed, {waiting}"
+
+
+async def _reset(client: Client, change: Change, asset: Asset, arguments: Config) -> Loss:
+    """Return the loss of a reset: the delivery state, and the messages that it skips."""
+    lines = [_forgotten(change.consumer or "", asset)]
+    first_seq = number_at(asset.info, "ack_floor.stream_seq") + 1
+    last_seq = number_at(arguments, "seq") - 1
+    if last_seq >= first_seq:
+        text = f"sequences {first_seq:,} to {last_seq:,} of {change.stream} are not delivered"
+        try:
+            end_seq = number_at(await _info(client, change.stream), "state.last_seq")
+        except PermissionDenied:
+            end_seq = last_seq
+        if last_seq > end_seq:
+            unborn_msgs = last_seq - max(end_seq, first_seq - 1)
+            text += f", {unborn_msgs:,} of them not stored yet: its last is {end_seq:,}"
+        lines.append(text)
+    return Loss(tuple(lines))
 
 
 async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:

@@ -293,6 +293,10 @@ def test_a_consumer_past_the_end_of_its_stream_shows_that_the_store_was_rolled_b
     assert life.open["NT-C47"].text == "delivered up to sequence 90, the stream ends at 60"
     life.polls(2, stream={"last_seq": 95, "stored_msgs": 95})
     assert life.open == {}
+    # It was reset beyond the end, and has received nothing since.
+    life = Life()
+    life.polls(5, stream={"last_seq": 60}, **ahead | {"delivered_consumer_seq": 0})
+    assert life.open["NT-C47"].text == "delivery begins at sequence 91, the stream ends at 60"
     # Its row is newer than that of the stream, which stored these meanwhile.
     life = Life()
     for second in range(1, 9):
@@ -301,9 +305,10 @@ def test_a_consumer_past_the_end_of_its_stream_shows_that_the_store_was_rolled_b
                              "delivered_at_us": at_us(second - 4)})  # fmt: skip
         assert life.open == {}
     # It has received nothing: it starts at a sequence that is still to come.
-    life = Life()
+    start = {"deliver_policy": "by_start_sequence", "settings": {"opt_start_seq": 91}}
+    life = Life(start)
     life.polls(5, stream={"last_seq": 60}, delivered_stream_seq=90, waiting_pulls_count=1)
-    assert life.open == {}
+    assert life.open.keys() == {"NT-C33"}
 
 
 @pytest.mark.parametrize(("wait_s", "acked_s"), [(2, 8), (60, 40)])

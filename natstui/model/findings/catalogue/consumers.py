@@ -287,9 +287,11 @@ RECREATED = Kind(
 )  # fmt: skip
 ROLLED_BACK = Kind(
     "NT-C47", "consumer", "warning", "ahead of its stream",
-    "the consumer is past the end of its stream: the stream lost its newest messages",
-    "whether the stream was restored from a backup, or its server crashed",
-    "publish the lost messages again; delivery resumes when the consumer's sequence is reached",
+    "the consumer is past the end of its stream: the stream lost its newest messages, or the "
+    "consumer was reset beyond them",
+    "whether the stream was restored, its server crashed, or somebody reset the consumer",
+    "reset it to a sequence that exists: `natstui consumer reset STREAM CONSUMER --seq SEQ`; "
+    "else delivery resumes when its sequence is reached",
     "", 2.0, 0.0, (),
 )  # fmt: skip
 LOST_BEFORE_ACK = Kind(

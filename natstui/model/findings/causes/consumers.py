@@ -767,12 +767,15 @@ def _are_removed_by_limit(stream: StreamFacts, removed: MessageCounts) -> bool:
 
 
 def rolled_back(f: Facts, is_open: bool) -> Symptom | None:
-    """Its stream has lost its newest messages: it received later ones than the stream has."""
+    """It is past the end of its stream, which lost its newest messages, or it was reset."""
     ahead = f.ahead_of_stream_msgs
     if not ahead:
         return None
     delivered = f.columns.delivered_stream_seq[f.row]
-    return Symptom(f"delivered up to sequence {delivered}, the stream ends at {delivered - ahead}")
+    position_text = f"delivered up to sequence {delivered}"
+    if not f.columns.delivered_consumer_seq[f.row]:
+        position_text = f"delivery begins at sequence {delivered + 1}"
+    return Symptom(f"{position_text}, the stream ends at {delivered - ahead}")
 
 
 def max_waiting(f: Facts, is_open: bool) -> Symptom | None:

@@ -520,9 +520,9 @@ class ConsumerFacts:
 
     @consumer_fact("msgs", needs="two polls")
     def ahead_of_stream_msgs(self) -> int | None:
-        """How far what it had received is beyond the last message that its stream had later."""
+        """How far its position is beyond the last message that its stream had later."""
         stream, row = self.stream, self.row
-        if stream is None or not self.columns.delivered_consumer_seq[row]:
+        if stream is None or self._starts_as_configured:
             return None
         last_seq = stream.columns.last_seq[stream.row]
         # Nearly all are not, and to read the polls before costs time.
@@ -534,3 +534,15 @@ class ConsumerFacts:
         if delivered is None:
             return None
         return max(0, delivered - last_seq)
+
+    @property
+    def _starts_as_configured(self) -> bool:
+        """Whether it has received nothing, and may be where its configuration lets it begin."""
+        if self.columns.delivered_consumer_seq[self.row]:
+            return False
+        if self.config is None:
+            return True
+        if self.config.deliver_policy != "by_start_sequence":
+            return False
+        start_seq = self.settings.get("opt_start_seq")
+        return start_seq in (None, self.columns.delivered_stream_seq[self.row] + 1)

@@ -202,7 +202,8 @@ def _print_written(results: Sequence[Written], target: Path, *, as_json: bool) -
     for result in results:
         consumers = consumers_text(result)
         size = f"{bytes_text(result.data_bytes)} in {target}"
-        click.echo(clean_line(f"{result.stream}: {state_text(result.state)}, {consumers}; {size}"))
+        text = f"{result.stream}: {state_text(result.state)}, {consumers}; {size}"
+        click.echo(clean_line("; ".join(filter(None, (text, result.remark)))))
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:

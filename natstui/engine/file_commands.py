@@ -167,6 +167,7 @@ async def back_up(
         consumers = consumers_text(backups[0])
         summary = f"{command.stream}: {state_text(backups[0].state)}, {consumers}; {size} in "
         summary += str(target.absolute())
+    summary = "; ".join([summary, *(backup.remark for backup in backups if backup.remark)])
     return "; not complete: ".join([summary, *left_out]), None
 
 

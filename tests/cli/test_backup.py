@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.jetstream.managing.restore import MARK
+from natstui.jetstream.managing.backup_folder import MARK
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.assets.fields import without_server_metadata
@@ -655,6 +655,19 @@ def test_who_may_not_list_consumers_is_told_that_they_are_unknown(
     assert "S restored, the same as in its backup" in restored and "1 consumer" in restored
     assert "consumers not checked: no permission to CONSUMER.NAMES.S" in restored
     assert MARK not in (shell.config("stream", "info", "S").get("metadata") or {})
+
+
+def test_the_backup_of_what_a_restore_left_says_so_and_so_does_its_restore(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s", "--metadata", f"{MARK}=now")
+    folder = str(tmp_path / "kept")
+    left = "was left by a restore that began at now and did not end: it may be incomplete"
+    for words in (("stream", "backup", "S", folder), ("backup", str(tmp_path / "all"))):
+        assert f"; stream S {left}" in shell.ok(*words)
+    shell.ok("stream", "rm", "S", "--yes")
+    restored = shell.ok("stream", "restore", folder)
+    assert f"; the stream of its backup {left}" in restored
 
 
 async def backed_up_as_by_an_older_server(shell: Shell, url: str, folder: str) -> Any:

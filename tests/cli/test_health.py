@@ -80,6 +80,17 @@ def test_a_server_that_is_not_supported_is_told_once_and_not_called_fine(url: st
     assert first.startswith("unknown: ") and first.endswith(f"; {told}")
 
 
+def test_what_was_asked_about_is_what_is_counted(url: str) -> None:
+    for words, counts in (
+        (("--stream", "WELL"), "1 stream and 1 consumer"),
+        (("--stream", "FEW"), "1 stream and 0 consumers"),
+        (("--consumer", "WELL/idle"), "1 stream and 1 consumer"),
+        ((), "3 streams and 2 consumers"),
+    ):
+        done = run("health", "--server", url, *words)
+        assert f" in {counts}" in done.stdout.splitlines()[0], done
+
+
 def test_the_exit_code_is_the_worst_of_what_was_asked_about(url: str) -> None:
     for words, code, told in (
         (["--stream", "WELL"], 0, "fine: natstui found nothing wrong"),

@@ -236,6 +236,11 @@ def test_what_a_digest_proves_is_said(shell: Shell, account: Account) -> None:
         rescued = shell.ok("object", "get", "B", name, "-O", str(target), "--no-verify")
         assert "NOT VERIFIED" in rescued and why in rescued and "digest checked" not in rescued
         assert target.read_bytes() == CONTENT
+    for digest, code in ((digest_text(sha256), 4), (digest_text(hashlib.sha256().digest()), 0)):
+        info = stored("empty", digest=digest, size=0, chunks=0)
+        run(publish(account, (info_subject("B", "empty"), info)))
+        done = shell.run("object", "get", "B", "empty", "-O", str(shell.folder / f"empty{code}"))
+        assert (done.returncode, "its digest is not" in done.stderr) == (code, bool(code)), done
 
 
 def test_a_name_with_a_line_break_forges_no_sentence(shell: Shell, account: Account) -> None:

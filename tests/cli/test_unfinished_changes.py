@@ -19,7 +19,7 @@ import nats
 import pytest
 
 from natstui.jetstream.managing import replicas, restore, snapshot
-from natstui.jetstream.managing.restore import MARK
+from natstui.jetstream.managing.backup_folder import MARK
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account, through
 from tests.cli.test_core import run

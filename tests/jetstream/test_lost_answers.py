@@ -150,6 +150,8 @@ async def test_a_stream_that_was_created_in_the_meantime_is_not_the_one_that_was
         ("kv del B k", b" $KV.B.k ", "key k of B is deleted, at revision 2"),
         ("kv purge B k --yes", b" $KV.B.k ", "key k of B is purged, at revision 2"),
         ("object put O {file} --name chunks", b" $O.O.C.", "chunks of O does not exist"),
+        ("object seal O --yes", b"STREAM.UPDATE.OBJ_O", "store O is as requested"),
+        ("stream seal S --yes", b"STREAM.UPDATE.S", "stream S is as requested"),
         ("pub s hello -J", b"PUB s ", 'the newest of "s" in S is 2 of .*, with the same payload'),
         ("pub s hello -J -H Nats-Msg-Id:7", b"PUB s ", "with the id '7': it is stored"),
     ],

@@ -128,7 +128,7 @@ def report_on(
     verdict = _worst_verdict(reported)
     if problem is not None and verdict is not Verdict.CRITICAL:
         verdict = Verdict.UNKNOWN
-    counts = count_assets(state)
+    counts = _count_assets(state, selection)
     is_recorded, silenced_count = ended_findings is not None, len(selected) - len(reported)
     return Report(
         verdict, reported, *counts, state.now_at_us, problem, is_recorded, silenced_count,
@@ -147,18 +147,18 @@ def _unread_texts(state: State) -> Iterator[str]:
         yield f"closed connections: {state.clients.missing}"
 
 
-def count_assets(state: State) -> tuple[int, int]:
-    """Return the number of streams, and of consumers, including unreachable ones without a row."""
-    rowless_streams = state.unreachable_streams - state.streams.roster.rows_of_stream.keys()
-    consumers = state.consumers.roster
-    rowless_consumers = [
-        name
-        for name in state.unreachable_consumers
-        if not any(
-            consumers.keys[row][1] == name[1] for row in consumers.rows_of_stream.get(name[0], ())
-        )
-    ]
-    return len(state.streams) + len(rowless_streams), len(state.consumers) + len(rowless_consumers)
+def _count_assets(state: State, selection: FindingSelection) -> tuple[int, int]:
+    """Return the number of selected streams and consumers, also of those without a row."""
+    streams = {name for (name, *_) in state.streams.roster.keys} | state.unreachable_streams
+    consumers = {(stream, name) for (stream, name, *_) in state.consumers.roster.keys}
+    consumers |= state.unreachable_consumers
+    stream = selection.consumer[0] if selection.consumer else selection.stream
+    if stream is not None:
+        streams &= {stream}
+        consumers = {name for name in consumers if name[0] == stream}
+    if selection.consumer is not None:
+        consumers &= {selection.consumer}
+    return len(streams), len(consumers)
 
 
 def _find_not_judged(

@@ -33,7 +33,7 @@ from natstui.jetstream.managing.configure import (
     unread_after,
 )
 from natstui.jetstream.managing.replicas import remove_peer_stream
-from natstui.model.assets.differences import AssetKind, differences, not_taken
+from natstui.model.assets.differences import AssetKind, is_as_requested, not_taken
 from natstui.model.assets.fields import SERVER_OF_LEVEL, number_at
 from natstui.model.assets.limits_loss import removes_by_itself
 from natstui.model.records.actions import CATALOGUE
@@ -317,7 +317,7 @@ async def _shown(writer: Writer, change: Change) -> str:
     if change.action == "delete_message":
         return await _message(writer, change)
     if verb in ("create", "edit"):
-        is_same = not differences(kind, json.loads(change.body_json), current.config)
+        is_same = is_as_requested(kind, json.loads(change.body_json), current.config)
         return f"{name} is as requested" if is_same else f"{name} is not as requested"
     if verb == "delete":
         return f"{name} is still there"

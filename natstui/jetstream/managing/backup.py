@@ -23,6 +23,7 @@ from natstui.jetstream.managing.backup_folder import (
     check_data,
     check_description,
     new_folder,
+    unfinished_restore,
     write_json,
 )
 from natstui.jetstream.managing.snapshot import Pace, take
@@ -42,6 +43,8 @@ class Written:
     consumers_count: int | None
     """None if the user may not list them; the data may contain some."""
     data_bytes: int
+    remark: str = ""
+    """Why the stream may be incomplete; empty if nothing says so."""
 
 
 class StreamLeftOut(RequestFailed):
@@ -162,7 +165,9 @@ async def _write(
     }
     write_json(folder / ABOUT_FILE, description)
     count = None if consumers_kept is None else len(consumers_kept)
-    return Written(stream, snapshot.answer["state"], count, snapshot.data_bytes)
+    unfinished_text = unfinished_restore(snapshot.answer["config"])
+    remark = f"stream {stream} was {unfinished_text}" if unfinished_text else ""
+    return Written(stream, snapshot.answer["state"], count, snapshot.data_bytes, remark)
 
 
 def _made(client: Client) -> dict[str, Any]:

@@ -53,6 +53,18 @@ class Backup:
         return str(self.config["name"])
 
 
+MARK = "io.natstui.restoring"
+"""Metadata of a stream whose restore has not ended: when it began."""
+
+
+def unfinished_restore(config: Config) -> str:
+    """Return that a stream was left by a restore that did not end, as a clause; empty if not."""
+    since = (config.get("metadata") or {}).get(MARK)
+    if since is None:
+        return ""
+    return f"left by a restore that began at {since} and did not end: it may be incomplete"
+
+
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
     """Yield a folder to write into, which is renamed to `target` when all of it is on the disk.

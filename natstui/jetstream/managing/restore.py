@@ -33,10 +33,12 @@ from natstui.jetstream.connection.times import NEVER, server_us, time_us
 from natstui.jetstream.connection.writer import Config, JournalDraft, PartialOutcome, Writer
 from natstui.jetstream.managing.backup_folder import (
     DATA_FILE,
+    MARK,
     Backup,
     is_account,
     read_backup,
     streams_of,
+    unfinished_restore,
 )
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
@@ -44,7 +46,6 @@ from natstui.model.assets.fields import number_at, without_server_metadata
 from natstui.model.assets.subjects import overlap
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
-MARK = "io.natstui.restoring"
 _CONSUMERS_S = 20.0
 _SETTLED_S = 2.0
 _LOOK_AGAIN_S = 0.2
@@ -135,11 +136,8 @@ async def refuse_present(client: Client, restore_request: RestoreRequest) -> Non
     config = await _present_config(client, name)
     if config is None:
         return
-    if (since := _mark_of(config)) is not None:
-        raise Conflict(
-            f"stream {name} was left by a restore that began at {since} and did not end: it may "
-            f"be incomplete; natstui stream rm {name} removes it"
-        )
+    if unfinished_text := unfinished_restore(config):
+        raise Conflict(f"stream {name} was {unfinished_text}; natstui stream rm {name} removes it")
     refused = f"stream {name} exists already and is not overwritten"
     raise Conflict(": ".join(filter(None, (refused, restore_request.beside(config)))))
 
@@ -456,6 +454,8 @@ async def _checked(
         )
     if names is not None and backup.consumers is None:
         remarks.append("the backup does not list its consumers: nothing to compare them with")
+    if unfinished_text := unfinished_restore(backup.config):
+        remarks.append(f"the stream of its backup was {unfinished_text}")
     remarks += await _read_again(client, backup)
     return str(info["created"]), None if names is None else len(names), remarks
 

@@ -243,7 +243,7 @@ async def copy_object(
         )
     elif size_bytes and not stored_object.digest:
         problem = "has no digest: its bytes cannot be checked"
-    elif size_bytes and not same_digest(stored_object.digest, digest.digest()):
+    elif stored_object.digest and not same_digest(stored_object.digest, digest.digest()):
         problem = f"is damaged: its digest is not {stored_object.digest}"
     if problem:
         await _check_unchanged(client, stored_object)

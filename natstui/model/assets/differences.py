@@ -120,6 +120,14 @@ def merge_config(config: Mapping[str, object], over: Mapping[str, object]) -> Co
     return {**kept_config, **over}
 
 
+def is_as_requested(
+    kind: AssetKind, requested: Mapping[str, object], now: Mapping[str, object]
+) -> bool:
+    """Return whether a configuration is the requested one, but for what sealing ends by itself."""
+    ended = _ENDED_BY_SEALING if requested.get("sealed") else set[str]()
+    return all(difference.path in ended for difference in differences(kind, requested, now))
+
+
 def not_taken(
     kind: AssetKind,
     requested: Mapping[str, object],

@@ -334,6 +334,11 @@ class _CopyCommand:
             raise RequestFailed("the target acknowledged copies and did not keep them")
         if account.refused_msgs:
             raise RequestFailed("the target refused some messages; --resume tries them again")
+        if account.no_longer_there and not account.may_be_consumed:
+            raise RequestFailed(
+                "the target does not have all messages any more that it stored before: a copy "
+                "made after its duplicate window stores them again"
+            )
         if account.removed_seqs:
             first_seq, last_seq = account.removed_seqs
             raise RequestFailed(
@@ -459,7 +464,8 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
         result = dataclasses.asdict(account)
         result |= {"from": copy.name, "refusals": dict(account.refusals)}
         result |= {"not_kept": dict(account.not_kept)}
-        del result["stored_ranges"]
+        result |= {"no_longer_there": dict(account.no_longer_there)}
+        del result["stored_ranges"], result["had_ranges"]
         click.echo(clean_json(json.dumps(result)))
         return
     range_text = f", {account.first_seq}…{account.last_seq}" if account.first_seq else ""
@@ -471,7 +477,8 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
     for count, text in (
         (account.acknowledged_msgs, f"acknowledged{confirmed_text}"),
         (account.not_kept.total(), "of these not kept by the target"),
-        (account.duplicate_msgs, "duplicates: the target had them already"),
+        (account.duplicate_msgs, "duplicates: the target had stored them before"),
+        (account.no_longer_there.total(), "stored before, and not there any more"),
         (account.refused_msgs, "refused"),
         (account.unknown_msgs, "unknown: sent, but no reply"),
         (account.gone_msgs, "gone: removed from the stream before they were read"),
@@ -481,6 +488,8 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
             click.echo(f"{count:>12,} {text}")
     for reason, count in account.not_kept.most_common():
         click.echo(clean_line(f"{'':12} {count:,} not kept by {reason}"))
+    for reason, count in account.no_longer_there.most_common():
+        click.echo(clean_line(f"{'':12} {count:,} not there any more: removed from {reason}"))
     for stream in account.unchecked:
         text = f"not checked what {stream} kept: no permission to STREAM.INFO.{stream}"
         click.echo(clean_line(f"{'':12} {text}"))

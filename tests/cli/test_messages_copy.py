@@ -396,6 +396,21 @@ async def test_what_is_not_acknowledged_is_copied_and_stays(
         assert [payload for _, payload, _ in got] == [b"%d" % number for number in range(2, 10)]
 
 
+async def test_what_a_consumer_passes_over_is_said_to_be_copied_as_well(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 10)
+        policy = "last_per_subject"
+        await nc.jetstream().add_consumer(
+            "S", durable_name="C", deliver_policy=policy, filter_subject="s.>"
+        )
+    words = ("S", "--unacknowledged", "C", "--to-file", str(tmp_path / "file"))
+    done = await run(shell, "messages", "copy", *words)
+    assert done.returncode == 0
+    assert "the last message of a subject only: those before it are copied as well" in done.stderr
+
+
 async def test_a_part_of_a_stream_is_copied(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         js = nc.jetstream()

@@ -169,9 +169,12 @@ async def test_what_the_target_has_removed_is_no_duplicate_that_it_has(
             await js.purge_stream(stream)
             emptied = await run(shell, *words, "--json")
             if retention == "workqueue":
-                # As its consumers take them: they were there.
-                assert (holed.returncode, emptied.returncode) == (0, 0)
-                assert copied(emptied.stdout)["duplicate_msgs"] == 10
+                # As its consumers take them, but it has none.
+                assert (holed.returncode, emptied.returncode) == (4, 4)
+                for done, gone_msgs in ((holed, 2), (emptied, 10)):
+                    account = copied(done.stdout)
+                    assert account["duplicate_msgs"] == 10
+                    assert sum(account["no_longer_there"].values()) == gone_msgs
                 continue
             account = copied(holed.stdout)
             assert holed.returncode == 4
@@ -211,6 +214,47 @@ async def test_of_messages_with_one_id_it_is_not_said_that_the_target_had_the_ot
         # Those that a copy before has stored are there.
         again = copied((await run(shell, "messages", "copy", *TO_T, "--msg-id", "kept")).stdout)
         assert again["duplicate_msgs"] == 3
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"allow_msg_ttl": True},
+        {"allow_rollup_hdrs": True},
+        {"max_msgs_per_subject": 1000},
+        {"max_age": 3600 * 10**9},
+        {"retention": "workqueue"},
+    ],
+    ids=str,
+)
+async def test_what_was_purged_where_limits_or_acks_remove_messages_is_no_success(
+    shell: Shell, nats_server: Broker, config: dict[str, Any]
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        body = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4} | config
+        await nc.request("$JS.API.STREAM.CREATE.T", json.dumps(body).encode())
+        assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
+        await js.purge_stream("T")
+        await nc.request("$JS.API.STREAM.UPDATE.T", json.dumps(body | {"max_msgs": 99}).encode())
+        resumed = await run(shell, "messages", "copy", *TO_T, "--resume")
+        account = copied(resumed.stdout)
+        assert (resumed.returncode, account["acknowledged_msgs"]) == (4, 6), resumed
+        assert list(account["no_longer_there"].values()) == [4]
+        assert "does not have all messages any more that it stored before" in resumed.stderr
+        await js.purge_stream("T")
+        again = await run(shell, "messages", "copy", *TO_T)
+        account = copied(again.stdout)
+        assert again.returncode == 4
+        assert "max_age" in config or list(account["no_longer_there"].values()) == [10]
+        # Whether its consumers have taken them is not known: that is no failure, but is said.
+        if "retention" in config:
+            await js.add_consumer("T", durable_name="C", ack_policy="explicit")
+            again = await run(shell, "messages", "copy", *TO_T[:-1])
+            assert again.returncode == 0, again
+            removed = "T by max messages 99, acks of its consumers or a deletion or purge"
+            assert f"10 not there any more: removed from {removed} by somebody" in again.stdout
 
 
 async def test_the_deletion_of_the_first_copied_message_is_no_purge(

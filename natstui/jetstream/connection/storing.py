@@ -30,7 +30,7 @@ from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.fields import number_at, text_at
-from natstui.model.assets.limits_loss import removal_reason
+from natstui.model.assets.limits_loss import CONSUMED, later_removal_reason, removal_reason
 from natstui.model.assets.subjects import contains
 from natstui.model.records.messages import PubAck
 
@@ -199,6 +199,22 @@ async def not_kept(
         state = json.loads(await client.request(verb, {"deleted_details": True}))["state"]
     count = missing_count(ranges, state)
     return (count, f"{stream}: {reason}") if count else None
+
+
+async def gone_since(
+    client: Client, stream: str, ranges: Sequence[Sequence[int]]
+) -> tuple[int, str, bool]:
+    """Return how many messages that a stream stored before are gone, and what may have removed
+    them, and whether its consumers may: their acks are no loss.
+
+    `ranges` are the first and last sequence of each. Raises the request errors.
+    """
+    info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
+    count = missing_count(ranges, info["state"])
+    consumers_count = number_at(info["state"], "consumer_count")
+    reason = f"{stream} by {later_removal_reason(info['config'], consumers_count)}"
+    is_consumed = consumers_count > 0 and text_at(info["config"], "retention") in CONSUMED
+    return count, reason, is_consumed
 
 
 async def consumer_filters(client: Client, stream: str) -> list[str]:

@@ -129,6 +129,10 @@ class LimitedStream:
         )
 
 
+CONSUMED = ("interest", "workqueue")
+"""Retentions with which acks of consumers delete messages."""
+
+
 def max_age_s(config: Mapping[str, object]) -> float:
     """Return the max age of a stream in seconds; 0 for none."""
     return number_at(config, "max_age") / 1e9
@@ -142,14 +146,22 @@ def removal_reason(config: Mapping[str, object], consumers_count: int) -> str | 
     retention = text_at(config, "retention")
     if retention == "interest" and not consumers_count:
         return "interest retention, and it has no consumer"
-    if retention in ("interest", "workqueue"):
+    if retention in CONSUMED:
         return None
     return ", ".join(_limits(config)) or "deleted or purged in the meantime"
 
 
+def later_removal_reason(config: Mapping[str, object], consumers_count: int) -> str:
+    """Return what may have deleted messages of a stream since they were stored."""
+    reasons = _limits(config)
+    if text_at(config, "retention") in CONSUMED:
+        reasons.append("acks of its consumers" if consumers_count else "acks of former consumers")
+    return " or ".join(filter(None, (", ".join(reasons), "a deletion or purge by somebody")))
+
+
 def removes_by_itself(config: Mapping[str, object]) -> bool:
     """Return whether a stream may delete messages without a request."""
-    return text_at(config, "retention") in ("interest", "workqueue") or bool(_limits(config))
+    return text_at(config, "retention") in CONSUMED or bool(_limits(config))
 
 
 def _limits(config: Mapping[str, object]) -> list[str]:

@@ -38,6 +38,16 @@ def add_seq(ranges: Ranges, seq: int) -> None:
         ranges.append([seq, seq])
 
 
+def _add_bounded(ranges: Ranges, seq: int) -> None:
+    """Add a sequence to ranges of which there are at most `MOST_RANGES`."""
+    add_seq(ranges, seq)
+    if len(ranges) > MOST_RANGES:
+        ranges[:] = merged_ranges(ranges)
+    if len(ranges) > MOST_RANGES:
+        # Between them are messages of others: these count as if they were of the copy.
+        ranges[:] = [[first, last] for (first, _), (_, last) in pairs_of(ranges)]
+
+
 def merged_ranges(*several: Ranges) -> Ranges:
     """Return the sequences of several ranges as few ranges, ascending."""
     ranges_merged: Ranges = []
@@ -102,6 +112,12 @@ class Account:
     """Stream that stored messages of the copy → its creation time."""
     stored_ranges: dict[str, Ranges] = field(default_factory=dict)
     """Stream → the sequences of the copy's acknowledged messages."""
+    had_ranges: dict[str, Ranges] = field(default_factory=dict)
+    """Stream → the sequences of what it stored before: of duplicates, and of a stopped copy."""
+    no_longer_there: Counter[str] = field(default_factory=Counter)
+    """Reason → messages that the target stored before, and does not have any more."""
+    may_be_consumed: bool = True
+    """Whether these may all have been acknowledged by consumers, whose acks delete messages."""
     not_kept: Counter[str] = field(default_factory=Counter)
     """Reason → acknowledged messages that the target did not keep."""
     unchecked: list[str] = field(default_factory=list)
@@ -123,14 +139,6 @@ class Account:
         """Return how many messages were stored now and kept."""
         return max(0, self.acknowledged_msgs - self.not_kept.total())
 
-    @property
-    def target_first_seq(self) -> dict[str, int]:
-        """Return the first stored sequence of the copy in each stream."""
-        return {
-            stream: min(first for first, _ in ranges)
-            for stream, ranges in self.stored_ranges.items()
-        }
-
     def read(self, seq: int, payload_bytes: int) -> None:
         """Count a message that was read, whatever becomes of it."""
         self.read_msgs += 1
@@ -141,13 +149,12 @@ class Account:
     def store(self, stream: str, seq: int) -> None:
         """Count a message that a stream stored."""
         self.acknowledged_msgs += 1
-        ranges = self.stored_ranges.setdefault(stream, [])
-        add_seq(ranges, seq)
-        if len(ranges) > MOST_RANGES:
-            ranges[:] = merged_ranges(ranges)
-        if len(ranges) > MOST_RANGES:
-            # Between them are messages of others: these count as if they were of the copy.
-            ranges[:] = [[first, last] for (first, _), (_, last) in pairs_of(ranges)]
+        _add_bounded(self.stored_ranges.setdefault(stream, []), seq)
+
+    def had(self, stream: str, seq: int) -> None:
+        """Count a message that a stream stored before."""
+        self.duplicate_msgs += 1
+        _add_bounded(self.had_ranges.setdefault(stream, []), seq)
 
     def refuse(self, seq: int, reason: str) -> None:
         """Count a message that the target refuses."""
@@ -164,7 +171,7 @@ class Account:
         self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
 
-_FORMAT = 4
+_FORMAT = 5
 """Version of the state: an older one is not continued."""
 
 
@@ -176,7 +183,8 @@ class State(msgspec.Struct, kw_only=True):
     refused_ranges: Ranges = []
     source_created_at_us: int = 0
     target_created_at_us: dict[str, int] = {}
-    target_first_seq: dict[str, int] = {}
+    target_ranges: dict[str, Ranges] = {}
+    """Stream → the sequences of the copy's acknowledged messages."""
     unknown_msgs: int = 0
     """Limit of the messages without a known result: in flight when this was written, or sent
     after that.

@@ -17,7 +17,6 @@ from typing import Any, Literal
 from natstui.errors import (
     BackupError,
     NatstuiError,
-    NotFound,
     PermissionDenied,
     RequestFailed,
     SessionError,
@@ -25,7 +24,12 @@ from natstui.errors import (
     WriteFailed,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import EXPECTED_STREAM, not_kept
+from natstui.jetstream.connection.storing import (
+    EXPECTED_STREAM,
+    gone_since,
+    missing_count,
+    not_kept,
+)
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.copying.account import (
     MOST_RANGES,
@@ -290,7 +294,12 @@ class Copy:
                 refused_ranges=merged_ranges(account.refused_ranges, self._untried),
                 source_created_at_us=self.selection.created_at_us if self.selection else 0,
                 target_created_at_us=before.target_created_at_us | account.target_created_at_us,
-                target_first_seq=account.target_first_seq | before.target_first_seq,
+                target_ranges={
+                    stream: merged_ranges(
+                        before.target_ranges.get(stream, []), account.stored_ranges.get(stream, [])
+                    )
+                    for stream in before.target_ranges | account.stored_ranges
+                },
                 unknown_msgs=unknown_msgs, sent_at_us=round((time.time() - open_s) * 1e6),
                 file_bytes=file_bytes, file_sha256=file_sha256,
                 source_lines_count=source_part.lines_count, source_sha256=source_part.sha256,
@@ -376,41 +385,40 @@ async def _compare(client: Client, account: Account) -> None:
         if missing is not None:
             count, reason = missing
             account.not_kept[reason] = min(count, account.acknowledged_msgs)
+    for stream, ranges in account.had_ranges.items():
+        try:
+            count, reason, is_consumed = await gone_since(client, stream, ranges)
+        except PermissionDenied:
+            account.unchecked.append(stream)
+            continue
+        if count:
+            account.no_longer_there[reason] += count
+            account.may_be_consumed &= is_consumed
 
 
 async def _check_targets(client: Client, copy: Copy) -> None:
     """Raise UsageError when messages of a stopped copy were purged, or deleted with their
-    stream.
+    stream; where its limits or consumers may have deleted them, they are counted at the end.
     """
-    known = copy.state.target_created_at_us if copy.state else {}
-    first_seqs = copy.state.target_first_seq if copy.state else {}
-    for stream, created_at_us in known.items():
+    state = copy.state or State(end_seq=0)
+    for stream, created_at_us in state.target_created_at_us.items():
         if await created_at(client, stream) != created_at_us:
             raise UsageError(
                 f"target stream {stream} was deleted or recreated, and the copies in it are "
                 "lost: copy again without --resume"
             )
-        if await _is_purged(client, stream, first_seqs.get(stream)):
+        ranges = state.target_ranges.get(stream, [])
+        info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
+        if not keeps_all(info["config"], info["state"]):
+            copy.account.had_ranges[stream] = merged_ranges(ranges)
+            continue
+        gone_msgs = missing_count(ranges, info["state"])
+        # A single deleted message was deleted on purpose: that is no purge.
+        if gone_msgs > 1 or (gone_msgs == 1 and not info["state"]["messages"]):
             raise UsageError(
                 f"target stream {stream} was purged, or several copies in it were deleted: copy "
                 "again without --resume"
             )
-
-
-async def _is_purged(client: Client, stream: str, first_seq: int | None) -> bool:
-    """Return whether messages were deleted that no limit or consumer of the stream deletes.
-
-    A single deleted message was deleted on purpose: that is no purge.
-    """
-    try:
-        info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-    except NotFound:
-        return False
-    state = info["state"]
-    if first_seq is None or not keeps_all(info["config"], state):
-        return False
-    deleted_count = int(state["first_seq"]) - first_seq
-    return deleted_count > 1 or (deleted_count == 1 and not state["messages"])
 
 
 async def _until_stopped(

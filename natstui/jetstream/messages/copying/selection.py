@@ -125,17 +125,23 @@ def _of(
 
 
 def _doubt(consumer: dict[str, Any], config: dict[str, Any]) -> str:
-    """Return what is unknown about a consumer's unacked messages."""
+    """Return what is copied though the consumer may not wait for it, and why."""
+    remarks = []
+    if consumer["config"].get("deliver_policy") == "last_per_subject":
+        remarks.append(
+            "the consumer delivers the last message of a subject only: those before it are copied "
+            "as well"
+        )
     floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
     pending = consumer["num_ack_pending"]
-    if last - floor <= pending or config.get("retention") == "workqueue":
-        return ""
-    range_text = counted(f"{last - floor:,}", "sequence")
-    return (
-        f"of {range_text} above the acknowledgement floor {pending:,} wait for an "
-        "acknowledgement, "
-        f"and the server does not report which: all {range_text} are copied"
-    )
+    if last - floor > pending and config.get("retention") != "workqueue":
+        range_text = counted(f"{last - floor:,}", "sequence")
+        remarks.append(
+            f"of {range_text} above the acknowledgement floor {pending:,} wait for an "
+            "acknowledgement, "
+            f"and the server does not report which: all {range_text} are copied"
+        )
+    return "; ".join(remarks)
 
 
 async def messages(

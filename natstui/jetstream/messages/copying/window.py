@@ -342,7 +342,7 @@ class Window:
                     self._refuse(token, reason)
                     continue
                 if outgoing.sent_count == 1:
-                    self._account.duplicate_msgs += 1
+                    self._account.had(stream, seq)
                 else:
                     self._count_stored(outgoing, stream, seq)
                 self._done(token)

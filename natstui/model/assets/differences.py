@@ -174,9 +174,9 @@ _OVERRIDDEN = {"ack_wait"}
 
 
 def not_taken_text(difference: Difference) -> str:
-    """Return the text with the requested value and the one that the server set instead."""
+    """Return the text with the requested value and the one of now, whoever set it."""
     label, requested, have = difference.label, difference.before, difference.after
-    return f"{label}: requested {requested}, but the server set {have or 'nothing'}"
+    return f"{label}: requested {requested}, but it is {have or 'nothing'} now"
 
 
 def _is_same(first: object, second: object) -> bool:

@@ -244,7 +244,7 @@ async def _with_target_now(
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     try:
         now = await read_asset(writer, kind, change.stream, change.consumer or "")
-    except (NotFound, RequestTimedOut, ServerGone) as error:
+    except (RequestFailed, ServerGone) as error:
         raise unread_after(result.text, error) from error
     if now.created_at_us == before.created_at_us:
         return result

@@ -174,7 +174,10 @@ async def step_down(writer: Writer, change: Change) -> str:
         raise RequestFailed(recreated_text(kind, change.consumer or change.stream))
     now = _leader(row)
     if now is None:
-        return f"{target_text}: its leader stepped down, and no new leader is elected yet"
+        raise RequestFailed(
+            f"{target_text}: its leader stepped down, and no new one was elected within "
+            f"{_LEADS_WITHIN_S:g} s"
+        )
     if now == before or preferred_server not in (None, now):
         raise RequestFailed(not_taken_over(target_text, now, preferred_server, _LEADS_WITHIN_S))
     return f"{target_text} is led by {now} now"

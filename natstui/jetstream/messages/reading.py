@@ -319,13 +319,17 @@ class Reader:
         """
         if self.created_at_us is None:
             return
-        if await self._read_creation_us() != self.created_at_us:
+        part_text = "nothing was read"
+        if self._last_seq:
             part_text = (
                 f"what was read up to sequence {self._last_seq:,} is of the deleted stream, and "
                 "the rest of it is gone"
-                if self._last_seq
-                else "nothing was read"
             )
+        try:
+            is_same = await self._read_creation_us() == self.created_at_us
+        except NotFound as error:
+            raise NotFound(f"{self.stream} was deleted while it was read: {part_text}") from error
+        if not is_same:
             raise Conflict(
                 f"{self.stream} was deleted and recreated while it was read: {part_text}"
             )

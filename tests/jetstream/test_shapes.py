@@ -136,6 +136,19 @@ def test_another_message_than_the_one_that_was_requested_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("verb", "reply", "name"),
+    [
+        ("STREAM.INFO.T", STREAM, "S"),
+        ("CONSUMER.INFO.T.C", CONSUMER, "S.C"),
+        ("CONSUMER.INFO.S.D", CONSUMER, "S.C"),
+    ],
+)
+def test_what_is_read_of_another_is_refused(verb: str, reply: dict[str, Any], name: str) -> None:
+    with pytest.raises(RequestFailed, match=f"{verb}: the server's reply is about '{name}'"):
+        check(verb, reply)
+
+
+@pytest.mark.parametrize(
     "verb",
     [
         "STREAM.DELETE.S", "STREAM.PURGE.S", "STREAM.MSG.DELETE.S", "STREAM.LEADER.STEPDOWN.S",

@@ -212,8 +212,9 @@ _VERB = re.compile(r"(?:STREAM\.MSG|STREAM|CONSUMER|META|SERVER)\.[A-Z]+")
 def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -> None:
     """Raise RequestFailed unless a reply to `verb` is JSON of the documented shape.
 
-    Also if a message is not the one that `body` requested. Raises OutcomeUnknown for a reply to a
-    change that does not say whether it was done, or that is about another stream or consumer.
+    Also if a message is not the one that `body` requested, or an INFO is about another stream or
+    consumer. Raises OutcomeUnknown for a reply to a change that does not say whether it was done,
+    or that is about another stream or consumer.
     """
     match = _VERB.match(verb)
     reply = read(verb, data, _shapes().get(match[0] if match else "", _Any))
@@ -234,6 +235,16 @@ def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -
     fields: Any = read(verb, data, Any)
     if match and match[0] in _CREATED_BY and body:
         _check_name(verb, fields, body)
+    if match and match[0] == "STREAM.INFO":
+        _check_read_name(verb, fields["config"]["name"])
+    if match and match[0] == "CONSUMER.INFO":
+        _check_read_name(verb, f"{fields['stream_name']}.{fields['name']}")
+
+
+def _check_read_name(verb: str, replied_name: str) -> None:
+    """Raise RequestFailed if a reply is about another stream or consumer than was read."""
+    if verb.split(".", 2)[2] != replied_name:
+        raise RequestFailed(f"{verb}: the server's reply is about {clean_line(replied_name)!r}")
 
 
 _CREATED_BY = ("STREAM.CREATE", "STREAM.UPDATE", "CONSUMER.CREATE", "CONSUMER.DURABLE")

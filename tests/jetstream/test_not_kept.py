@@ -31,20 +31,27 @@ def test_what_is_not_there_any_more_is_counted(
     assert missing_count(ranges, state) == missing_msgs
 
 
+SOMEBODY = "a deletion or purge by somebody"
+FAR = {"max_msgs": 500, "max_bytes": 10_000, "max_age": 3600 * 10**9}
+
+
 @pytest.mark.parametrize(
-    ("config", "consumers_count", "reason"),
+    ("config", "state", "reason"),
     [
-        ({"retention": "interest"}, 0, "interest retention, and it has no consumer"),
-        ({"retention": "interest"}, 1, None),
-        ({"retention": "workqueue", "max_msgs": 5}, 0, None),
-        ({"max_msgs": 5, "max_age": 3_000_000_000}, 9, "max messages 5, max age 3s"),
-        ({"retention": "limits", "max_msgs": -1}, 0, "deleted or purged in the meantime"),
+        ({"retention": "interest"}, {}, "interest retention, and it has no consumer"),
+        ({"retention": "interest"}, {"consumer_count": 1}, None),
+        ({"retention": "workqueue", "max_msgs": 5}, {}, None),
+        ({"max_msgs": 5, "max_age": 3 * 10**9}, {"messages": 5},
+         f"max messages 5, max age 3s or {SOMEBODY}"),
+        ({"max_bytes": 90}, {"bytes": 60}, f"max bytes 90 B or {SOMEBODY}"),
+        (FAR, {"messages": 5, "bytes": 60}, SOMEBODY),
+        ({"retention": "limits", "max_msgs": -1}, {}, SOMEBODY),
     ],
-)
-def test_what_removed_it_is_named(
-    config: dict[str, Any], consumers_count: int, reason: str | None
+)  # fmt: skip
+def test_what_may_have_removed_it_is_named(
+    config: dict[str, Any], state: dict[str, Any], reason: str | None
 ) -> None:
-    assert removal_reason(config, consumers_count) == reason
+    assert removal_reason(config, state, age_s=5.0) == reason
 
 
 def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:

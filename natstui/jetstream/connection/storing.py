@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -172,14 +173,19 @@ def check_ack(
 
 
 async def not_kept(
-    client: Client, stream: str, ranges: Sequence[Sequence[int]], subject: str | None = None
+    client: Client,
+    stream: str,
+    ranges: Sequence[Sequence[int]],
+    subject: str | None = None,
+    age_s: float = math.inf,
 ) -> tuple[int, str] | None:
     """Return how many acknowledged messages a stream has not kept, and why; None if it has all.
 
     An acknowledgement promises no more than that the stream has received a message: its limits may
     have removed it since, and without a consumer interest retention stores nothing. Messages acked
     by consumers are not counted. `ranges` are the first and last sequence of each; of messages of
-    one `subject` those between the ends are not checked. Raises the request errors.
+    one `subject` those between the ends are not checked. `age_s` is the age of the oldest. Raises
+    the request errors.
     """
     verb = f"STREAM.INFO.{stream}"
     info = json.loads(await client.request(verb))
@@ -191,7 +197,7 @@ async def not_kept(
         if not any(contains(subject_filter, subject) for subject_filter in filters):
             count = sum(last - first + 1 for first, last in ranges)
             return count, f"{stream}: interest retention, and no consumer of {subject}"
-    reason = removal_reason(config, consumers_count)
+    reason = removal_reason(config, state, age_s)
     if reason is None:
         return None
     if subject is None and number_at(state, "num_deleted"):
@@ -212,7 +218,7 @@ async def gone_since(
     info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
     count = missing_count(ranges, info["state"])
     consumers_count = number_at(info["state"], "consumer_count")
-    reason = f"{stream} by {later_removal_reason(info['config'], consumers_count)}"
+    reason = f"{stream} by {later_removal_reason(info['config'], info['state'])}"
     is_consumed = consumers_count > 0 and text_at(info["config"], "retention") in CONSUMED
     return count, reason, is_consumed
 

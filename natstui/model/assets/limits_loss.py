@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -138,24 +139,30 @@ def max_age_s(config: Mapping[str, object]) -> float:
     return number_at(config, "max_age") / 1e9
 
 
-def removal_reason(config: Mapping[str, object], consumers_count: int) -> str | None:
-    """Return why new messages of a stream are deleted; None if its consumers may have done it.
+def removal_reason(
+    config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
+) -> str | None:
+    """Return what may have deleted new messages of a stream; None if its consumers may have.
 
     Acks delete messages of a work queue, and with interest retention those of all consumers.
+    `state` is that of its INFO, `age_s` the age of the oldest of these messages.
     """
     retention = text_at(config, "retention")
-    if retention == "interest" and not consumers_count:
+    if retention == "interest" and not number_at(state, "consumer_count"):
         return "interest retention, and it has no consumer"
     if retention in CONSUMED:
         return None
-    return ", ".join(_limits(config)) or "deleted or purged in the meantime"
+    return later_removal_reason(config, state, age_s)
 
 
-def later_removal_reason(config: Mapping[str, object], consumers_count: int) -> str:
+def later_removal_reason(
+    config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
+) -> str:
     """Return what may have deleted messages of a stream since they were stored."""
-    reasons = _limits(config)
+    reasons = _reached_limits(config, state, age_s)
     if text_at(config, "retention") in CONSUMED:
-        reasons.append("acks of its consumers" if consumers_count else "acks of former consumers")
+        has_consumers = number_at(state, "consumer_count") > 0
+        reasons.append("acks of its consumers" if has_consumers else "acks of former consumers")
     return " or ".join(filter(None, (", ".join(reasons), "a deletion or purge by somebody")))
 
 
@@ -164,22 +171,42 @@ def removes_by_itself(config: Mapping[str, object]) -> bool:
     return text_at(config, "retention") in CONSUMED or bool(_limits(config))
 
 
-def _limits(config: Mapping[str, object]) -> list[str]:
-    """Return the names of the limits of a stream's messages."""
-    counts = (("max_msgs", "max messages"), ("max_msgs_per_subject", "max messages per subject"))
-    limits = [
-        f"{label} {number_at(config, key):,}"
-        for key, label in counts
-        if number_at(config, key) > 0
+_MAY_HAVE_REMOVED = 0.5
+"""Share of a limit from which it may have removed messages: one of the size of the rest came."""
+
+
+def _reached_limits(
+    config: Mapping[str, object], state: Mapping[str, object], age_s: float
+) -> list[str]:
+    """Return the limits that may have removed messages which are not older than `age_s`."""
+    return [
+        text
+        for key, text in _limits(config).items()
+        if not (key == "max_msgs" and number_at(state, "messages") < number_at(config, key))
+        and not (
+            key == "max_bytes"
+            and number_at(state, "bytes") < number_at(config, key) * _MAY_HAVE_REMOVED
+        )
+        and not (key == "max_age" and age_s < max_age_s(config))
     ]
+
+
+def _limits(config: Mapping[str, object]) -> dict[str, str]:
+    """Return the limits of a stream's messages: field → its name and value."""
+    counts = {"max_msgs": "max messages", "max_msgs_per_subject": "max messages per subject"}
+    limits = {
+        key: f"{label} {number_at(config, key):,}"
+        for key, label in counts.items()
+        if number_at(config, key) > 0
+    }
     if number_at(config, "max_bytes") > 0:
-        limits.append(f"max bytes {bytes_text(number_at(config, 'max_bytes'))}")
+        limits["max_bytes"] = f"max bytes {bytes_text(number_at(config, 'max_bytes'))}"
     if max_age_s(config):
-        limits.append(f"max age {duration_text(max_age_s(config))}")
+        limits["max_age"] = f"max age {duration_text(max_age_s(config))}"
     if is_on(config, "allow_msg_ttl"):
-        limits.append("TTLs of messages")
+        limits["allow_msg_ttl"] = "TTLs of messages"
     if is_on(config, "allow_rollup_hdrs"):
-        limits.append("roll-ups")
+        limits["allow_rollup_hdrs"] = "roll-ups"
     return limits
 
 

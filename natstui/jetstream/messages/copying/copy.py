@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from natstui.clock import steady_s
 from natstui.errors import (
     BackupError,
     NatstuiError,
@@ -335,7 +336,7 @@ async def send_copy(
         "copied_from": copy.name, "subject": confirmed_names[0], "payload_bytes": 0,
         "maps": [f"{pattern} → {new_subject}" for pattern, new_subject in copy.target.maps],
     }  # fmt: skip
-    account = copy.account
+    account, began_s = copy.account, steady_s()
     copy.check_source()
     await _check_targets(writer.client, copy)
 
@@ -356,7 +357,7 @@ async def send_copy(
                     raise
                 async with asyncio.timeout(_DRAIN_S if account.is_stopped else None):
                     await w.drain()
-                await _compare(writer.client, account)
+                await _compare(writer.client, account, began_s)
                 copy.is_complete = not account.is_stopped
             except TimeoutError:
                 pass  # the account says how many are open
@@ -374,11 +375,11 @@ async def send_copy(
     )  # fmt: skip
 
 
-async def _compare(client: Client, account: Account) -> None:
-    """Count messages that the target acknowledged and did not keep."""
+async def _compare(client: Client, account: Account, began_s: float) -> None:
+    """Count messages that the target acknowledged, since `began_s` or before, and did not keep."""
     for stream, ranges in account.stored_ranges.items():
         try:
-            missing = await not_kept(client, stream, ranges)
+            missing = await not_kept(client, stream, ranges, age_s=steady_s() - began_s)
         except PermissionDenied:
             account.unchecked.append(stream)
             continue

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -29,6 +30,7 @@ from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import check_ack, has_stream, no_stream, read_ack
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account, has_seq
+from natstui.jetstream.messages.decode import from_api
 from natstui.model.assets.fields import Config, number_at, text_at
 from natstui.model.assets.limits_loss import LimitedStream
 from natstui.model.records.messages import PubAck
@@ -50,6 +52,9 @@ _UNAVAILABLE = {10008, 10023, 10074, 10076, 10118}
 _OF_ANOTHER = (
     "another message of this copy has the same message id, and the target keeps one of them: "
     "--msg-id made copies both"
+)
+_OTHER_THERE = (
+    "the target has another message with the same message id: --msg-id made copies this one too"
 )
 
 
@@ -327,6 +332,7 @@ class Window:
         for stream, seqs in by_stream.items():
             try:
                 removed_seqs = await self._removed(stream, set(seqs.values()))
+                others = await self._others(stream, seqs)
             except (RequestTimedOut, ServerGone):
                 continue  # asked again
             window_text = duration_text(max(0.0, self._remembering_s[stream]))
@@ -338,8 +344,8 @@ class Window:
                 outgoing = self._waiting.get(token)
                 if outgoing is None:
                     continue  # refused meanwhile
-                if seq in removed_seqs:
-                    self._refuse(token, reason)
+                if seq in removed_seqs or token in others:
+                    self._refuse(token, reason if seq in removed_seqs else _OTHER_THERE)
                     continue
                 if outgoing.sent_count == 1:
                     self._account.had(stream, seq)
@@ -364,6 +370,34 @@ class Window:
             except PermissionDenied:
                 break  # nobody can tell
         return removed_seqs
+
+    async def _others(self, stream: str, seqs: Mapping[str, int]) -> set[str]:
+        """Return the messages for which their stream has another one with the same id.
+
+        Those whose id natstui made have it alone.
+        """
+        tokens = [
+            token for token in seqs if token in self._waiting and self._waiting[token].has_own_id
+        ]
+        if not tokens:
+            return set()
+        config = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))["config"]
+        others = set[str]()
+        for token in tokens:
+            verb = f"STREAM.MSG.GET.{stream}"
+            try:
+                reply = await self._client.request(verb, {"seq": seqs[token]})
+            except NotFound:
+                continue
+            except PermissionDenied:
+                break  # nobody can tell
+            stored, outgoing = from_api(reply, None), self._waiting.get(token)
+            if outgoing is None:
+                continue  # refused meanwhile
+            is_renamed = stored.subject != outgoing.subject and not config.get("subject_transform")
+            if is_renamed or base64.b64decode(stored.payload_base64) != outgoing.payload:
+                others.add(token)
+        return others
 
     def _refuse(self, token: str, reason: str) -> None:
         self._account.refuse(self._waiting[token].seq, reason)

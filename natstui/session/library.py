@@ -195,8 +195,8 @@ def annotate(folder: Path, text: str) -> SessionInfo:
     return info
 
 
-def delete(folder: Path) -> int:
-    """Delete a session; return how many files of others, which stay, are in its folder.
+def delete(folder: Path) -> str:
+    """Delete a session; return what stays, as the end of a sentence: files of others, the folder.
 
     Raises SessionError.
     """
@@ -211,9 +211,13 @@ def delete(folder: Path) -> int:
                 path.unlink()
             else:
                 others_count += 1
-        if not others_count:
-            folder.rmdir()
-    return others_count
+    if others_count:
+        return f"; {counted(others_count, 'other file')} in {folder} stay"
+    try:
+        folder.rmdir()
+    except OSError as error:
+        return f"; its empty folder {folder} stays: {error.strerror or error}"
+    return ""
 
 
 @contextmanager
@@ -230,12 +234,6 @@ def _check_no_link(folder: Path) -> None:
     """Raise SessionError for a link: what is changed would lie elsewhere."""
     if folder.is_symlink():
         raise SessionError(f"{folder} is a link: name the folder that it leads to")
-
-
-def deleted_text(what: str, folder: Path, others_count: int) -> str:
-    """Return what was deleted, and what stays."""
-    stay = f"; {counted(others_count, 'other file')} in {folder} stay" if others_count else ""
-    return f"deleted {what}{stay}"
 
 
 def _not_while_recording(folder: Path) -> None:
@@ -300,7 +298,7 @@ def execute_change(command: ChangeSession) -> str:
             target = user_path(text)
             return f"packed into {pack(folder, target, redact=redact, progress=_no_progress)}"
         case "delete":
-            return deleted_text(str(folder), folder, delete(folder))
+            return f"deleted {folder}{delete(folder)}"
         case _:
             assert_never(command.action)
 

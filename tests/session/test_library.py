@@ -14,7 +14,6 @@ from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.session.library import (
     annotate,
     delete,
-    deleted_text,
     find,
     rename,
     session_folders,
@@ -58,11 +57,10 @@ def test_deleting_a_recording_leaves_what_others_put_into_its_folder(tmp_path: P
     (folder / "records-000009.jsonl").mkdir()
     (folder / "src").mkdir()
     (folder / "src" / "a.c").write_text("x")
-    assert delete(folder) == 3
+    assert delete(folder) == f"; 3 other files in {folder} stay"
     assert sorted(path.name for path in folder.rglob("*")) == [
         "a.c", "my-notes.txt", "records-000009.jsonl", "src",
     ]  # fmt: skip
-    assert deleted_text("it", folder, 3) == f"deleted it; 3 other files in {folder} stay"
 
 
 def test_deleting_a_recording_removes_its_folder_when_nothing_else_is_in_it(
@@ -81,7 +79,17 @@ def test_deleting_a_recording_removes_its_folder_when_nothing_else_is_in_it(
             change()
     assert link.is_symlink()
     assert (folder / "session.json").read_bytes() == content
-    assert (delete(folder), folder.exists()) == (0, False)
+    assert (delete(folder), folder.exists()) == ("", False)
+
+
+def test_a_folder_that_cannot_be_deleted_stays_empty_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path / "sessions", [*scenario.beginning(), scenario.poll(1)])
+    monkeypatch.chdir(folder)
+    assert delete(Path()) == "; its empty folder . stays: Invalid argument"
+    assert not list(folder.iterdir())
 
 
 def test_last_is_the_newest_recording_whatever_is_called_so(

@@ -127,7 +127,7 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
 def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     """Delete a recording."""
     from natstui.model.records.recording import what_goes
-    from natstui.session.library import delete, deleted_text, find, summary_of
+    from natstui.session.library import delete, find, summary_of
 
     folder = find(sessions, session)
     session_text = what_goes(summary_of(folder))
@@ -137,7 +137,7 @@ def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     if not yes:
         click.confirm(f"Delete {session_text}? This cannot be undone.", abort=True, err=True)
     deleted_session = session_object(folder) if as_json else {}
-    text = deleted_text(session_text, folder, delete(folder))
+    text = f"deleted {session_text}{delete(folder)}"
     if as_json:
         print_json(deleted_session)
     else:

@@ -203,6 +203,24 @@ def test_a_restored_stream_that_is_another_one_at_the_end_is_no_success(
     assert "restored before this" not in done.stderr
 
 
+@pytest.mark.needs_server("2.11")
+def test_messages_without_a_ttl_have_not_expired_in_a_restored_stream(
+    shell: Shell, account: Account, tmp_path: Path
+) -> None:
+    create = ("$JS.API.STREAM.CREATE.S", {**_STREAM, "allow_msg_ttl": True})
+    request(account.url, create, *_FILL[1:])
+    shell.ok("stream", "backup", "S", str(tmp_path / "kept"))
+    shell.ok("stream", "rm", "S", "--yes")
+
+    def purge() -> None:
+        request(account.url, ("$JS.API.STREAM.PURGE.S", {"keep": 1}))
+
+    with just_before(account.url, b"STREAM.INFO.S", purge, after=b"STREAM.UPDATE.S") as url:
+        done = shell.run("stream", "restore", str(tmp_path / "kept"), "--server", url)
+    assert done.returncode == 4, done
+    assert "S was restored, but changed meanwhile: messages 1 instead of 2" in done.stderr
+
+
 def test_a_restored_stream_from_which_a_consumer_takes_is_restored(
     shell: Shell, account: Account, tmp_path: Path
 ) -> None:

@@ -22,7 +22,9 @@ def differences(**state: Any) -> tuple[list[str], list[str]]:
 
 def differences_with(config: dict[str, Any], **state: Any) -> tuple[list[str], list[str]]:
     backup = Backup(Path("b"), {"name": "S", **config}, WAS, None, 0, has_checksum=True)
-    return differences_of(backup, {**WAS, **state}, NOW_US)
+    return differences_of(
+        backup, {**WAS, **state}, NOW_US, may_have_ttls=bool(config.get("allow_msg_ttl"))
+    )
 
 
 def test_sequences_without_a_message_after_those_of_the_backup_are_no_loss() -> None:

@@ -7,6 +7,7 @@ restore. Until it was compared, it therefore has `MARK` in its metadata.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import shlex
 import time
@@ -42,11 +43,14 @@ from natstui.jetstream.managing.backup_folder import (
 )
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
+from natstui.model.assets.buckets import TTL
 from natstui.model.assets.fields import number_at, without_server_metadata
 from natstui.model.assets.subjects import overlap
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
 _CONSUMERS_S = 20.0
+_TTL_SAMPLE_MSGS = 10_000
+_TTLS_AT_ONCE = 100
 _SETTLED_S = 2.0
 _LOOK_AGAIN_S = 0.2
 RECONNECTED_S = 30.0
@@ -283,7 +287,10 @@ async def _compared(
     info = await _again(lambda: _unexpired_info(client, name))
     _check_same(name, is_same=info["created"] == created)
     state = info["state"]
-    problems, differences = differences_of(restore_request.backup, state, server_us(info))
+    may_have_ttls = await _again(lambda: _may_have_ttls(client, restore_request.backup, info))
+    problems, differences = differences_of(
+        restore_request.backup, state, server_us(info), may_have_ttls=may_have_ttls
+    )
     if problems:
         problems_text = "; ".join(problems)
         if not _is_used(info["config"], restore_request.backup.state, state):
@@ -436,7 +443,10 @@ async def _checked(
     info = await _info(client, restore_request.name)
     is_same = _mark_of(info["config"]) == _mark_of(marked_config)
     _check_same(restore_request.name, is_same=is_same)
-    problems, _ = differences_of(backup, info["state"], server_us(info))
+    problems, _ = differences_of(
+        backup, info["state"], server_us(info),
+        may_have_ttls=await _may_have_ttls(client, backup, info),
+    )  # fmt: skip
     remarks = list[str]()
     if names is None:
         remarks.append(
@@ -530,7 +540,39 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
     return recreated
 
 
-def differences_of(backup: Backup, state: Config, now_us: int) -> tuple[list[str], list[str]]:
+async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:
+    """Return whether messages that a restored stream lacks may have had a TTL of their own.
+
+    Where it has messages and none of those that are read has one, these had none either.
+    """
+    config, state = info["config"], info["state"]
+    if not config.get("allow_msg_ttl"):
+        return False
+    if not 0 < number_at(state, "messages") < number_at(backup.state, "messages"):
+        return True
+    first_seq, last_seq = number_at(state, "first_seq"), number_at(state, "last_seq")
+    step = max(1, (last_seq - first_seq) // _TTL_SAMPLE_MSGS)
+    seqs = range(first_seq, last_seq + 1, step)
+    for start in range(0, len(seqs), _TTLS_AT_ONCE):
+        several = seqs[start : start + _TTLS_AT_ONCE]
+        if any(await asyncio.gather(*(_has_ttl(client, config["name"], seq) for seq in several))):
+            return True
+    return False
+
+
+async def _has_ttl(client: Client, stream: str, seq: int) -> bool:
+    """Return whether the first message from a sequence on has a TTL of its own."""
+    body = {"seq": seq, "next_by_subj": ">"}
+    try:
+        reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", body))
+    except NotFound:
+        return False
+    return TTL.lower().encode() in base64.b64decode(reply["message"].get("hdrs") or "").lower()
+
+
+def differences_of(
+    backup: Backup, state: Config, now_us: int, *, may_have_ttls: bool
+) -> tuple[list[str], list[str]]:
     """Return the errors of a restored stream, and its acceptable differences.
 
     `state` is the server's state with deleted details, at `now_us`.
@@ -552,7 +594,7 @@ def differences_of(backup: Backup, state: Config, now_us: int) -> tuple[list[str
             "stored during the backup, and are not in it"
         )
     config = backup.config
-    if missing_msgs > 0 and (reason := _expiry(config, was, now_us)):
+    if missing_msgs > 0 and (reason := _expiry(config, was, now_us, may_have_ttls=may_have_ttls)):
         remarks.append(
             f"{counted(f'{missing_msgs:,}', 'message')} expired since the backup: {reason}"
         )
@@ -578,13 +620,13 @@ def differences_of(backup: Backup, state: Config, now_us: int) -> tuple[list[str
     return problems, remarks
 
 
-def _expiry(config: Config, was: Config, now_us: int) -> str | None:
+def _expiry(config: Config, was: Config, now_us: int, *, may_have_ttls: bool) -> str | None:
     """Return why messages of a backup have expired; None if none can have."""
     reasons = []
     if is_expired(config, was, now_us):
         age_s = number_at(config, "max_age") / 1e9
         reasons.append(f"they were older than {duration_text(age_s)}, the max age")
-    if config.get("allow_msg_ttl"):
+    if may_have_ttls:
         reasons.append("they may have had a TTL of their own")
     return ", or ".join(reasons) or None
 

@@ -52,16 +52,17 @@ def test_it_watches_until_three_polls_of_all_that_answers_or_as_long_as_it_was_t
 
 
 def test_it_watches_on_while_what_began_earlier_was_not_seen_for_long_enough() -> None:
-    entity, kind = Entity("S", "C", 1), KINDS["NT-C44"]
+    entity = Entity("S", "C", 1)
 
-    def state(since_us: int, **fields: Any) -> State:
-        condition = Watched(Finding(kind, entity, since_us, "no open pulls"), 0, **fields)
+    def state(since_us: int, code: str = "NT-C07", **fields: Any) -> State:
+        condition = Watched(Finding(KINDS[code], entity, since_us, "no open pulls"), 0, **fields)
         return replace(State(), findings=Findings({entity: (condition,)}))
 
     assert is_undecided(state(99, raised=False), 100)
     assert not is_undecided(state(99, raised=True), 100), "it is reported"
     assert not is_undecided(state(99, raised=False, hidden=True), 100), "another cause is reported"
     assert not is_undecided(state(101, raised=False), 100), "it has only begun"
+    assert is_undecided(state(101, "NT-C47", raised=False), 100), "it is reported after 2 s"
     assert not is_undecided(state(99, raised=False, missed_mono_us=5), 100), "it is over"
     assert not is_enough(2.0, None, 3, 3, is_refused=False, is_undecided=True)
     assert is_enough(LONGEST_WATCH_S, None, 15, 15, is_refused=False, is_undecided=True)

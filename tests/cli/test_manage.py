@@ -310,6 +310,22 @@ def test_a_consumer_is_made_paused_changed_and_deleted(shell: Shell) -> None:
     assert shell.ok("consumer", "ls", "S", "--json").strip() == "[]"
 
 
+@pytest.mark.needs_server("2.14")
+def test_a_consumer_that_was_reset_beyond_the_end_is_not_fine(shell: Shell) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s", "--defaults")
+    shell.ok("consumer", "add", "S", "C", "--defaults")
+    shell.ok("pub", "s", "x", "-J")
+    refused = shell.run("consumer", "reset", "S", "C", "--seq", "9")
+    assert refused.returncode == 5
+    skipped = "sequences 1 to 8 of S are not delivered, 7 of them not stored yet: its last is 1"
+    assert skipped in refused.stderr
+    shell.ok("consumer", "reset", "S", "C", "--seq", "9", "--yes")
+    for words in (("health", "--stream", "S"), ("stuck", "S", "C")):
+        done = shell.run(*words)
+        assert done.returncode == 1, done
+        assert "delivery begins at sequence 9, the stream ends at 1" in done.stdout
+
+
 def test_a_file_of_any_kind_makes_a_stream(shell: Shell) -> None:
     for suffix, text in (
         ("json", '{"subjects": ["json.>"], "max_msgs": 7}'),

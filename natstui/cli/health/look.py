@@ -57,8 +57,8 @@ async def read_server_state(
 ) -> ServerReading:
     """Watch a server, and return its state after `for_s`.
 
-    None: after three polls of everything reachable, and once what began earlier was seen for long
-    enough; at most 15 s. It polls each `interval_s`, with
+    None: after three polls of everything reachable, and once what began earlier, or is reported
+    within a few seconds, was seen for long enough; at most 15 s. It polls each `interval_s`, with
     at most `requests_per_s` (None: no limit). `tap_command` also reads the acks of one consumer
     meanwhile, and `audit_s` the requests of the JetStream API afterwards. Raises ConnectionFailed
     without a connection, and ServerGone if it is lost.
@@ -189,8 +189,8 @@ def is_enough(
     That is after three polls of every reachable row, or 15 s; with `for_s`, after that time and
     once everything was listed, for which 30 s more are allowed. `fewest_count` is the smallest
     number of samples of a row, 0 while the lists are incomplete. `is_refused`: the lists cannot be
-    read, so they are not waited for. `is_undecided`: a condition that began before the watch was
-    not seen for long enough, so without `for_s` the watch goes on, at most 15 s.
+    read, so they are not waited for. `is_undecided`: a condition was not seen for long enough, so
+    without `for_s` the watch goes on, at most 15 s.
     """
     is_polled = polls_count >= FEWEST_POLLS
     if for_s is None:
@@ -203,12 +203,21 @@ def is_enough(
     return waited_s >= for_s and (is_listed or is_refused or waited_s >= for_s + _LISTING_GRACE_S)
 
 
+_SOON_REPORTED_S = 3.0
+"""Time until a condition is reported for which a watch goes on, though it may have just begun."""
+
+
 def is_undecided(state: State, start_us: int) -> bool:
-    """Return whether a condition that began before `start_us`, UTC, is not reported yet."""
+    """Return whether a condition that began before `start_us`, UTC, or that is reported within a
+    few seconds, is not reported yet.
+    """
     return any(
         not (condition.raised or condition.hidden)
         and condition.missed_mono_us is None
-        and condition.finding.since_us < start_us
+        and (
+            condition.finding.since_us < start_us
+            or condition.finding.kind.needs_s <= _SOON_REPORTED_S
+        )
         for conditions in state.findings.watched.values()
         for condition in conditions
     )

@@ -9,9 +9,10 @@ from typing import Any
 
 import nats
 import pytest
+from nats.aio.msg import Msg
 
 from tests.accounts import Account
-from tests.cli.rewriting import just_before
+from tests.cli.rewriting import just_before, speaking
 from tests.cli.test_manage import Shell
 
 pytestmark = pytest.mark.server
@@ -103,6 +104,34 @@ def test_a_change_of_what_was_deleted_right_after_it_is_no_success(
     assert done.returncode == 4, done
     assert done_text in done.stderr, done
     assert "as the server replied; it could not be read again: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("STREAM.DELETE.S", "stream rm S"),
+        ("CONSUMER.DELETE.S.C", "consumer rm S C"),
+        ("STREAM.MSG.DELETE.S", "stream rmm S 2"),
+    ],
+)
+async def test_what_the_server_says_to_be_deleted_and_is_not_is_no_success(
+    account: Account, tmp_path: Path, verb: str, words: str
+) -> None:
+    await asyncio.to_thread(request, account.url, *_FILL)
+    nc = await nats.connect(account.url)
+
+    async def reply(msg: Msg) -> None:
+        await msg.respond(b'{"success": true}')
+
+    # The request goes to somebody who replies as the server does, and does nothing.
+    await nc.subscribe(f"LIE.API.{verb}", cb=reply)
+    await nc.flush()
+    lie, truth = f"LIE.API.{verb}".encode(), f"$JS.API.{verb}".encode()
+    with speaking(account.url, lie, truth) as url:
+        done = await asyncio.to_thread(Shell(url, tmp_path).run, *words.split(), "--yes")
+    await nc.close()
+    assert done.returncode == 4, done
+    assert "the server replied that it was deleted, but it is still there" in done.stderr
 
 
 def test_a_message_that_is_not_there_is_not_requested_to_be_deleted(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from natstui.clock import steady_s
 from natstui.errors import (
     NotFound,
     PermissionDenied,
@@ -52,7 +54,8 @@ async def delete_stream(writer: Writer, change: Change, undoes: str | None = Non
     verb = f"STREAM.DELETE.{change.stream}"
     request = Request(verb, None, {}, target)
     await writer.write(change, request, undoes)
-    return ChangeResult(f"stream {change.stream} deleted", target.config, None)
+    result = ChangeResult(f"stream {change.stream} deleted", target.config, None)
+    return await _once_gone(writer, change, target, result)
 
 
 _OTHER_STREAMS_COUNT = 8
@@ -135,7 +138,20 @@ async def delete_message(writer: Writer, change: Change) -> ChangeResult:
     verb = f"STREAM.MSG.DELETE.{change.stream}"
     await writer.write(change, Request(verb, body, body, target))
     text = f"message {arguments['seq']} of {change.stream} deleted"
-    return await _with_target_now(writer, change, target, ChangeResult(text, None, None))
+    result = await _with_target_now(writer, change, target, ChangeResult(text, None, None))
+    if result.unfinished or await _is_gone(writer, change):
+        return result
+    return replace(result, unfinished=_STILL_THERE)
+
+
+async def _is_gone(writer: Writer, change: Change) -> bool:
+    """Return whether the message of a deletion is not there any more, as far as may be read."""
+    body = {"seq": json.loads(change.body_json)["seq"]}
+    try:
+        await writer.client.request(f"STREAM.MSG.GET.{change.stream}", body)
+    except (NotFound, PermissionDenied):
+        return True
+    return False
 
 
 async def step_down_leader(writer: Writer, change: Change) -> ChangeResult:
@@ -151,7 +167,8 @@ async def delete_consumer(
     """Delete a consumer with its delivery state."""
     target = await target_with_loss(writer, change)
     await writer.write(change, Request(_verb("DELETE", change), None, {}, target), undoes)
-    return ChangeResult(f"{_what(change)} deleted", target.config, None)
+    result = ChangeResult(f"{_what(change)} deleted", target.config, None)
+    return await _once_gone(writer, change, target, result)
 
 
 async def pause_consumer(
@@ -232,6 +249,34 @@ async def unpin_consumer(writer: Writer, change: Change) -> ChangeResult:
     text = f"group {body['group']!r} of {_what(change)} unpinned"
     result = ChangeResult(text, target.config, target.config)
     return await _with_target_now(writer, change, target, result)
+
+
+_STILL_THERE = "the server replied that it was deleted, but it is still there"
+_GONE_WITHIN_S = 2.0
+_LOOK_AGAIN_S = 0.1
+
+
+async def _once_gone(
+    writer: Writer, change: Change, before: Asset, result: ChangeResult
+) -> ChangeResult:
+    """Return the result of a deletion when it is done, unfinished if that is not seen soon.
+
+    Raises RequestFailed if it cannot be read again.
+    """
+    kind: AssetKind = "stream" if change.consumer is None else "consumer"
+    until_s = steady_s() + _GONE_WITHIN_S
+    while True:
+        try:
+            now = await read_asset(writer, kind, change.stream, change.consumer or "")
+        except NotFound:
+            return result
+        except (RequestFailed, ServerGone) as error:
+            raise unread_after(result.text, error) from error
+        if now.created_at_us != before.created_at_us:
+            return result  # another one, which somebody has created since
+        if steady_s() > until_s:
+            return replace(result, unfinished=_STILL_THERE)
+        await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _with_target_now(

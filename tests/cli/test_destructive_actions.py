@@ -356,3 +356,41 @@ def test_an_empty_filter_does_not_purge_all(nats_server: Broker, tmp_path: Path)
             done = Shell(nats_server.url, tmp_path).run("stream", "purge", "S", flag, "", "--yes")
             assert (done.returncode, "is empty" in done.stderr) == (2, True), done.stderr
         assert there(session) == before
+
+
+@pytest.mark.server
+def test_what_copies_a_work_queue_empties_it_and_asks(nats_server: Broker, tmp_path: Path) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "WQ", "--subjects", "wq.>", "--retention", "workqueue")
+    shell.ok("consumer", "add", "WQ", "C", "--filter", "wq.b")
+    shell.ok("pub", "wq.a", "x", "--count", "6", "-J")
+    shell.ok("stream", "add", "AGG", "--subjects", "agg")
+    loses = "up to 6 messages of the work queue WQ are moved out of it for good"
+    changes = (
+        ("stream", "add", "NEW", "--source", "WQ"),
+        ("stream", "add", "MIRROR", "--mirror", "WQ"),
+        ("stream", "edit", "AGG", "--source", "WQ"),
+    )
+    for words in changes:
+        assert loses in shell.run(*words, "--dry-run").stderr, words
+        refused = shell.run(*words)
+        assert refused.returncode == 5 and loses in refused.stderr, refused
+    # What a consumer waits for stays until it is acknowledged.
+    shell.ok("stream", "edit", "AGG", "--source", "WQ filter=wq.b")
+    assert '"messages":6' in shell.ok("stream", "info", "WQ", "--json")
+    done = shell.ok(*changes[0], "--yes")
+    assert "stream NEW created" in done
+
+
+@pytest.mark.server
+@pytest.mark.needs_server("2.14")
+def test_a_reset_says_which_messages_an_interest_stream_then_removes(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "IN", "--subjects", "in.>", "--retention", "interest")
+    shell.ok("consumer", "add", "IN", "C")
+    shell.ok("pub", "in.b", "x", "--count", "10", "-J")
+    refused = shell.run("consumer", "reset", "IN", "C", "--seq", "9")
+    assert refused.returncode == 5
+    assert "at most 8 messages that only it needs are removed for good" in refused.stderr

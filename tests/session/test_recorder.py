@@ -184,7 +184,7 @@ def test_old_segments_go_when_they_are_older_than_asked_for(start: Start) -> Non
         wait_until(lambda number=number: len(segments(folder)) > number)
     wait_until(lambda: [segment.sealed for segment in segments(folder)] == [True, True, False])
     clock.passed_us = HOUR_US + 30_000_000
-    wait_until(lambda: read_info(folder).dropped)
+    wait_until(lambda: (dropped := read_info(folder).dropped) and dropped.segments_count == 2)
     recorded.recorder.add(Noted(clock.wall_us(), "new"))
     recorded.recorder.stop()
     assert noted(recorded) == ["new"]

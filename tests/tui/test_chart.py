@@ -298,7 +298,8 @@ async def test_a_chart_is_drawn_twice_a_second_at_most(monkeypatch: pytest.Monke
         while len(drawn_at_s) < 3:
             app.chart.show(data())
             await pilot.pause(0.02)
-    assert all(b - a > 0.49 for a, b in itertools.pairwise(drawn_at_s))
+    # A busy machine draws the first of two frames up to a tenth of a second after it was due.
+    assert all(b - a > 0.4 for a, b in itertools.pairwise(drawn_at_s))
 
 
 async def test_a_machine_on_which_plotext_cannot_draw_is_told_so(

@@ -90,15 +90,16 @@ def add_asset(connection: Connection, asset_flags: AssetFlags, start: Config) ->
         with_values(asset_flags.kind, config, asset_flags.values), asset_flags, durable=is_durable
     )
     check_problems(_find_problems(asset_flags, config))
+    change = _create_change(asset_flags, "create", config, None)
     with WriterSession(connection, asset_flags.read_only) as session:
         if asset_flags.dry_run:
             diffs = session.run(lambda writer: _read_differences(writer, asset_flags, config))
             _print_plan(asset_flags, config, None, diffs)
             _print_warnings(session, asset_flags, config)
+            _print_losses(session, change)
             sys.exit(1 if diffs is None or diffs else 0)
         refuse_read_only(connection, asset_flags.read_only)
         _print_warnings(session, asset_flags, config)
-        change = _create_change(asset_flags, "create", config, None)
         print_changed(
             confirm_and_apply(session, change, asset_flags.confirmation_flags), asset_flags.as_json
         )
@@ -135,8 +136,7 @@ def edit_asset(connection: Connection, asset_flags: AssetFlags) -> None:
         if asset_flags.dry_run:
             _print_plan(asset_flags, target_config, current, diffs)
             _print_warnings(session, asset_flags, target_config)
-            for line in session.run(lambda writer: preview(writer, change)).lines:
-                print_stderr(line)
+            _print_losses(session, change)
             sys.exit(1 if diffs else 0)
         refuse_read_only(connection, asset_flags.read_only)
         _print_warnings(session, asset_flags, target_config)
@@ -144,6 +144,11 @@ def edit_asset(connection: Connection, asset_flags: AssetFlags) -> None:
         print_changed(
             confirm_and_apply(session, change, asset_flags.confirmation_flags), asset_flags.as_json
         )
+
+
+def _print_losses(session: WriterSession, change: Change) -> None:
+    for line in session.run(lambda writer: preview(writer, change)).lines:
+        print_stderr(line)
 
 
 def _create_change(

@@ -87,6 +87,8 @@ class Request:
     """The request in the journal: the configuration, or the arguments."""
     found: Asset | None = None
     """The asset before the change; None for a new one."""
+    loss: Loss = NOTHING
+    """What a new one takes from others for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +141,14 @@ class Writer:
         location = " ".join(name for name in parts if name) if parts[0] else None
         return Place(self.client.connection.target, location, server_id, link.account)
 
-    def confirmation(self, change: Change, target: Asset | None) -> Confirmation:
+    def confirmation(
+        self, change: Change, target: Asset | None, new_loss: Loss = NOTHING
+    ) -> Confirmation:
         """Return the effect and losses of a change, and whether its name has to be typed.
 
-        `target` has its loss counted; None for a new asset.
+        `target` has its loss counted; None for a new asset, which has `new_loss`.
         """
-        loss = target.loss if target is not None else NOTHING
+        loss = target.loss if target is not None else new_loss
         production = self.client.connection.production
         question = question_text(change, "; ".join(loss.shown_lines))
         return Confirmation(
@@ -244,9 +248,9 @@ class Writer:
         `Client.request` raises.
         """
         target = request.found
-        loss = target.loss if target is not None else NOTHING
+        loss = target.loss if target is not None else request.loss
         self.check_place(change.place)
-        confirmation = self.confirmation(change, target)
+        confirmation = self.confirmation(change, target, request.loss)
         loses = loss.text if _is_final(change, loss) else None
         self.check(
             confirmation.name,

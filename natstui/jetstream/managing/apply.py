@@ -34,6 +34,7 @@ from natstui.jetstream.managing.configure import (
     target_with_loss,
     unread_after,
 )
+from natstui.jetstream.managing.losses import loss_of_new
 from natstui.jetstream.managing.replicas import remove_peer_stream
 from natstui.model.assets.differences import AssetKind, is_as_requested, not_taken
 from natstui.model.assets.fields import SERVER_OF_LEVEL, number_at
@@ -424,7 +425,6 @@ async def preview(writer: Writer, change: Change) -> Confirmation:
     itself would.
     """
     _check(writer, change)
-    is_creation = change.action.startswith("create")
-    return writer.confirmation(
-        change, None if is_creation else await target_with_loss(writer, change)
-    )
+    if change.action.startswith("create"):
+        return writer.confirmation(change, None, await loss_of_new(writer.client, change))
+    return writer.confirmation(change, await target_with_loss(writer, change))

@@ -18,7 +18,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, used_text
-from natstui.jetstream.managing.losses import loss_of
+from natstui.jetstream.managing.losses import loss_of, loss_of_new
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.differences import (
@@ -211,7 +211,8 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     if name and await exists(writer, kind, change.stream, name):
         raise Conflict(f"{kind} {name} exists already")
     verb, body = _asked(writer, kind, change, wanted_config, "create")
-    request = Request(verb, body, wanted_config)
+    loss = await loss_of_new(writer.client, change)
+    request = Request(verb, body, wanted_config, loss=loss)
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
     created_name = after.get("name", name)

@@ -9,11 +9,13 @@ from typing import Any
 
 from natstui.errors import NotFound, PermissionDenied, UsageError
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import consumer_filters
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
 from natstui.model.assets.defaults import normal_stream
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.loss import (
+    NOTHING,
     Loss,
     StoredMessages,
     becomes_interest,
@@ -24,13 +26,14 @@ from natstui.model.assets.loss import (
     removed_messages_text,
     stream_edit_loss,
 )
+from natstui.model.assets.subjects import contains
 from natstui.model.records.managing import Change
 from natstui.model.servers.versions import (
     KEEPS_OVER_FIRST_SUBJECT_LIMIT,
     KEEPS_WITHOUT_INTEREST,
     is_in,
 )
-from natstui.units import bytes_text, counted
+from natstui.units import are, bytes_text, counted
 
 _MOST_SUBJECTS = 50_000
 
@@ -53,7 +56,8 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
     match change.action:
         case "edit_stream":
             stored = await _held(client, change.stream, asset, arguments)
-            return stream_edit_loss(asset.config, arguments, stored)
+            edit_loss = stream_edit_loss(asset.config, arguments, stored)
+            return edit_loss + await _upstream_loss(client, arguments, asset.config)
         case "edit_consumer":
             return consumer_edit_loss(
                 asset.config, arguments, *await _wanted(client, change, asset)
@@ -74,6 +78,51 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
             return await _reset(client, change, asset, arguments)
         case _:
             return Loss()
+
+
+async def loss_of_new(client: Client, change: Change) -> Loss:
+    """Return what a new stream or consumer takes from others; raises the request errors."""
+    if change.action != "create_stream":
+        return NOTHING
+    return await _upstream_loss(client, json.loads(change.body_json))
+
+
+async def _upstream_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
+    """Return what the new sources or mirror of a stream take out of work queues for good.
+
+    A work queue deletes what is copied from it, unless one of its consumers waits for it. Raises
+    the request errors.
+    """
+    known, loss = _upstreams(before or {}), NOTHING
+    for name, subject_filter in _upstreams(config) - known:
+        try:
+            info = await _info(client, name, {"subjects_filter": subject_filter})
+        except NotFound:
+            continue
+        except PermissionDenied:
+            text = f"you have no permission to read {name}: if it is a work queue, it is emptied"
+            loss += Loss((text,), None)
+            continue
+        if text_at(info["config"], "retention") != "workqueue":
+            continue
+        filters = await consumer_filters(client, name)
+        if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
+            continue
+        count = sum((info["state"].get("subjects") or {}).values())
+        if count:
+            text = f"up to {counted(f'{count:,}', 'message')} of the work queue {name}"
+            loss += Loss((f"{text} {are(count)} moved out of it for good",), count, grows=True)
+    return loss
+
+
+def _upstreams(config: Config) -> set[tuple[str, str]]:
+    """Return the streams of this account that a stream copies: name and filter of each."""
+    upstreams = [config.get("mirror"), *(config.get("sources") or ())]
+    return {
+        (str(upstream["name"]), str(upstream.get("filter_subject") or ">"))
+        for upstream in upstreams
+        if upstream and not upstream.get("external")
+    }
 
 
 def _all_of_it(asset: Asset) -> Loss:
@@ -142,17 +191,30 @@ async def _reset(client: Client, change: Change, asset: Asset, arguments: Config
     lines = [_forgotten(change.consumer or "", asset)]
     first_seq = number_at(asset.info, "ack_floor.stream_seq") + 1
     last_seq = number_at(arguments, "seq") - 1
-    if last_seq >= first_seq:
-        text = f"sequences {first_seq:,} to {last_seq:,} of {change.stream} are not delivered"
-        try:
-            end_seq = number_at(await _info(client, change.stream), "state.last_seq")
-        except PermissionDenied:
-            end_seq = last_seq
-        if last_seq > end_seq:
-            unborn_msgs = last_seq - max(end_seq, first_seq - 1)
-            text += f", {unborn_msgs:,} of them not stored yet: its last is {end_seq:,}"
-        lines.append(text)
-    return Loss(tuple(lines))
+    if last_seq < first_seq:
+        return Loss(tuple(lines))
+    text = f"sequences {first_seq:,} to {last_seq:,} of {change.stream} are not delivered"
+    try:
+        stream = await _info(client, change.stream)
+    except PermissionDenied:
+        return Loss((*lines, text))
+    end_seq = number_at(stream, "state.last_seq")
+    if last_seq > end_seq:
+        unborn_msgs = last_seq - max(end_seq, first_seq - 1)
+        text += f", {unborn_msgs:,} of them not stored yet: its last is {end_seq:,}"
+    lines.append(text)
+    skipped_msgs = 0
+    if text_at(stream, "config.retention") == "interest":
+        waiting_msgs = asset.info["num_pending"] + asset.info["num_ack_pending"]
+        skipped_msgs = min(waiting_msgs, max(0, min(last_seq, end_seq) - first_seq + 1))
+    if skipped_msgs:
+        lines.append(_only_needed_text(skipped_msgs))
+    return Loss(tuple(lines), skipped_msgs)
+
+
+def _only_needed_text(max_msgs: int) -> str:
+    text = counted(f"{max_msgs:,}", "message")
+    return f"at most {text} that only it needs {are(max_msgs)} removed for good"
 
 
 async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
@@ -160,9 +222,7 @@ async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
     lines = [_forgotten(change.consumer or "", asset)]
     max_msgs = wanted_msgs if text_at(owner, "retention") == "interest" else 0
     if max_msgs:
-        lines.append(
-            f"at most {counted(max_msgs, 'message')} that only it needs are removed for good"
-        )
+        lines.append(_only_needed_text(max_msgs))
     return Loss(tuple(lines), max_msgs)
 
 

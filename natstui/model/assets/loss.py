@@ -25,6 +25,16 @@ class Loss:
     lines_until_undone: tuple[str, ...] = ()
     """Losses that an undo of the change restores, as copies of a stream."""
 
+    def __add__(self, other: Loss) -> Loss:
+        """Return both losses."""
+        counts = self.most_msgs, other.most_msgs
+        return Loss(
+            (*self.lines, *other.lines),
+            None if None in counts else sum(filter(None, counts)),
+            self.grows or other.grows,
+            (*self.lines_until_undone, *other.lines_until_undone),
+        )
+
     @property
     def text(self) -> str:
         """Return the clauses of what no undo restores, joined by `; `."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,10 +42,10 @@ from natstui.jetstream.managing.backup_folder import (
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
-    expired_text,
     name_to_type,
     read_backups,
     restore_all,
+    restore_losses,
     restored_text,
     state_text,
 )
@@ -310,7 +309,12 @@ def _restore(
     refuse_read_only(connection, flags["read_only"])
     for restore_request in restore_requests:
         _ = restore_request.config  # what cannot work is said before there is a connection
-    is_confirmed = _confirm_restore(connection, restore_requests, flags)
+    losses = run_with_writer(
+        connection,
+        flags["read_only"],
+        lambda writer: restore_losses(writer.client, restore_requests),
+    )
+    is_confirmed = _confirm_restore(connection, restore_requests, losses, flags)
     restored_streams, progress_line = list[RestoredStream](), BytesLine()
 
     async def work(writer: Writer) -> None:
@@ -336,15 +340,17 @@ def _restore(
 
 
 def _confirm_restore(
-    connection: Connection, restore_requests: Sequence[RestoreRequest], flags: dict[str, Any]
+    connection: Connection,
+    restore_requests: Sequence[RestoreRequest],
+    losses: Sequence[str],
+    flags: dict[str, Any],
 ) -> bool:
-    """Ask for confirmation in production, and where the server removes messages at once.
+    """Ask for confirmation in production, and where messages are removed for good.
 
     The name to type is the stream's, or the account folder's.
     """
     backups = [restore_request.backup for restore_request in restore_requests]
-    name, now_us = name_to_type(backups, restore_requests[0].name), time.time_ns() // 1000
-    losses = list(filter(None, (expired_text(backup, now_us) for backup in backups)))
+    name = name_to_type(backups, restore_requests[0].name)
     if not (connection.production or losses) and flags["confirm"] is None:
         return False
     streams_text = (

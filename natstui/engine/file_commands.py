@@ -24,11 +24,11 @@ from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_ob
 from natstui.jetstream.managing.restore import (
     RestoredStream,
     RestoreRequest,
-    expired_text,
     name_to_type,
     present,
     read_backups,
     restore_all,
+    restore_losses,
     restored_text,
     state_text,
 )
@@ -188,8 +188,8 @@ async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, ob
     existing_streams = await present(client, [backup.stream for backup in backups])
     name = name_to_type(backups, backups[0].stream)
     left_out = await asyncio.to_thread(left_out_of, folder)
-    now_us = time.time_ns() // 1000
-    loses = tuple(filter(None, (expired_text(backup, now_us) for backup in backups)))
+    restore_requests = [RestoreRequest(backup, backup.stream) for backup in backups]
+    loses = tuple(await restore_losses(client, restore_requests))
     return str(folder), BackupContent(
         str(folder), name, tuple(rows), tuple(existing_streams), left_out, loses
     )

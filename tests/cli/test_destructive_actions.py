@@ -383,6 +383,32 @@ def test_what_copies_a_work_queue_empties_it_and_asks(nats_server: Broker, tmp_p
 
 
 @pytest.mark.server
+def test_a_restored_stream_that_copies_a_work_queue_empties_it_and_asks(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "WQ", "--subjects", "wq.>", "--retention", "workqueue")
+    shell.ok("stream", "add", "AGG", "--source", "WQ filter=wq.b")
+    shell.ok("pub", "wq.a", "x", "-J")
+    shell.ok("stream", "backup", "AGG", str(tmp_path / "agg"))
+    shell.ok("backup", str(tmp_path / "all"))
+    shell.ok("stream", "rm", "AGG", "--yes")
+    shell.ok("pub", "wq.b", "x", "--count", "6", "-J")
+    words = ("stream", "restore", str(tmp_path / "agg"))
+    refused = shell.run(*words)
+    assert refused.returncode == 5, refused
+    assert "up to 6 messages of the work queue WQ are moved out of it for good" in refused.stderr
+    assert shell.run("stream", "info", "AGG").returncode == 4
+    assert "AGG restored" in shell.ok(*words, "--yes")
+    for name in ("AGG", "WQ"):
+        shell.ok("stream", "rm", name, "--yes")
+    refused = shell.run("restore", str(tmp_path / "all"))
+    assert refused.returncode == 5 and "of the work queue WQ" in refused.stderr
+    assert shell.run("stream", "info", "WQ").returncode == 4
+    assert "WQ restored" in shell.ok("restore", str(tmp_path / "all"), "--yes")
+
+
+@pytest.mark.server
 @pytest.mark.needs_server("2.14")
 def test_a_reset_says_which_messages_an_interest_stream_then_removes(
     nats_server: Broker, tmp_path: Path

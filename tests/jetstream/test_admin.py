@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,8 @@ from natstui.errors import (
     SessionError,
     UsageError,
 )
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.writer import Asset
 from natstui.jetstream.managing.apply import preview
 from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.losses import loss_of
@@ -457,3 +460,34 @@ def test_an_option_of_a_newer_server_is_refused_and_its_default_is_not_sent(
         )
         made = session.apply(action, stream, default, consumer=consumer)
         assert made.not_taken == ()
+
+
+def replica(name: str, active_ns: int = 10**9, *, offline: bool = False) -> dict[str, object]:
+    return {"name": name, "current": True, "offline": offline, "active": active_ns}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "lines"),
+    [
+        ([replica("n2"), replica("n3")], ("there are 2 copies",)),
+        ([replica("n2"), replica("n3", 17 * 10**9)],
+         ("there is 1 copy", "n3 has no contact to its leader, and may not have all of it")),
+        ([replica("n2", 14 * 10**9)], None),
+        ([replica("n2", offline=True), replica("n3", 17 * 10**9)], None),
+    ],
+)  # fmt: skip
+async def test_a_copy_that_does_not_answer_is_none_that_is_left(
+    replicas: list[dict[str, object]], lines: tuple[str, ...] | None
+) -> None:
+    info = {
+        "state": {"messages": 100, "bytes": 1},
+        "cluster": {"leader": "n1", "replicas": replicas},
+    }
+    change = Change(1, "remove_peer_stream", "S", None, '{"peer": "n1"}')
+    counting = loss_of(cast(Client, None), change, Asset({"name": "S"}, 1, info))
+    if lines is None:
+        with pytest.raises(UsageError, match=r"n1 has the only copy of S that answers: n2.* ha"):
+            await counting
+        return
+    text = (await counting).text
+    assert all(line in text for line in lines), text

@@ -179,7 +179,9 @@ async def step_down(writer: Writer, change: Change) -> str:
             f"{_LEADS_WITHIN_S:g} s"
         )
     if now == before or preferred_server not in (None, now):
-        raise RequestFailed(not_taken_over(target_text, now, preferred_server, _LEADS_WITHIN_S))
+        raise RequestFailed(
+            not_taken_over(target_text, before, now, preferred_server, _LEADS_WITHIN_S)
+        )
     return f"{target_text} is led by {now} now"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from natstui.errors import NotFound, PermissionDenied, UsageError
 from natstui.jetstream.connection.client import Client
@@ -28,6 +28,7 @@ from natstui.model.assets.loss import (
 )
 from natstui.model.assets.subjects import contains
 from natstui.model.records.managing import Change
+from natstui.model.servers.replicas import is_away
 from natstui.model.servers.versions import (
     KEEPS_OVER_FIRST_SUBJECT_LIMIT,
     KEEPS_WITHOUT_INTEREST,
@@ -57,7 +58,7 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
         case "edit_stream":
             stored = await _held(client, change.stream, asset, arguments)
             edit_loss = stream_edit_loss(asset.config, arguments, stored)
-            return edit_loss + await _upstream_loss(client, arguments, asset.config)
+            return edit_loss + await upstream_loss(client, arguments, asset.config)
         case "edit_consumer":
             return consumer_edit_loss(
                 asset.config, arguments, *await _wanted(client, change, asset)
@@ -84,17 +85,17 @@ async def loss_of_new(client: Client, change: Change) -> Loss:
     """Return what a new stream or consumer takes from others; raises the request errors."""
     if change.action != "create_stream":
         return NOTHING
-    return await _upstream_loss(client, json.loads(change.body_json))
+    return await upstream_loss(client, json.loads(change.body_json))
 
 
-async def _upstream_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
+async def upstream_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
     """Return what the new sources or mirror of a stream take out of work queues for good.
 
     A work queue deletes what is copied from it, unless one of its consumers waits for it. Raises
     the request errors.
     """
-    known, loss = _upstreams(before or {}), NOTHING
-    for name, subject_filter in _upstreams(config) - known:
+    known, loss = upstreams(before or {}), NOTHING
+    for name, subject_filter in upstreams(config) - known:
         try:
             info = await _info(client, name, {"subjects_filter": subject_filter})
         except NotFound:
@@ -110,12 +111,17 @@ async def _upstream_loss(client: Client, config: Config, before: Config | None =
             continue
         count = sum((info["state"].get("subjects") or {}).values())
         if count:
-            text = f"up to {counted(f'{count:,}', 'message')} of the work queue {name}"
-            loss += Loss((f"{text} {are(count)} moved out of it for good",), count, grows=True)
+            loss += Loss((moved_text(name, count),), count, grows=True)
     return loss
 
 
-def _upstreams(config: Config) -> set[tuple[str, str]]:
+def moved_text(stream: str, most_msgs: int) -> str:
+    """Return that a copy of a work queue takes its messages."""
+    text = f"up to {counted(f'{most_msgs:,}', 'message')} of the work queue {stream}"
+    return f"{text} {are(most_msgs)} moved out of it for good"
+
+
+def upstreams(config: Config) -> set[tuple[str, str]]:
     """Return the streams of this account that a stream copies: name and filter of each."""
     upstreams = [config.get("mirror"), *(config.get("sources") or ())]
     return {
@@ -142,10 +148,35 @@ def members_of(asset: Asset) -> list[str]:
     return [*([str(leader)] if leader else []), *(peer for peer in peers if peer != leader)]
 
 
+class _Copy(NamedTuple):
+    """A replica of a stream, as its leader reports it."""
+
+    current: bool
+    offline: bool
+    active_ns: int | None
+
+
+def _silent_members(asset: Asset) -> list[str]:
+    """Return the servers with a replica of a stream to which its leader has no contact."""
+    replicas = (asset.info.get("cluster") or {}).get("replicas") or ()
+    return [
+        str(replica["name"])
+        for replica in replicas
+        if is_away(
+            _Copy(
+                replica.get("current") is True,
+                replica.get("offline") is True,
+                number_at(replica, "active"),
+            )
+        )
+    ]
+
+
 def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
     """Return the risk of removing one replica: no message is lost while others have it.
 
-    Raises UsageError for a server without a replica, and for the only replica.
+    Raises UsageError for a server without a replica, for the only replica, and for the only one
+    that answers.
     """
     state, members = asset.info["state"], members_of(asset)
     if peer not in members:
@@ -156,15 +187,24 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
             f"{peer} has the only copy of {stream}: all messages would be lost; scale it first, "
             "or move it"
         )
+    silent_members = [member for member in _silent_members(asset) if member != peer]
+    left_count = len(members) - 1 - len(silent_members)
+    silent_text = f"{', '.join(silent_members)} {'has' if len(silent_members) == 1 else 'have'}"
+    if not left_count:
+        raise UsageError(
+            f"{peer} has the only copy of {stream} that answers: {silent_text} no contact to its "
+            "leader, and all messages would be lost; scale it first, or move it"
+        )
     stored_text = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
     lines = [f"the copy on {peer} ({stored_text}) is deleted"]
     if members[0] == peer:
         lines.append(f"{peer} leads it: publishers wait until another one does")
-    left_count = len(members) - 1
     lines.append(
-        f"until another server has copied all of it, there {'is' if left_count == 1 else 'are'} "
+        f"until another server has copied all of it, there {are(left_count)} "
         f"{counted(left_count, 'copy')}"
     )
+    if silent_members:
+        lines.append(f"{silent_text} no contact to its leader, and may not have all of it")
     return Loss(tuple(lines))
 
 

@@ -42,6 +42,7 @@ from natstui.jetstream.managing.backup_folder import (
     unfinished_restore,
 )
 from natstui.jetstream.managing.configure import recreated_text
+from natstui.jetstream.managing.losses import moved_text, upstream_loss, upstreams
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
 from natstui.model.assets.buckets import TTL
 from natstui.model.assets.fields import number_at, without_server_metadata
@@ -201,7 +202,7 @@ async def restore_stream(
     draft = JournalDraft(
         "restore_stream", name, None, journalled, doubt="the server may still restore it"
     )
-    loses = expired_text(backup, time.time_ns() // 1000) or None
+    loses = "; ".join(await restore_losses(writer.client, [restore_request])) or None
     try:
         await writer.send(
             draft, (name, restore_request.confirmed), work, lambda reply: reply["config"], loses,
@@ -501,6 +502,27 @@ def is_expired(config: Config, state: Config, now_us: int) -> bool:
     """Return whether the first message of a stream is over its max age."""
     max_age_us = number_at(config, "max_age") // 1000
     return max_age_us > 0 and time_us(str(state.get("first_ts") or NEVER)) + max_age_us <= now_us
+
+
+async def restore_losses(client: Client, restore_requests: Sequence[RestoreRequest]) -> list[str]:
+    """Return what is removed for good when streams are restored, a clause each.
+
+    Of themselves, since they are too old, and of work queues that they copy. Raises the request
+    errors.
+    """
+    now_us = time.time_ns() // 1000
+    losses = [expired_text(restore_request.backup, now_us) for restore_request in restore_requests]
+    restored = {
+        restore_request.name: restore_request.backup for restore_request in restore_requests
+    }
+    for restore_request in restore_requests:
+        losses += (await upstream_loss(client, restore_request.config)).lines
+        losses += [
+            moved_text(name, number_at(restored[name].state, "messages"))
+            for name, _ in upstreams(restore_request.config)
+            if name in restored and restored[name].config.get("retention") == "workqueue"
+        ]
+    return list(filter(None, losses))
 
 
 def expired_text(backup: Backup, now_us: int) -> str:

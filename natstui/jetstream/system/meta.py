@@ -74,7 +74,7 @@ async def step_down_meta(writer: Writer, system: System, request: StepDown) -> s
         )
     if now == before or preferred_server not in (None, now):
         raise RequestFailed(
-            not_taken_over(request.meta.cluster, now, preferred_server, _LEADS_WITHIN_S)
+            not_taken_over(request.meta.cluster, before, now, preferred_server, _LEADS_WITHIN_S)
         )
     return f"{request.meta.cluster} is led by {now} now"
 

@@ -121,9 +121,11 @@ def removal_loss(meta: Meta, name: str) -> str:
     left_count = max(1, meta.size_count - 1)
     quorum = left_count // 2 + 1
     return (
-        "its replicas are removed, and recreated on other servers if possible; "
-        f"{cluster_text(meta)} then has {counted(left_count, 'member')}, of which {quorum} must "
-        f"be up; empty the store of {name} before it comes back"
+        "its replicas are removed, and recreated on other servers if possible; a stream whose "
+        f"only copy is on {name} is recreated empty, its messages are lost, and the other servers "
+        f"do not tell which these are; {cluster_text(meta)} then has "
+        f"{counted(left_count, 'member')}, of which {quorum} must be up; {name} may come back "
+        "only with an empty store: keep the old one until nothing is missing"
     )
 
 
@@ -132,10 +134,13 @@ def cluster_text(meta: Meta) -> str:
     return meta.cluster or "the meta group"
 
 
-def not_taken_over(target_text: str, leader: str, preferred: str | None, within_s: float) -> str:
+def not_taken_over(
+    target_text: str, before: str | None, leader: str, preferred: str | None, within_s: float
+) -> str:
     """Return that the preferred server, or any other, did not take over after a step-down."""
-    failure = f"{preferred} did not take over" if preferred else "no other server took over"
-    return f"{target_text} is led by {leader}: {failure} within {within_s:g} s"
+    if leader != before:
+        return f"{target_text} is led by {leader} now: its replicas elected it, not {preferred}"
+    return f"{target_text} is led by {leader}: no other server took over within {within_s:g} s"
 
 
 def removal_question(meta: Meta, name: str) -> str:

@@ -10,7 +10,8 @@ from natstui.model.findings.catalogue.kind import Kind
 V_DOWN = Kind(
     "NT-V01", "server", "critical", "server down", "the server has stopped replying",
     "whether the process runs and the network is reachable; the server's log",
-    "start the server again; if it will not come back: `natstui meta peer-remove`",
+    "start the server again; if it will not come back: `natstui meta peer-remove`, which "
+    "loses what has its only copy there",
     "`nats server check meta`; `nats audit` META_001",
 )  # fmt: skip
 V_NO_META = Kind(

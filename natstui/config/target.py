@@ -6,7 +6,7 @@ Each source is a layer; a higher layer overrides a lower one, then references ar
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -203,6 +203,8 @@ def resolve(
     )
     has_typed_server = any("server" in layer for layer in (theirs, ours, flags))
     choice = _choice(loaded_settings, connection_names, has_typed_server)
+    if (connection_names.context or connection_names.profile) and not flags:
+        _refuse_other_server(choice, (theirs, ours))
     # The marks in the file hold for every target.
     merged_layer: Layer = {name: file[name] for name in _MARKS if name in file}
     for layer in (choice.layer, file if choice.keeps_file else {}, theirs, ours, flags):
@@ -223,6 +225,21 @@ def resolve(
     if connection_names.account is not None:
         connection = of_account(connection, connection_names.account)
     return ResolvedConnection(connection, merged_layer)
+
+
+def _refuse_other_server(choice: _Choice, layers: Iterable[Layer]) -> None:
+    """Raise UsageError where a variable names another server than the chosen system.
+
+    It would override it, so that another system is shown and changed than the one that was named.
+    """
+    chosen_server, _ = choice.layer.get("server", (None, ""))
+    for layer in layers:
+        server, variable = layer.get("server", (chosen_server, ""))
+        if chosen_server is not None and server != chosen_server:
+            raise UsageError(
+                f"{variable} is set, and names another server than {choice.label}: unset it, or "
+                "name the server with --server"
+            )
 
 
 def _marks(

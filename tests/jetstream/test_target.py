@@ -75,6 +75,25 @@ def test_the_password_of_the_selected_context_does_not_go_to_a_typed_server(
     assert (connection.servers, connection.user) == (("nats://variable:4222",), None)
 
 
+@pytest.mark.parametrize("variable", ["NATS_URL", "NATSTUI_CONNECTION_SERVER"])
+def test_a_named_system_is_not_exchanged_for_the_server_of_a_variable(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    desk.context("eu", url="nats://a")
+    desk.file.write_text(
+        "[profiles.lab]\nserver = 'nats://b'\n[profiles.dark]\nread_only = true\n"
+    )
+    monkeypatch.setenv(variable, "nats://variable")
+    for names in ({"context": "eu"}, {"profile": "lab"}):
+        (name,) = names.values()
+        with pytest.raises(UsageError, match=f"{variable} is set, .* another server than {name}"):
+            desk.connection(**names)
+        assert desk.connection(**names, server="nats://typed").servers == ("nats://typed:4222",)
+    assert desk.connection(profile="dark").servers == ("nats://variable:4222",)
+    monkeypatch.setenv(variable, "nats://b")
+    assert desk.connection(profile="lab").servers == ("nats://b:4222",)
+
+
 def test_the_password_of_the_file_does_not_go_to_a_typed_server(desk: Desk) -> None:
     desk.file.write_text("[connection]\nserver = 'nats://a'\nuser = 'u'\npassword = 'p'\n")
     assert desk.connection().user == "u"

@@ -6,7 +6,7 @@ import os
 import sys
 
 from natstui import __version__
-from natstui.output import keep_stdout_whole
+from natstui.output import OUTPUT_FAILED_EXIT_CODE, keep_stdout_whole, write_all
 
 _NEEDS_PARSING = {"--help", "--engine", "--reset-terminal", "--version"}
 _COMPLETION = "_NATSTUI_COMPLETE"
@@ -42,7 +42,11 @@ def main() -> None:
     _prepare()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
-        sys.stdout.write(f"natstui {__version__}\n")
+        try:
+            write_all(1, f"natstui {__version__}\n".encode())
+        except OSError as error:
+            sys.stderr.write(f"natstui: the output cannot be written: {error.strerror}\n")
+            sys.exit(OUTPUT_FAILED_EXIT_CODE)
     elif (
         _names_a_command(arguments) or _NEEDS_PARSING & set(arguments) or _COMPLETION in os.environ
     ):

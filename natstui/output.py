@@ -28,8 +28,11 @@ asked_to_end = threading.Event()
 """Set when a signal has requested the end of this process: no write waits for a stalled reader."""
 
 
+OUTPUT_FAILED_EXIT_CODE = 6
+
+
 class OutputFailed(OSError):
-    """The standard output cannot be written, though it has a reader: the disk is full."""
+    """The standard output cannot be written: the disk is full, or it is closed."""
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -116,14 +119,15 @@ def keep_stdout_whole() -> None:
 
     What its encoding cannot represent, a frame or a name on a terminal of latin-1, becomes a `?`.
     A closed stdin, stdout or stderr becomes the null device: the next file or connection would get
-    its number otherwise, and receive what is printed.
+    its number otherwise, and receive what is printed. It is opened the other way round, so that
+    reading and writing fail: what was closed is not empty, and nobody sees what is written to it.
     """
-    for fd in range(3):
+    for fd, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDWR)):
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+            os.open(os.devnull, mode)
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or text_file(1, "utf-8", "replace")
     sys.stderr = sys.stderr or text_file(2, "utf-8", "replace", by_line=True)
     old = sys.stdout

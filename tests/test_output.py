@@ -118,11 +118,23 @@ def test_words_that_are_no_utf8_are_named(flags: tuple[str, ...], tmp_path: Path
         assert b"Traceback" not in done.stderr and done.returncode != 0
 
 
-@pytest.mark.parametrize("closed", [0, 1, 2])
-def test_a_closed_descriptor_is_the_null_device(closed: int, tmp_path: Path) -> None:
-    words = shlex.join([sys.executable, "-m", "natstui", "config"])
+@pytest.mark.parametrize(
+    ("words", "closed", "code", "sentence"),
+    [
+        ("config", 0, 0, ""),
+        ("config", 2, 0, ""),
+        ("config", 1, 6, "natstui: the output cannot be written: "),
+        ("--version", 1, 6, "natstui: the output cannot be written: "),
+        ("pub s", 0, 2, "natstui: the payload on stdin cannot be read: "),
+    ],
+)
+def test_what_is_closed_is_neither_empty_nor_read_by_anybody(
+    words: str, closed: int, code: int, sentence: str, tmp_path: Path
+) -> None:
+    command = f"{shlex.join([sys.executable, '-m', 'natstui'])} {words} {closed}>&-"
     env = os.environ | {"XDG_CONFIG_HOME": str(tmp_path)}
-    shell = ["sh", "-c", f"{words} {closed}>&-"]
+    shell = ["sh", "-c", command]
     done = subprocess.run(shell, capture_output=True, text=True, env=env, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (done.stdout == "") is (closed == 1)
+    assert (done.returncode, done.stderr.startswith(sentence)) == (code, True), done
+    assert len(done.stderr.splitlines()) == bool(sentence)
+    assert (done.stdout == "") is (code != 0)

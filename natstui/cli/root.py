@@ -18,7 +18,7 @@ from natstui.clean import clean_line
 from natstui.cli.options import ViewerFlags, viewer_flags
 from natstui.cli.sections import LazyGroup
 from natstui.errors import Interrupted, NatstuiError, Refused, RequestFailed, UsageError
-from natstui.output import OutputFailed
+from natstui.output import OUTPUT_FAILED_EXIT_CODE, OutputFailed
 
 
 class CommandEntry(NamedTuple):
@@ -243,7 +243,7 @@ def run() -> None:
     except OutputFailed as error:
         click.echo(f"natstui: the output cannot be written: {error.strerror}", err=True)
         _drop_output()
-        sys.exit(_OUTPUT_FAILED_EXIT_CODE)
+        sys.exit(OUTPUT_FAILED_EXIT_CODE)
     except BrokenPipeError:
         _drop_output()
         sys.exit(_BROKEN_PIPE_EXIT_CODE)
@@ -261,11 +261,7 @@ def run() -> None:
         sys.exit(UsageError.exit_code)
 
 
-_OUTPUT_FAILED_EXIT_CODE, _BROKEN_PIPE_EXIT_CODE, _INTERRUPTED_EXIT_CODE = (
-    6,
-    1,
-    128 + signal.SIGINT,
-)
+_BROKEN_PIPE_EXIT_CODE, _INTERRUPTED_EXIT_CODE = 1, 128 + signal.SIGINT
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Characters that Python creates from bytes of a command line that are not UTF-8."""
 

@@ -27,13 +27,17 @@ MOST_WAITING_LINES = 100
 
 
 def lines_of(fd: int) -> Iterator[bytes]:
-    """Yield the lines of a descriptor until it ends, or until one is longer than 64 MiB.
+    """Yield the lines of a descriptor until it ends, or until one is longer than 64 MiB or than
+    the memory there is.
 
     It reads with os.read, which works for pipes, terminals and files alike.
     """
     buffer = bytearray()
     while (data := os.read(fd, 65536)) and len(buffer) < _LONGEST_LINE_BYTES:
-        buffer += data
+        try:
+            buffer += data
+        except MemoryError:
+            return
         if b"\n" in data:
             *lines, buffer = buffer.split(b"\n")
             yield from map(bytes, lines)

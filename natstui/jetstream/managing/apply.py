@@ -33,6 +33,7 @@ from natstui.jetstream.managing.configure import (
     recreated_text,
     target_with_loss,
     unread_after,
+    with_asset_now,
 )
 from natstui.jetstream.managing.losses import loss_of_new
 from natstui.jetstream.managing.replicas import remove_peer_stream
@@ -288,13 +289,8 @@ async def _with_target_now(
     Raises RequestFailed if it cannot be read again.
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
-    try:
-        now = await read_asset(writer, kind, change.stream, change.consumer or "")
-    except (RequestFailed, ServerGone) as error:
-        raise unread_after(result.text, error) from error
-    if now.created_at_us == before.created_at_us:
-        return result
-    return replace(result, unfinished=recreated_text(kind, change.consumer or change.stream))
+    asset_name, name = (kind, change.stream, change.consumer or ""), change.consumer
+    return await with_asset_now(writer, asset_name, kind, name or change.stream, before, result)
 
 
 def moment_of(text: str, now: datetime | None = None) -> str:

@@ -173,15 +173,9 @@ async def step_down(writer: Writer, change: Change) -> str:
         kind: AssetKind = "stream" if change.consumer is None else "consumer"
         raise RequestFailed(recreated_text(kind, change.consumer or change.stream))
     now = _leader(row)
-    if now is None:
-        raise RequestFailed(
-            f"{target_text}: its leader stepped down, and no new one was elected within "
-            f"{_LEADS_WITHIN_S:g} s"
-        )
-    if now == before or preferred_server not in (None, now):
-        raise RequestFailed(
-            not_taken_over(target_text, before, now, preferred_server, _LEADS_WITHIN_S)
-        )
+    failure = not_taken_over(target_text, before, now, preferred_server, _LEADS_WITHIN_S)
+    if failure:
+        raise RequestFailed(failure)
     return f"{target_text} is led by {now} now"
 
 

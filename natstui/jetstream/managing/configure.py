@@ -103,8 +103,25 @@ async def with_stream_now(
 
     `kind` and `name` are what people call it. Raises RequestFailed if it cannot be read again.
     """
+    stream = before.config["name"]
+    return await with_asset_now(writer, ("stream", stream, ""), kind, name, before, result)
+
+
+async def with_asset_now(
+    writer: Writer,
+    asset_name: tuple[AssetKind, str, str],
+    kind: str,
+    name: str,
+    before: Asset,
+    result: ChangeResult,
+) -> ChangeResult:
+    """Return the result of a change, unfinished if another asset has the name now.
+
+    `asset_name` is kind, stream and consumer, `kind` and `name` what people call it. Raises
+    RequestFailed if it cannot be read again.
+    """
     try:
-        now = await read_asset(writer, "stream", before.config["name"])
+        now = await read_asset(writer, *asset_name)
     except (RequestFailed, ServerGone) as error:
         raise unread_after("; ".join((result.text, *result.shortfalls)), error) from error
     if now.created_at_us == before.created_at_us:

@@ -511,7 +511,9 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
     errors.
     """
     now_us = time.time_ns() // 1000
-    losses = [expired_text(restore_request.backup, now_us) for restore_request in restore_requests]
+    losses = [
+        _expired_text(restore_request.backup, now_us) for restore_request in restore_requests
+    ]
     restored = {
         restore_request.name: restore_request.backup for restore_request in restore_requests
     }
@@ -525,7 +527,7 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
     return list(filter(None, losses))
 
 
-def expired_text(backup: Backup, now_us: int) -> str:
+def _expired_text(backup: Backup, now_us: int) -> str:
     """Return what the server removes of a stream once it is restored; empty when nothing."""
     config, state = backup.config, backup.state
     if not number_at(state, "messages") or not is_expired(config, state, now_us):

@@ -67,15 +67,9 @@ async def step_down_meta(writer: Writer, system: System, request: StepDown) -> s
 
     await with_state_now(writing, leader_now)
     now = await _led_after(system, before)
-    if now is None:
-        raise RequestFailed(
-            f"{before} stepped down, and {request.meta.cluster} elected no new leader within "
-            f"{_LEADS_WITHIN_S:g} s"
-        )
-    if now == before or preferred_server not in (None, now):
-        raise RequestFailed(
-            not_taken_over(request.meta.cluster, before, now, preferred_server, _LEADS_WITHIN_S)
-        )
+    failure = not_taken_over(request.meta.cluster, before, now, preferred_server, _LEADS_WITHIN_S)
+    if failure:
+        raise RequestFailed(failure)
     return f"{request.meta.cluster} is led by {now} now"
 
 

@@ -135,12 +135,25 @@ def cluster_text(meta: Meta) -> str:
 
 
 def not_taken_over(
-    target_text: str, before: str | None, leader: str, preferred: str | None, within_s: float
+    target_text: str,
+    before: str | None,
+    leader: str | None,
+    preferred: str | None,
+    within_s: float,
 ) -> str:
-    """Return that the preferred server, or any other, did not take over after a step-down."""
-    if leader != before:
+    """Return that the preferred server, or any other, did not take over after a step-down.
+
+    Empty where one did.
+    """
+    if leader is None:
+        return (
+            f"{target_text}: its leader stepped down, and none was elected within {within_s:g} s"
+        )
+    if leader == before:
+        return f"{target_text} is led by {leader}: no other server took over within {within_s:g} s"
+    if preferred not in (None, leader):
         return f"{target_text} is led by {leader} now: its replicas elected it, not {preferred}"
-    return f"{target_text} is led by {leader}: no other server took over within {within_s:g} s"
+    return ""
 
 
 def removal_question(meta: Meta, name: str) -> str:

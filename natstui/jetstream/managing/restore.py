@@ -522,7 +522,9 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
         losses += [
             moved_text(name, number_at(restored[name].state, "messages"))
             for name, _ in upstreams(restore_request.config)
-            if name in restored and restored[name].config.get("retention") == "workqueue"
+            if name in restored
+            and restored[name].config.get("retention") == "workqueue"
+            and number_at(restored[name].state, "messages")
         ]
     return list(filter(None, losses))
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import nats.errors
@@ -113,6 +113,20 @@ class TimedMsg(Msg):  # type: ignore[misc]
     end = 0
 
 
+@contextlib.contextmanager
+def keeping_cancelled() -> Iterator[None]:
+    """Raise CancelledError at the end of the block if its task was cancelled in it.
+
+    `asyncio.wait_for` of Python 3.11, which nats-py uses, forgets it when what it waits for comes
+    in the same moment.
+    """
+    task = asyncio.current_task()
+    cancels_count = 0 if task is None else task.cancelling()
+    yield
+    if task is not None and task.cancelling() > cancels_count:
+        raise asyncio.CancelledError
+
+
 class StrictClient(NatsClient):  # type: ignore[misc]
     """nats-py's client, but it never hangs, never leaks a password and never stops
     reconnecting.
@@ -140,7 +154,8 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         """Connect, and count the attempts, so that a stuck one is noticed."""
         self.attempts_count += 1
         self.tried_url = s.uri.geturl()
-        await super()._connect_to_server(s)
+        with keeping_cancelled():
+            await super()._connect_to_server(s)
 
     async def _process_op_err(self, e: Exception) -> None:
         """Store why the connection is lost, which nats-py does not report."""
@@ -166,7 +181,8 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         """Handle the handshake; detect that the server closed instead, which nats-py takes for
         success.
         """
-        await super()._process_connect_init()
+        with keeping_cancelled():
+            await super()._process_connect_init()
         if not self.is_connected:
             for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
                 task.cancel()

@@ -77,6 +77,20 @@ def test_a_change_of_what_was_recreated_just_before_it_is_no_success(
     )
 
 
+def test_a_consumer_that_is_deleted_on_a_recreated_stream_is_no_success(
+    shell: Shell, account: Account
+) -> None:
+    request(account.url, *_FILL)
+
+    def recreate() -> None:
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}), *_FILL)
+
+    with just_before(account.url, b"CONSUMER.DELETE.S.C", recreate) as url:
+        done = shell.run("consumer", "rm", "S", "C", "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert done.stderr.endswith("the stream S of now is another one: it was recreated meanwhile\n")
+
+
 @pytest.mark.parametrize(
     ("sent", "read", "words", "done_text"),
     [
@@ -404,6 +418,41 @@ def test_a_key_of_a_bucket_that_is_recreated_is_not_called_put(
         done = shell.run("kv", *words, "--server", url, "--yes")
     assert done.returncode == 4, done
     assert "the bucket B of now is another one: it was recreated meanwhile" in done.stderr
+
+
+def test_a_key_is_not_put_into_a_bucket_that_was_recreated_when_it_is_written_again(
+    shell: Shell, account: Account
+) -> None:
+    shell.ok("kv", "add", "B")
+    for value in ("one", "two"):
+        shell.ok("kv", "put", "B", "a", value, "--yes")
+    config = json.loads(shell.ok("stream", "info", "KV_B", "--json"))["config"]
+
+    def recreate() -> None:
+        create = ("$JS.API.STREAM.CREATE.KV_B", config)
+        request(account.url, ("$JS.API.STREAM.DELETE.KV_B", {}), create, ("$KV.B.a", b"theirs"))
+
+    with just_before(account.url, b"PUB $KV.B.a", recreate) as url:
+        done = shell.run("kv", "put", "B", "a", "mine", "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert "B was recreated in the meantime: nothing was changed" in done.stderr
+    assert shell.ok("kv", "get", "B", "a", "--raw") == "theirs"
+
+
+@pytest.mark.parametrize("words", [("next", "S", "C"), ("sub", "S", "C")])
+def test_a_message_whose_consumer_is_deleted_before_the_ack_is_not_called_acknowledged(
+    shell: Shell, account: Account, words: tuple[str, ...]
+) -> None:
+    request(account.url, *_FILL)
+
+    def delete() -> None:
+        request(account.url, ("$JS.API.CONSUMER.DELETE.S.C", {}))
+
+    with just_before(account.url, b"PUB $JS.ACK", delete) as url:
+        done = shell.run("consumer", *words, "--ack", "--count", "1", "--server", url, "--yes")
+    assert done.returncode == 4, done
+    assert "the message is not acknowledged: its consumer is gone" in done.stderr, done
+    assert "1 acknowledged" not in done.stderr
 
 
 def test_a_key_of_a_bucket_that_is_deleted_at_once_is_not_called_put(

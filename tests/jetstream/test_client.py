@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from nats.aio.msg import Msg
@@ -26,6 +27,34 @@ async def test_a_connection_tells_server_account_and_api_level(nats_server: Brok
     assert connected.api_level is not None
     assert connected.api_level >= 5
     assert closed.state == "closed"
+
+
+async def test_the_user_is_the_one_that_our_own_server_names(nats_server: Broker) -> None:
+    """Servers of leaf nodes reply as well, each with the user of the leaf node."""
+    other = b'{"server":{"id":"OTHER"},"data":{"user":"leaf","account":"LEAF"}}'
+    asked: list[bytes] = []
+    sids: dict[bytes, bytes] = {}
+
+    def up(data: bytes) -> bytes:
+        sids.update(re.findall(rb"SUB (\S+) +(\d+)\r\n", data))
+        asked.extend(re.findall(rb"PUB \$SYS\.REQ\.USER\.INFO (\S+) ", data))
+        return data
+
+    def down(data: bytes) -> bytes:
+        if asked and data.startswith(b"MSG "):
+            inbox = asked.pop()
+            sid = sids.get(inbox) or sids[inbox.rpartition(b".")[0] + b".*"]
+            data = b"MSG %s %s %d\r\n%s\r\n" % (inbox, sid, len(other), other) + data
+        return data
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await relay(reader, writer, nats_server.url, up, down)
+
+    async with serving(carry) as port:
+        client = await connect(Connection(servers=(f"nats://127.0.0.1:{port}",)))
+        assert client.link.account == "$G"
+        assert not asked
+        await client.close()
 
 
 async def test_a_ping_follows_all_that_was_sent_before_it(nats_server: Broker) -> None:

@@ -106,3 +106,42 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     await source.close()
     for nc in clients:
         await nc.close()
+
+
+async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is_refused(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    broker = nats_server_factory(
+        """
+        jetstream {}
+        accounts {
+          A { jetstream: enabled, users: [{user: a, password: a}],
+              exports: [{service: "$JS.API.>"}] }
+          B { jetstream: enabled, users: [{user: b, password: b}],
+              imports: [{service: {account: A, subject: "$JS.API.>"}, to: "fromA.JS.>"}] }
+        }
+        """
+    )
+    urls = [broker.url.replace("://", f"://{user}:{user}@") for user in "ab"]
+    for url in urls:
+        nc = await nats.connect(url)
+        store = await nc.jetstream().create_object_store("F")
+        await store.put("f", b"precious")
+        await nc.jetstream().add_stream(name="W", subjects=["w"])
+        await nc.close()
+    client = await connect(Connection(servers=(urls[1],), api_prefix="fromA.JS"))
+    writer = Writer(client, Journal())
+    asked = ObjectChange("F", "f", confirmed="f")
+    refusal = r'would store this as well as that of "fromA.JS": connect as a user of its account'
+    with pytest.raises(Refused, match=refusal):
+        await put_object(writer, asked, io.BytesIO(b""), lambda _: None, names_with_chunks)
+    with pytest.raises(Refused, match=refusal):
+        await delete_object(writer, asked, names_with_chunks)
+    with pytest.raises(Refused, match=refusal):
+        await publish_batch(writer, Batch("w", [b"x"], 1, 1, stored=True))
+    await client.close()
+    nc = await nats.connect(urls[1])
+    store = await nc.jetstream().object_store("F")
+    assert (await store.get("f")).data == b"precious"
+    assert (await nc.jetstream().stream_info("W")).state.messages == 0
+    await nc.close()

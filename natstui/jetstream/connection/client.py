@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 
 from natstui.clock import steady_us
 from natstui.config import Connection
-from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
+from natstui.errors import NatstuiError, NotFound, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.link import (
     AccountInfo,
     Identity,
@@ -258,6 +258,19 @@ class Client:
         except (nats.errors.BadSubjectError, nats.errors.BadHeaderError) as error:
             raise RequestFailed(f"{subject!r} or its headers are not valid") from error
 
+    async def ack(self, subject: str, payload: bytes) -> None:
+        """Answer a message of a consumer, and wait until that is confirmed.
+
+        Raises NotFound when nothing receives it, and what `ask` raises.
+        """
+        reply = await self.ask(subject, payload)
+        if status_of(reply.headers) == "503":
+            raise NotFound(
+                "the message is not acknowledged: its consumer is gone, or one of an account to "
+                "which acks are not exported",
+                code=503,
+            )
+
     async def tell(self, subject: str, payload: bytes = b"") -> None:
         """Send one message without a reply, and wait until the server has received it.
 
@@ -341,10 +354,17 @@ class Client:
         await self._link.close()
 
     async def _user_info(self, timeout_s: float | None) -> UserInfo:
-        reply = await self.ask(USER_INFO, timeout_s=timeout_s)
-        if status_of(reply.headers) == "503":
-            raise RequestFailed(f'no reply on "{USER_INFO}"', code=503)
-        return read_user_info(reply.data)
+        """Return our user by the reply of our own server: those of leaf nodes reply as well."""
+        limit_s = timeout_s or self.connection.request_timeout_s
+        own_id = self.nc.server_info.get("server_id")
+        async with aclosing(self.answers(USER_INFO, b"", timeout_s=limit_s)) as replies:
+            async for reply in replies:
+                if status_of(reply.headers) == "503":
+                    raise RequestFailed(f'no reply on "{USER_INFO}"', code=503)
+                user_info = read_user_info(reply.data)
+                if user_info.server_id in (None, own_id):
+                    return user_info
+        raise RequestTimedOut(USER_INFO, limit_s)
 
     async def _read_identity(self) -> Identity:
         """Request our user and account, and JetStream's INFO."""

@@ -50,8 +50,13 @@ class _User(msgspec.Struct):
     expires: int = 0
 
 
+class _Server(msgspec.Struct):
+    id: str | None = None
+
+
 class _UserInfo(msgspec.Struct):
     data: _User | None = None
+    server: _Server | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,14 @@ class UserInfo:
     user: str | None
     account: str | None
     permitted: Permitted
+    server_id: str | None = None
+    """The server that replied."""
 
 
 def read_user_info(data: bytes) -> UserInfo:
     """Read the reply of `$SYS.REQ.USER.INFO`; raises RequestFailed when it cannot be read."""
-    user = read(USER_INFO, data, _UserInfo).data or _User()
+    reply = read(USER_INFO, data, _UserInfo)
+    user, server = reply.data or _User(), reply.server or _Server()
     rules = user.permissions or _Permissions()
     publish, subscribe = rules.publish or _Rules(), rules.subscribe or _Rules()
     permissions = Permitted(
@@ -75,7 +83,7 @@ def read_user_info(data: bytes) -> UserInfo:
         subscribe_allow=_tuple_or_all(subscribe.allow),
         subscribe_deny=tuple(subscribe.deny or ()),
     )
-    return UserInfo(user.user, user.account, permissions)
+    return UserInfo(user.user, user.account, permissions, server.id)
 
 
 def _tuple_or_all(subjects: list[str] | None) -> tuple[str, ...] | None:

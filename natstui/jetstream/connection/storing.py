@@ -253,17 +253,17 @@ def missing_count(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> 
 
 
 async def check_domain(client: Client, subject: str) -> None:
-    """Raise Refused if a message to another domain would also be stored in the local one.
+    """Raise Refused if a message to another domain, or to the JetStream of another account, would
+    also be stored in the local one.
 
-    A subject outside the API names no domain: every JetStream that receives it stores it.
+    A subject outside the API names neither: every JetStream that receives it stores it.
     """
-    wanted_domain = client.connection.domain
-    if wanted_domain is None:
+    if client.prefix == "$JS.API":
         return
     try:
         local = await _ask_local(client, "INFO", {})
         # A leaf node without a JetStream of its own is served by the hub.
-        if local.get("domain") == wanted_domain:
+        if client.prefix == f"$JS.{local.get('domain')}.API":
             return
         streams = (await _ask_local(client, "STREAM.NAMES", {"subject": subject})).get("streams")
     except RequestTimedOut:
@@ -274,11 +274,20 @@ async def check_domain(client: Client, subject: str) -> None:
         return
     if streams:
         local_text = f"domain {local['domain']}" if local.get("domain") else "the connected server"
+        other_text, server_text = _names_of(client.prefix)
         raise Refused(
-            f"stream {streams[0]} of {local_text} would store this as well as domain "
-            f"{wanted_domain}:"
-            f" connect to a server of domain {wanted_domain} to write there"
+            f"stream {streams[0]} of {local_text} would store this as well as {other_text}: "
+            f"connect {server_text} to write there"
         )
+
+
+def _names_of(prefix: str) -> tuple[str, str]:
+    """Return the JetStream behind an API prefix, and with what its messages are written."""
+    first, _, rest = prefix.partition(".")
+    domain, _, api = rest.partition(".")
+    if first == "$JS" and api == "API":
+        return f"domain {domain}", f"to a server of domain {domain}"
+    return f'that of "{prefix}"', "as a user of its account"
 
 
 async def _ask_local(client: Client, verb: str, body: dict[str, str]) -> dict[str, Any]:

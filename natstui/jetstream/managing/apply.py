@@ -34,6 +34,7 @@ from natstui.jetstream.managing.configure import (
     target_with_loss,
     unread_after,
     with_asset_now,
+    with_stream_now,
 )
 from natstui.jetstream.managing.losses import loss_of_new
 from natstui.jetstream.managing.replicas import remove_peer_stream
@@ -168,9 +169,16 @@ async def delete_consumer(
 ) -> ChangeResult:
     """Delete a consumer with its delivery state."""
     target = await target_with_loss(writer, change)
+    try:
+        stream = await read_asset(writer, "stream", change.stream)
+    except PermissionDenied:
+        stream = None
     await writer.write(change, Request(_verb("DELETE", change), None, {}, target), undoes)
     result = ChangeResult(f"{_what(change)} deleted", target.config, None)
-    return await _once_gone(writer, change, target, result)
+    result = await _once_gone(writer, change, target, result)
+    if stream is None:
+        return result
+    return await with_stream_now(writer, "stream", change.stream, stream, result)
 
 
 async def pause_consumer(

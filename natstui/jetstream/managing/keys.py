@@ -96,6 +96,7 @@ async def change_key(
             raise Conflict(
                 f"{key_change.bucket} was recreated in the meantime: nothing was changed"
             )
+        key_change = replace(key_change, created_at_us=bucket.created_at_us)
         present = await _present(writer.client, key_change.bucket, key_change.key)
         _check_revision(key_change, present)
         if not present.revision and not is_key(key_change.key):

@@ -157,7 +157,7 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
 
     async def send() -> str:
         if command.answer == "double_ack":
-            await writer.client.ask(command.reply, ack_payload)
+            await writer.client.ack(command.reply, ack_payload)
         else:
             await writer.client.tell(command.reply, ack_payload)
         return sentence

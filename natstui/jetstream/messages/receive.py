@@ -166,7 +166,7 @@ class Receiver:
         self.received_count += 1
         if self.acknowledges:
             with suppress(ServerGone):
-                await client.ask(message_pulled.reply, b"+ACK")
+                await client.ack(message_pulled.reply, b"+ACK")
                 self.acknowledged_count += 1
         if self.received_count == self.most_count:
             self.stopped.set()

@@ -6,16 +6,17 @@ import asyncio
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import nats
 import pytest
 
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.errors import Refused, RequestFailed
+from natstui.errors import OutcomeUnknown, Refused, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.storing import check_domain
+from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
@@ -25,11 +26,13 @@ from natstui.jetstream.messages.copying.losses import copy_loss
 from natstui.jetstream.messages.copying.selection import Wanted, select
 from natstui.jetstream.messages.objects import names_with_chunks
 from natstui.jetstream.messages.publish import Batch, publish, publish_batch
+from natstui.jetstream.messages.pull import answer
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role, StreamPlan
 from natstui.model.records.copies import CountAgain, SendAgain
-from natstui.model.records.messages import PublishMessage
+from natstui.model.records.messages import AnswerMessage, PublishMessage
 from tests.bench.running import Records, plan
+from tests.cli.test_manage import Shell
 
 pytestmark = pytest.mark.server
 
@@ -144,4 +147,74 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
     store = await nc.jetstream().object_store("F")
     assert (await store.get("f")).data == b"precious"
     assert (await nc.jetstream().stream_info("W")).state.messages == 0
+    await nc.close()
+
+
+async def test_an_ack_that_the_local_domain_would_take_as_well_is_refused(
+    nats_server_factory: Callable[..., Broker], held_port: int, tmp_path: Path
+) -> None:
+    hub = nats_server_factory(
+        f'jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{held_port}" }}'
+    )
+    leaf = nats_server_factory(
+        "jetstream { domain: leaf }\n"
+        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
+    )
+    clients = [await nats.connect(broker.url) for broker in (hub, leaf)]
+    for nc, subject in zip(clients, ("hub", "leaf"), strict=True):
+        js = nc.jetstream()
+        await js.add_stream(name="W", subjects=[subject], retention="workqueue")
+        await js.add_consumer("W", durable_name="C", ack_policy="explicit")
+        await js.publish(subject, b"one")
+    connection = Connection(servers=(hub.url,), domain="leaf")
+    client = await connect(connection)
+    await joined(client)
+    shell = Shell(hub.url, tmp_path)
+    flags = ("--js-domain", "leaf", "--yes")
+    for words in (
+        ("consumer", "next", "W", "C", "--ack"),
+        ("consumer", "sub", "W", "C", "--ack", "--count", "1"),
+    ):
+        done = await asyncio.to_thread(shell.run, *words, *flags)
+        assert done.returncode == 5, done
+        assert "to C on W of domain leaf would also be one to that of domain hub" in done.stderr
+    what = plan(
+        Role("subs", "js-fetch", consumer="C", total_msgs=1), stream=StreamPlan("W", create=False)
+    )
+    with pytest.raises(Refused, match="to C on W of domain leaf would also be one to that"):
+        await Benchmark(what, connection, Records()).run()
+    taken = await asyncio.to_thread(shell.run, "consumer", "next", "W", "C", "--no-ack", *flags)
+    assert taken.returncode == 0, taken
+    reply = (await client.answer("CONSUMER.INFO.W.C")).data
+    assert json.loads(reply)["num_ack_pending"] == 1
+    with pytest.raises(Refused, match="connect to a server of domain leaf to acknowledge there"):
+        await answer(
+            Writer(client, Journal()),
+            AnswerMessage(0, "C", "$JS.ACK.W.C.1.1.1.1700000000000000000.0", "ack", confirmed="C"),
+        )
+    for nc in clients:
+        assert (await nc.jetstream().stream_info("W")).state.messages == 1
+        await nc.close()
+    await client.close()
+
+
+async def test_an_ack_of_another_domain_is_none_of_the_target(
+    nats_server_factory: Callable[..., Broker], held_port: int
+) -> None:
+    hub = nats_server_factory(
+        f'jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{held_port}" }}'
+    )
+    leaf = nats_server_factory(
+        "jetstream { domain: leaf }\n"
+        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
+    )
+    nc = await nats.connect(leaf.url)
+    await nc.jetstream().add_stream(name="W", subjects=["w"])
+    client = await connect(Connection(servers=(hub.url,)))
+    leaf_client = await connect(Connection(servers=(hub.url,), domain="leaf"))
+    await joined(leaf_client)
+    await leaf_client.close()
+    with pytest.raises(OutcomeUnknown, match="acknowledged by W of domain leaf; it is not known"):
+        await store(client, "w", b"x", None, "W")
+    await client.close()
     await nc.close()

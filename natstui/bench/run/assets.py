@@ -23,7 +23,7 @@ from natstui.errors import (
     RequestFailed,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import check_domain
+from natstui.jetstream.connection.storing import check_ack_consumer, check_domain
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
@@ -139,7 +139,8 @@ class RunAssets:
     async def target(self) -> RunTarget:
         """Return the existing assets that the run publishes to or consumes from.
 
-        Raises Refused if its messages would be requests to the server.
+        Raises Refused if its messages would be requests to the server, or they or its acks would
+        be taken in another domain as well.
         """
         self._check_subjects()
         stream = self.plan.stream
@@ -152,6 +153,10 @@ class RunAssets:
         streams |= dict.fromkeys(name for names in stored_by.values() for name in names)
         lines, created_at_us = list[str](), dict[str, int]()
         consumers = await self._consumers_to_read(existing)
+        readers = [role for role in self.plan.roles if role.traits.has_shared_consumer]
+        if any(role.acks != "none" for role in readers):
+            for consumer in consumers:
+                await check_ack_consumer(self.client, str(existing), consumer)
         for name in streams:
             own_senders = [role for role in senders if name in stored_by[role.name]]
             try:

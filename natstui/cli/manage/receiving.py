@@ -24,6 +24,7 @@ from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import Refused, UsageError
+from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.messages.pull import answer, pull_next
 from natstui.jetstream.messages.receive import Receiver, read_consumer
@@ -165,6 +166,8 @@ def receive_next(
     printer = Printer(output_format(flags))
 
     async def receive(writer: Writer, confirmed_name: str | None) -> None:
+        if ack:
+            await check_ack_consumer(writer.client, stream, name)
         for _ in range(count):
             pull_command = PullNext(0, stream, name, wait_s, confirmed=confirmed_name)
             pull_result = await pull_next(writer, pull_command)

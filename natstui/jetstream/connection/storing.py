@@ -48,6 +48,7 @@ class _PubAck(msgspec.Struct):
     seq: int
     duplicate: bool = False
     val: str | None = None
+    domain: str | None = None
 
 
 async def store(
@@ -78,6 +79,8 @@ async def store(
     ack = read_ack(subject, reply.data, _PubAck)
     pub_ack = PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
     check_ack(pub_ack, subject, (headers or {}).items(), stream)
+    if stream is not None:
+        check_ack_domain(client, subject, stream, ack.domain)
     return pub_ack
 
 
@@ -172,6 +175,19 @@ def check_ack(
         raise OutcomeUnknown(f'"{subject}": acknowledged {problem}')
 
 
+def check_ack_domain(client: Client, subject: str, stream: str, domain: str | None) -> None:
+    """Raise OutcomeUnknown for an ack by a stream of another domain than that of the requests.
+
+    Both may store a message that reaches both; only the first ack is received.
+    """
+    own_domain = client.link.domain
+    if None not in (domain, own_domain) and domain != own_domain:
+        raise OutcomeUnknown(
+            f'"{subject}": acknowledged by {clean_line(stream)} of domain '
+            f"{clean_line(str(domain))}; it is not known whether domain {own_domain} stores it too"
+        )
+
+
 async def not_kept(
     client: Client,
     stream: str,
@@ -260,25 +276,51 @@ async def check_domain(client: Client, subject: str) -> None:
     """
     if client.prefix == "$JS.API":
         return
+    local = await _local_reply(client, "STREAM.NAMES", {"subject": subject})
+    if local and (streams := local.get("streams")):
+        other_text, server_text = _names_of(client.prefix)
+        raise Refused(
+            f"stream {streams[0]} of {await _local_text(client)} would store this as well as "
+            f"{other_text}: connect {server_text} to write there"
+        )
+
+
+async def check_ack_consumer(client: Client, stream: str, consumer: str) -> None:
+    """Raise Refused if an ack to a consumer of another domain, or of the JetStream of another
+    account, would also reach a consumer of the same name in the local one.
+
+    The subject of an ack names neither.
+    """
+    if client.prefix == "$JS.API":
+        return
+    if await _local_reply(client, f"CONSUMER.INFO.{stream}.{consumer}", {}):
+        other_text, server_text = _names_of(client.prefix)
+        raise Refused(
+            f"an ack to {consumer} on {stream} of {other_text} would also be one to that of "
+            f"{await _local_text(client)}: connect {server_text} to acknowledge there"
+        )
+
+
+async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[str, Any] | None:
+    """Return a reply of the local JetStream where that is another one than the requests reach;
+    None where it is not, where there is none or no such asset, or where it may not be asked.
+    """
     try:
-        local = await _ask_local(client, "INFO", {})
+        local_domain = (await _ask_local(client, "INFO", {})).get("domain")
         # A leaf node without a JetStream of its own is served by the hub.
-        if client.prefix == f"$JS.{local.get('domain')}.API":
-            return
-        streams = (await _ask_local(client, "STREAM.NAMES", {"subject": subject})).get("streams")
+        if client.prefix == f"$JS.{local_domain}.API":
+            return None
+        return await _ask_local(client, verb, body)
     except RequestTimedOut:
         # One that is slow may store it all the same.
         raise
     except RequestFailed:
-        # No JetStream here, or it may not be asked: nothing is known to store it.
-        return
-    if streams:
-        local_text = f"domain {local['domain']}" if local.get("domain") else "the connected server"
-        other_text, server_text = _names_of(client.prefix)
-        raise Refused(
-            f"stream {streams[0]} of {local_text} would store this as well as {other_text}: "
-            f"connect {server_text} to write there"
-        )
+        return None
+
+
+async def _local_text(client: Client) -> str:
+    domain = (await _ask_local(client, "INFO", {})).get("domain")
+    return f"domain {clean_line(str(domain))}" if domain else "the connected server"
 
 
 def _names_of(prefix: str) -> tuple[str, str]:

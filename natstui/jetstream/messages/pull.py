@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
+from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
@@ -143,7 +144,8 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
 
     A double ack waits until the consumer confirms it; raises OutcomeUnknown when it does not.
     Raises Conflict when another consumer has the name now, also on another server: there, the
-    reply subject would mean another message.
+    reply subject would mean another message. Raises Refused where the ack would be one to a
+    consumer of another domain as well.
     """
     stream, _, numbers = answered_place(command.reply)
     if command.consumer_created_at_us is not None:
@@ -153,6 +155,7 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
                 f"{command.consumer} on {stream} is not the consumer that this message was pulled "
                 "from: nothing was sent"
             )
+    await check_ack_consumer(writer.client, stream, command.consumer)
     ack_payload, sentence = _words(command)
 
     async def send() -> str:

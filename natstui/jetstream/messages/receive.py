@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from natstui.errors import NatstuiError, NotFound, RequestFailed, RequestTimedOut, ServerGone
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
+from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
 from natstui.jetstream.messages.pull import delivered, next_message
 from natstui.model.assets.subjects import is_flow_control
@@ -49,6 +50,8 @@ class Receiver:
 
     async def receive(self, writer: Writer, confirmed_name: str | None) -> None:
         """Receive until stopped, and journal the count; raises the error that ended it."""
+        if self.acknowledges:
+            await check_ack_consumer(writer.client, self.stream, self.consumer)
         journalled = {"received": True, "acknowledges": self.acknowledges}
         doubt = "messages may still have been delivered"
         draft = JournalDraft("pull", self.stream, self.consumer, journalled, doubt=doubt)

@@ -27,7 +27,13 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
-from natstui.jetstream.connection.storing import check_ack, has_stream, no_stream, read_ack
+from natstui.jetstream.connection.storing import (
+    check_ack,
+    check_ack_domain,
+    has_stream,
+    no_stream,
+    read_ack,
+)
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account, has_seq
 from natstui.jetstream.messages.decode import from_api
@@ -68,6 +74,7 @@ class _Ack(msgspec.Struct):
     stream: str = ""
     seq: int = 0
     duplicate: bool = False
+    domain: str | None = None
     error: _Error | None = None
 
 
@@ -308,6 +315,7 @@ class Window:
                 err_code=ack_error.err_code,
             )  # fmt: skip
         check_ack(PubAck(ack.stream, ack.seq, ack.duplicate), outgoing.subject, outgoing.headers)
+        check_ack_domain(self._client, outgoing.subject, ack.stream, ack.domain)
         self._remembering_s.setdefault(ack.stream, -1.0)
         if ack.duplicate:
             stored_ranges = self._account.stored_ranges.get(ack.stream, [])

@@ -84,9 +84,12 @@ async def probing(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Probe]:
     monkeypatch.setattr(input_order, "_OVERDUE_S", 1.0)
     app = Probe()
     async with app.run_test():
-        yield app
-        for stuck in app.query(Stuck) if app.is_running else ():
-            stuck.go.set()
+        try:
+            yield app
+        finally:
+            # Otherwise a test that fails waits for the end of the app until its own limit.
+            for stuck in app.query(Stuck) if app.is_running else ():
+                stuck.go.set()
 
 
 async def until(holds: Callable[[], object]) -> None:

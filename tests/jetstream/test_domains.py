@@ -1,4 +1,4 @@
-"""Writing to another domain from a leaf node: never into the local one as well."""
+"""Writing to another domain or account: never into the local one as well."""
 
 from __future__ import annotations
 
@@ -37,6 +37,22 @@ from tests.cli.test_manage import Shell
 pytestmark = pytest.mark.server
 
 
+@pytest.fixture
+def hub_and_leaf(
+    nats_server_factory: Callable[..., Broker], held_port: int
+) -> tuple[Broker, Broker]:
+    """Return a server of the domain hub, and a leaf node of it with the domain leaf."""
+    return (
+        nats_server_factory(
+            f'jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{held_port}" }}'
+        ),
+        nats_server_factory(
+            "jetstream { domain: leaf }\n"
+            f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
+        ),
+    )
+
+
 async def joined(client: Client) -> None:
     """Wait until the leaf node reaches the JetStream of its hub."""
     while True:
@@ -48,15 +64,9 @@ async def joined(client: Client) -> None:
 
 
 async def test_what_the_local_domain_would_store_as_well_is_refused(
-    nats_server_factory: Callable[..., Broker], held_port: int
+    hub_and_leaf: tuple[Broker, Broker],
 ) -> None:
-    hub = nats_server_factory(
-        f'jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{held_port}" }}'
-    )
-    leaf = nats_server_factory(
-        "jetstream { domain: leaf }\n"
-        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
-    )
+    hub, leaf = hub_and_leaf
     clients = [await nats.connect(broker.url) for broker in (hub, leaf)]
     for nc in clients:
         store = await nc.jetstream().create_object_store("F")
@@ -151,15 +161,9 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
 
 
 async def test_an_ack_that_the_local_domain_would_take_as_well_is_refused(
-    nats_server_factory: Callable[..., Broker], held_port: int, tmp_path: Path
+    hub_and_leaf: tuple[Broker, Broker], tmp_path: Path
 ) -> None:
-    hub = nats_server_factory(
-        f'jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{held_port}" }}'
-    )
-    leaf = nats_server_factory(
-        "jetstream { domain: leaf }\n"
-        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
-    )
+    hub, leaf = hub_and_leaf
     clients = [await nats.connect(broker.url) for broker in (hub, leaf)]
     for nc, subject in zip(clients, ("hub", "leaf"), strict=True):
         js = nc.jetstream()
@@ -199,15 +203,9 @@ async def test_an_ack_that_the_local_domain_would_take_as_well_is_refused(
 
 
 async def test_an_ack_of_another_domain_is_none_of_the_target(
-    nats_server_factory: Callable[..., Broker], held_port: int
+    hub_and_leaf: tuple[Broker, Broker],
 ) -> None:
-    hub = nats_server_factory(
-        f'jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{held_port}" }}'
-    )
-    leaf = nats_server_factory(
-        "jetstream { domain: leaf }\n"
-        f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
-    )
+    hub, leaf = hub_and_leaf
     nc = await nats.connect(leaf.url)
     await nc.jetstream().add_stream(name="W", subjects=["w"])
     client = await connect(Connection(servers=(hub.url,)))

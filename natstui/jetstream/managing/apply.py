@@ -34,7 +34,6 @@ from natstui.jetstream.managing.configure import (
     target_with_loss,
     unread_after,
     with_asset_now,
-    with_stream_now,
 )
 from natstui.jetstream.managing.losses import loss_of_new
 from natstui.jetstream.managing.replicas import remove_peer_stream
@@ -169,16 +168,15 @@ async def delete_consumer(
 ) -> ChangeResult:
     """Delete a consumer with its delivery state."""
     target = await target_with_loss(writer, change)
-    try:
-        stream = await read_asset(writer, "stream", change.stream)
-    except PermissionDenied:
-        stream = None
     await writer.write(change, Request(_verb("DELETE", change), None, {}, target), undoes)
     result = ChangeResult(f"{_what(change)} deleted", target.config, None)
     result = await _once_gone(writer, change, target, result)
-    if stream is None:
-        return result
-    return await with_stream_now(writer, "stream", change.stream, stream, result)
+    if target.stream_created_at_us is None:
+        return result  # the user may not read the stream
+    stream = change.stream
+    return await with_asset_now(
+        writer, ("stream", stream, ""), "stream", stream, target.stream_created_at_us, result
+    )
 
 
 async def pause_consumer(
@@ -298,7 +296,9 @@ async def _with_target_now(
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     asset_name, name = (kind, change.stream, change.consumer or ""), change.consumer
-    return await with_asset_now(writer, asset_name, kind, name or change.stream, before, result)
+    return await with_asset_now(
+        writer, asset_name, kind, name or change.stream, before.created_at_us, result
+    )
 
 
 def moment_of(text: str, now: datetime | None = None) -> str:

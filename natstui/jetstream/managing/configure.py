@@ -104,7 +104,9 @@ async def with_stream_now(
     `kind` and `name` are what people call it. Raises RequestFailed if it cannot be read again.
     """
     stream = before.config["name"]
-    return await with_asset_now(writer, ("stream", stream, ""), kind, name, before, result)
+    return await with_asset_now(
+        writer, ("stream", stream, ""), kind, name, before.created_at_us, result
+    )
 
 
 async def with_asset_now(
@@ -112,19 +114,20 @@ async def with_asset_now(
     asset_name: tuple[AssetKind, str, str],
     kind: str,
     name: str,
-    before: Asset,
+    created_at_us: int,
     result: ChangeResult,
 ) -> ChangeResult:
     """Return the result of a change, unfinished if another asset has the name now.
 
-    `asset_name` is kind, stream and consumer, `kind` and `name` what people call it. Raises
-    RequestFailed if it cannot be read again.
+    `asset_name` is kind, stream and consumer, `kind` and `name` what people call it;
+    `created_at_us` is the creation time before the change. Raises RequestFailed if it cannot be
+    read again.
     """
     try:
         now = await read_asset(writer, *asset_name)
     except (RequestFailed, ServerGone) as error:
         raise unread_after("; ".join((result.text, *result.shortfalls)), error) from error
-    if now.created_at_us == before.created_at_us:
+    if now.created_at_us == created_at_us:
         return result
     problems = (*result.shortfalls, recreated_text(kind, name))
     return replace(result, unfinished="; ".join(problems))

@@ -114,19 +114,18 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return the remaining arguments.
 
-        Raises UsageError for an option with an empty value, and for a connection flag of a command
-        that does not connect, with the reason.
+        Raises UsageError for an option with an empty value, and for a connection flag that the command
+        does not take, with the reason.
         """
         try:
             remaining = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if error.option_name not in _CONNECTION_FLAGS:
                 raise
-            text = (
-                f"{error.option_name}: this command does not connect to a server, so omit the "
-                "option"
-            )
-            raise click.UsageError(text, ctx) from None
+            reason = "does not connect to a server, so omit the option"
+            if any("--server" in option.opts for option in self.params):
+                reason = "works in the account of its user: connect as a user of the other account"
+            raise click.UsageError(f"{error.option_name}: this command {reason}", ctx) from None
         _refuse_empty(self, ctx, allows_empty=self.allows_empty)
         return remaining
 

@@ -103,3 +103,6 @@ def test_where_to_connect_may_stand_before_the_command_and_behind_it() -> None:
         done = CliRunner().invoke(root, words)
         assert done.exit_code == 2
         assert "this command does not connect to a server, so omit the option" in done.stderr
+    done = CliRunner().invoke(root, ["stream", "ls", "--account", "A"])
+    assert done.exit_code == 2
+    assert "--account: this command works in the account of its user: connect as" in done.stderr

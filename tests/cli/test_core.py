@@ -143,7 +143,7 @@ async def test_a_stream_says_what_it_stored_and_what_it_had_already(
         done = await run(shell, "pub", "s.a", "x", "-J", "--count", "5", "--json")
         assert json.loads(done.stdout) == {
             "subject": "s.a", "sent_msgs": 5, "payload_bytes": 5, "stream": "S", "first_seq": 1,
-            "last_seq": 5, "duplicate_msgs": 0, "not_kept_msgs": 0,
+            "domain": None, "last_seq": 5, "duplicate_msgs": 0, "not_kept_msgs": 0,
         }  # fmt: skip
         same = ("pub", "s.a", "x", "-J", "-H", "Nats-Msg-Id:one", "--count", "2")
         done = await run(shell, *same)

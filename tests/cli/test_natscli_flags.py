@@ -202,6 +202,11 @@ def test_an_ephemeral_consumer_may_be_without_a_name(shell: Shell) -> None:
     plan = shell.run("consumer", "add", "E", "--ephemeral", "--dry-run", "--json")
     assert (plan.returncode, "name" in json.loads(plan.stdout)) == (1, False)
     assert "nats consumer add E --ack=explicit" in plan.stderr
-    assert shell.ok("consumer", "add", "E", "--ephemeral", "--pull").startswith("consumer ")
+    created_text = shell.ok("consumer", "add", "E", "--ephemeral", "--pull")
     rows = json.loads(shell.ok("consumer", "ls", "E", "--json"))
     assert sorted("durable_name" in row["config"] for row in rows) == [False, True]
+    (name,) = (row["name"] for row in rows if "durable_name" not in row["config"])
+    assert created_text == f"consumer {name} created\n"
+    shell.ok("undo", "-f")
+    (kept,) = json.loads(shell.ok("consumer", "ls", "E", "--json"))
+    assert kept["name"] != name, "undo deletes the consumer that was created last"

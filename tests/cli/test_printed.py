@@ -47,7 +47,7 @@ class QuietReader:
         pass
 
     async def __anext__(self) -> Read:
-        raise TimeoutError
+        raise StopAsyncIteration
 
     async def check_stream(self) -> None:
         """It is the one that it was at the start."""

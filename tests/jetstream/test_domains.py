@@ -6,12 +6,15 @@ import asyncio
 import io
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import nats
 import pytest
 
 from natstui.bench.run.controller import Benchmark
+from natstui.cli.core.arrived import Printer
+from natstui.cli.core.sub import StoredListening
 from natstui.config.connection import Connection
 from natstui.errors import OutcomeUnknown, Refused, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
@@ -20,12 +23,14 @@ from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
-from natstui.jetstream.messages.copying.copy import Copy, Target
+from natstui.jetstream.messages import reading
+from natstui.jetstream.messages.copying.copy import Copy, Target, send_copy, write_copy
 from natstui.jetstream.messages.copying.dead_letters import count_again, send_again
 from natstui.jetstream.messages.copying.losses import copy_loss
 from natstui.jetstream.messages.copying.selection import Wanted, select
+from natstui.jetstream.messages.keys import watch
 from natstui.jetstream.messages.objects import names_with_chunks
-from natstui.jetstream.messages.publish import Batch, publish, publish_batch
+from natstui.jetstream.messages.publish import Batch, ack_text, publish, publish_batch
 from natstui.jetstream.messages.pull import answer
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role, StreamPlan
@@ -51,6 +56,30 @@ def hub_and_leaf(
             f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{held_port}" }} ] }}'
         ),
     )
+
+
+@pytest.fixture
+async def accounts(nats_server_factory: Callable[..., Broker]) -> list[str]:
+    """Return the addresses of two accounts that have a stream W each; the second one has the
+    JetStream of the first one too, as fromA.JS.
+    """
+    broker = nats_server_factory(
+        """
+        jetstream {}
+        accounts {
+          A { jetstream: enabled, users: [{user: a, password: a}],
+              exports: [{service: "$JS.API.>"}] }
+          B { jetstream: enabled, users: [{user: b, password: b}],
+              imports: [{service: {account: A, subject: "$JS.API.>"}, to: "fromA.JS.>"}] }
+        }
+        """
+    )
+    urls = [broker.url.replace("://", f"://{user}:{user}@") for user in "ab"]
+    for url in urls:
+        nc = await nats.connect(url)
+        await nc.jetstream().add_stream(name="W", subjects=["w"])
+        await nc.close()
+    return urls
 
 
 async def joined(client: Client) -> None:
@@ -113,6 +142,18 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     await check_domain(client, "t")
     await publish_batch(writer, batch)
     assert batch.acks[0].stream == "T", "what only the other domain stores is published"
+    # Without its domain as well: the ack names it, and the messages are in no doubt.
+    local_writer = Writer(source, Journal())
+    batch = Batch("t", [b"1", b"2"], 2, 1, stored=True)
+    await publish_batch(local_writer, batch)
+    assert [ack.stream_text for ack in batch.acks] == ["T of domain hub"] * 2
+    assert (batch.is_checked, batch.is_lost) == (False, False)
+    ack = await publish(local_writer, PublishMessage(0, "t"))
+    assert await ack_text(source, "t", ack) == "acknowledged as 4 in T of domain hub"
+    copy = Copy(Target(maps=(("from", "t"),)), selection)
+    with pytest.raises(RequestFailed, match='no stream stores "t"'):
+        await send_copy(source, local_writer, copy, ("t", "t"), asyncio.Event())
+    assert (await clients[0].jetstream().stream_info("T")).state.messages == 4
     # All that is read gets a subject that only the other domain stores.
     assert await copy_loss(source, client, Copy(Target(maps=(("from", "t"),)), selection)) is None
     await client.close()
@@ -122,27 +163,14 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
 
 
 async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is_refused(
-    nats_server_factory: Callable[..., Broker],
+    accounts: list[str],
 ) -> None:
-    broker = nats_server_factory(
-        """
-        jetstream {}
-        accounts {
-          A { jetstream: enabled, users: [{user: a, password: a}],
-              exports: [{service: "$JS.API.>"}] }
-          B { jetstream: enabled, users: [{user: b, password: b}],
-              imports: [{service: {account: A, subject: "$JS.API.>"}, to: "fromA.JS.>"}] }
-        }
-        """
-    )
-    urls = [broker.url.replace("://", f"://{user}:{user}@") for user in "ab"]
-    for url in urls:
+    for url in accounts:
         nc = await nats.connect(url)
         store = await nc.jetstream().create_object_store("F")
         await store.put("f", b"precious")
-        await nc.jetstream().add_stream(name="W", subjects=["w"])
         await nc.close()
-    client = await connect(Connection(servers=(urls[1],), api_prefix="fromA.JS"))
+    client = await connect(Connection(servers=(accounts[1],), api_prefix="fromA.JS"))
     writer = Writer(client, Journal())
     asked = ObjectChange("F", "f", confirmed="f")
     refusal = r'would store this as well as that of "fromA.JS": connect as a user of its account'
@@ -153,11 +181,40 @@ async def test_what_the_own_account_would_store_of_another_accounts_jetstream_is
     with pytest.raises(Refused, match=refusal):
         await publish_batch(writer, Batch("w", [b"x"], 1, 1, stored=True))
     await client.close()
-    nc = await nats.connect(urls[1])
+    nc = await nats.connect(accounts[1])
     store = await nc.jetstream().object_store("F")
     assert (await store.get("f")).data == b"precious"
     assert (await nc.jetstream().stream_info("W")).state.messages == 0
     await nc.close()
+
+
+async def test_messages_that_another_account_does_not_deliver_are_an_error(
+    accounts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_SILENT_S", 0.2)
+    nc = await nats.connect(accounts[0])
+    await nc.jetstream().publish("w", b"x")
+    bucket = await nc.jetstream().create_key_value(bucket="K")
+    await bucket.put("k", b"v")
+    await nc.close()
+    other = Connection(servers=(accounts[1],), api_prefix="fromA.JS")
+    client = await connect(other)
+    nothing_came = 'nothing came within .* from the consumer .*; through "fromA.JS" the other'
+    copy = Copy(Target(), await select(client, Wanted("W")))
+    with pytest.raises(RequestFailed, match=f"W: {nothing_came}"):
+        await write_copy(client, copy, tmp_path / "w.jsonl", asyncio.Event())
+    with pytest.raises(RequestFailed, match=f"KV_K: {nothing_came}"):
+        async with watch(client, "K", ">", "all", 0.1) as entries:
+            await anext(entries)
+    await client.close()
+    unset = dict.fromkeys(("stream", "since", "start_sequence", "from_last", "last_per_subject"))
+    printer = Printer("subjects")
+    for flags in ({"from_all": True, "from_new": False}, {"from_all": False, "from_new": True}):
+        listening = StoredListening(("w",), (), None, 0.2, printer, {**unset, **flags})
+        # Where nothing was waiting, nothing is missing.
+        expected = pytest.raises(RequestFailed, match=f"W: {nothing_came}")
+        with expected if flags["from_all"] else nullcontext():
+            await listening.run_until_stopped(other)
 
 
 async def test_an_ack_that_the_local_domain_would_take_as_well_is_refused(

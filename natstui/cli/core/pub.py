@@ -103,6 +103,7 @@ def _print_batch(batch: Batch, *, as_json: bool) -> None:
         if last_ack is not None:
             result |= {
                 "stream": last_ack.stream,
+                "domain": last_ack.domain,
                 "first_seq": batch.acks[0].stored_seq,
                 "last_seq": last_ack.stored_seq,
                 "duplicate_msgs": batch.duplicates_count,
@@ -115,7 +116,7 @@ def _print_batch(batch: Batch, *, as_json: bool) -> None:
         stored_count = batch.sent_count - batch.duplicates_count
         stored_text = f"{stored_count:,} of them " if batch.duplicates_count else ""
         verb = "acknowledged by" if batch.is_lost or not batch.is_checked else "stored in"
-        text += f", {stored_text}{verb} {last_ack.stream}"
+        text += f", {stored_text}{verb} {last_ack.stream_text}"
         text += f" up to sequence {last_ack.stored_seq}" if stored_count else ""
         if batch.duplicates_count:
             text += (

@@ -231,7 +231,7 @@ class StoredListening:
                 )
                 reader = Reader(
                     client, stream, self.subjects, policy, self.flags["start_sequence"],
-                    from_time=from_time, created_at_us=created_at_us,
+                    from_time=from_time, quiet_s=self.quiet_s, created_at_us=created_at_us,
                 )  # fmt: skip
                 await self._read(reader, start_text or f"from {self._start_position_text()} on")
         except Interrupted:
@@ -262,10 +262,8 @@ class StoredListening:
 
     async def _print_messages(self, reader: Reader) -> None:
         while self.most_msgs is None or self.printer.printed_count < self.most_msgs:
-            try:
-                async with asyncio.timeout(self.quiet_s):
-                    message = await anext(reader)
-            except TimeoutError:
+            message = await anext(reader, None)
+            if message is None:
                 return
             if not any(overlap(pattern, message.subject) for pattern in self.ignored_subjects):
                 self.printer.show(message.as_stored(), {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import functools
 import json
@@ -289,14 +288,14 @@ class _KeyWatch:
 
     async def run(self, client: Client, policy: Any) -> None:
         with cancelled_by_signal("watching"):
-            async with watch(client, self.bucket, self.key_filter, policy) as entries:
+            wanted = self.bucket, self.key_filter, policy, self.quiet_s
+            async with watch(client, *wanted) as entries:
                 click.echo(f"natstui: watching {self.bucket} {self.key_filter}", err=True)
                 while self.most_values is None or self.printed_count < self.most_values:
-                    try:
-                        async with asyncio.timeout(self.quiet_s):
-                            self._print_entry(await anext(entries))
-                    except TimeoutError:
+                    entry = await anext(entries, None)
+                    if entry is None:
                         return
+                    self._print_entry(entry)
 
     def _print_entry(self, entry: Entry) -> None:
         text = json.dumps(entry_object(entry)) if self.as_json else entry_line(entry)

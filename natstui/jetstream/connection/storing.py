@@ -77,7 +77,8 @@ async def store(
         await asyncio.sleep(_AGAIN_S)
     check_reply("publish", reply.data)
     ack = read_ack(subject, reply.data, _PubAck)
-    pub_ack = PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+    domain = None if ack.domain == client.link.domain else ack.domain
+    pub_ack = PubAck(ack.stream, ack.seq, ack.duplicate, ack.val, domain)
     check_ack(pub_ack, subject, (headers or {}).items(), stream)
     if stream is not None:
         check_ack_domain(client, subject, stream, ack.domain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from dataclasses import dataclass, replace
 
 from natstui.errors import (
@@ -226,9 +227,13 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     """Create a stream or consumer; raises Conflict when it exists."""
     kind: AssetKind = "consumer" if change.action == "create_consumer" else "stream"
     wanted_config: Config = json.loads(change.body_json)
-    name = change.consumer or "" if kind == "consumer" else change.stream
+    if kind == "consumer" and not change.consumer:
+        # A name of the server would be in no journal, and nothing could undo it.
+        change = replace(change, consumer=uuid.uuid4().hex[:8])
+        wanted_config["name"] = change.consumer
+    name = change.consumer or change.stream
     await _check(writer, kind, change.stream, wanted_config)
-    if name and await exists(writer, kind, change.stream, name):
+    if await exists(writer, kind, change.stream, name):
         raise Conflict(f"{kind} {name} exists already")
     verb, body = _asked(writer, kind, change, wanted_config, "create")
     loss = await loss_of_new(writer.client, change)

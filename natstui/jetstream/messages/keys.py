@@ -108,13 +108,16 @@ async def read_entries(
 
 @asynccontextmanager
 async def watch(
-    client: Client, bucket: str, key_filter: str, policy: Policy
+    client: Client, bucket: str, key_filter: str, policy: Policy, quiet_s: float | None
 ) -> AsyncGenerator[AsyncIterator[Entry], None]:
-    """Enter with the current entries, and then new ones; raises NotFound before that.
+    """Enter with the current entries, and then new ones until `quiet_s` without one; raises
+    NotFound before that.
 
     Raises Conflict at the end where the bucket was recreated meanwhile.
     """
-    async with await _reader(client, bucket, key_filter, policy, values=True) as reader:
+    reader = await _reader(client, bucket, key_filter, policy, values=True)
+    reader.quiet_s = quiet_s
+    async with reader:
         yield (_entry(bucket, message) async for message in reader)
         if client.link.state == "connected":
             # What a recreated bucket has stored would be missing without a word.

@@ -129,7 +129,9 @@ def _id_in(headers: Iterable[tuple[str, str]]) -> str | None:
 async def ack_text(client: Client, subject: str, ack: PubAck) -> str:
     """Return the result of an acknowledged message as text."""
     if ack.duplicate:
-        return f"a duplicate of {ack.stored_seq} in {ack.stream}"
+        return f"a duplicate of {ack.stored_seq} in {ack.stream_text}"
+    if ack.domain is not None:
+        return f"acknowledged as {ack.stored_seq} in {ack.stream_text}"
     try:
         missing = await not_kept(client, ack.stream, [(ack.stored_seq, ack.stored_seq)], subject)
     except PermissionDenied:
@@ -236,7 +238,8 @@ async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> No
             ack = await store(client, batch.subject, payload, headers)
             batch.unanswered = None
             _check_order(batch.acks, ack)
-            if batch.count > 1 and ack.stream not in batch.created_at_us:
+            is_elsewhere = ack.domain is not None
+            if batch.count > 1 and not is_elsewhere and ack.stream not in batch.created_at_us:
                 with suppress(NotFound, PermissionDenied):  # the last look says so
                     batch.created_at_us[ack.stream] = await _creation_us(client, ack.stream)
             batch.acks[1:] = [ack]
@@ -259,7 +262,12 @@ async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> No
 
 def _check_order(acks: Sequence[PubAck], ack: PubAck) -> None:
     """Raise Conflict when a stream stores a message before one that it has stored already."""
-    if not acks or ack.duplicate or acks[-1].duplicate or ack.stream != acks[-1].stream:
+    if (
+        not acks
+        or ack.duplicate
+        or acks[-1].duplicate
+        or ((ack.stream, ack.domain) != (acks[-1].stream, acks[-1].domain))
+    ):
         return
     if ack.stored_seq <= acks[-1].stored_seq:
         raise Conflict(
@@ -292,6 +300,9 @@ async def _compare(client: Client, batch: Batch) -> None:
     if not new_acks:
         return
     first, last = new_acks[0], new_acks[-1]
+    if first.domain is not None or last.domain is not None:
+        batch.is_checked = False
+        return
     is_same_stream = first.stream == last.stream
     # Between them may be messages of others.
     seqs = (

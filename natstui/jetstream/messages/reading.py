@@ -39,11 +39,14 @@ from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.subjects import is_flow_control
 from natstui.model.records.messages import StoredMessage
 from natstui.model.servers.versions import SKIPS_BESIDE_DELETED, is_in
+from natstui.units import duration_text
 
 Policy = Literal["all", "last", "last_per_subject", "new"]
 
 _HEARTBEAT_S = 5
 _SILENT_S = 15.0
+_MOST_SILENT_CONSUMERS = 2
+"""A server that was stopped for a while is silent as well; it lets another consumer begin."""
 _UNUSED_S = 60
 _NO_PROGRESS_S = 30.0
 _AGAIN_S = 1.0
@@ -102,6 +105,9 @@ class Reader:
     """Whether it ends when nothing is left to read."""
     is_bounded: bool = False
     """Whether it reads only messages from before its start, and fails when no message comes."""
+    quiet_s: float | None = None
+    """It ends after this time without a message; raises RequestFailed where some were waiting and
+    nothing at all came."""
     created_at_us: int | None = None
     """When the stream was created, read at the start if not given: only that one is continued.
     None after that if the user may not read it."""
@@ -122,6 +128,9 @@ class Reader:
     _is_flooded: bool = False
     """Whether the server has sent more than `_MOST_UNREAD_BYTES`; it is not kept."""
     _came: asyncio.Event = field(default_factory=asyncio.Event)
+    _has_received: bool = False
+    """Whether a message or heartbeat has come from a consumer of its own."""
+    _silent_consumers_count: int = 0
     _subscription: Subscription | None = None
 
     async def __aenter__(self) -> Self:
@@ -146,6 +155,16 @@ class Reader:
         return self
 
     async def __anext__(self) -> Read:
+        try:
+            async with asyncio.timeout(self.quiet_s):
+                return await self._next_read()
+        except TimeoutError:
+            is_connected = self.client.link.state == "connected"
+            if is_connected and self._left_msgs and not self._has_received:
+                raise self._nothing_came(self.quiet_s or 0.0) from None
+            raise StopAsyncIteration from None
+
+    async def _next_read(self) -> Read:
         while not self._is_over:
             msg = self._arrived.popleft() if self._arrived else await self._next()
             if msg is None:
@@ -249,9 +268,22 @@ class Reader:
             except TimeoutError:
                 if self.client.nc.stats["reconnects"] != self._reconnects_count:
                     return None
+        self._silent_consumers_count += 1
+        if not self._has_received and self._silent_consumers_count >= _MOST_SILENT_CONSUMERS:
+            raise self._nothing_came(_MOST_SILENT_CONSUMERS * _SILENT_S)
         return None
 
+    def _nothing_came(self, within_s: float) -> RequestFailed:
+        text = f"nothing came within {duration_text(within_s)} from the consumer that reads it"
+        if self.client.prefix != "$JS.API":
+            text += (
+                f'; through "{self.client.prefix}" the other account must also export what its '
+                "consumers deliver: connect as a user of that account to read there"
+            )
+        return RequestFailed(f"{self.stream}: {text}")
+
     def _take(self, block: bytes, run: list[Piece]) -> None:
+        self._has_received = True
         if self._arrived_bytes > _MOST_UNREAD_BYTES or len(self._arrived) > _MOST_UNREAD_MSGS:
             self._is_flooded = True
             return

@@ -226,6 +226,13 @@ class PubAck:
     duplicate: bool
     counter: str | None = None
     """The counter's new value, in a stream of counters."""
+    domain: str | None = None
+    """The stream's domain, where that is another one than the requests reach."""
+
+    @property
+    def stream_text(self) -> str:
+        """Return the name of the stream, with its domain where that is another one."""
+        return self.stream if self.domain is None else f"{self.stream} of domain {self.domain}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -243,22 +244,26 @@ class Window:
         """Count messages in flight as unknown."""
         self._account.unknown_msgs = len(self._waiting)
 
-    async def _first(self, outgoing: str, one: Outgoing) -> None:
+    async def _first(self, token: str, outgoing: Outgoing) -> None:
         try:
-            await self._ask(outgoing, one)
+            with suppress(PermissionDenied):
+                # One of another domain would store it all the same.
+                if await has_stream(self._client, outgoing.subject) is False:
+                    raise no_stream(outgoing.subject)
+            await self._ask(token, outgoing)
         except (RequestTimedOut, ServerGone, *_DOUBTS):
             self.give_up()
             raise
         except RequestFailed as error:
             everywhere = error.code == 503 or error.err_code == _ELSEWHERE
             if not everywhere and not isinstance(error, PermissionDenied):
-                self._refuse(outgoing, str(error))
+                self._refuse(token, str(error))
                 return
-            self._forget(outgoing)
+            self._forget(token)
             self._account.read_msgs = self._account.payload_bytes = 0
             if error.err_code != _ELSEWHERE:
                 raise
-            elsewhere = f'another stream stores "{one.subject}": --map changes subjects'
+            elsewhere = f'another stream stores "{outgoing.subject}": --map changes subjects'
             raise RequestFailed(elsewhere, code=400, err_code=_ELSEWHERE) from error
 
     def _forget(self, token: str) -> None:

@@ -114,8 +114,8 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return the remaining arguments.
 
-        Raises UsageError for an option with an empty value, and for a connection flag that the command
-        does not take, with the reason.
+        Raises UsageError for an option with an empty value, and for a connection flag that the
+        command does not take, with the reason.
         """
         try:
             remaining = super().parse_args(ctx, args)

@@ -97,6 +97,7 @@ async def _change(writer: Writer, command: ChangeKey) -> tuple[str, object]:
         command.key,
         value,
         command.if_revision_seq,
+        command.if_stored_at_us,
         ttl,
         command.confirmed,
         command.created_at_us,

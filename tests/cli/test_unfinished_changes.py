@@ -665,24 +665,34 @@ def test_what_was_changed_after_it_was_read_is_never_set_back(
     assert shell.config("stream", "info", "S")["description"] == "theirs"
 
 
-@pytest.mark.parametrize("meant", ["read", "STREAM.UPDATE"])
+@pytest.mark.parametrize("meant", ["stream_info_response", "stream_update_response"])
 def test_a_stream_that_is_recreated_while_it_is_moved_is_told(
     account: Account, tmp_path: Path, meant: str
 ) -> None:
     Shell(account.url, tmp_path).ok("stream", "add", "S", "--subjects", "s")
+    moments = [lambda: elsewhere(account.url, recreated("S"))]
 
     def meanwhile(body: bytes) -> bytes:
-        wire.lie = TRUTH
-        elsewhere(account.url, recreated("S"))
-        return body
+        if meant.encode() in body and moments:
+            moments.pop()()
+        return body.replace(b'"cluster":{', b'"cluster":{"name":"C",')
 
     with lying(account.url) as wire:
-        wire.carries_changes = True
-        wire.lie = Lie("STREAM.INFO" if meant == "read" else meant, meanwhile)
+        wire.carries_changes, wire.lie = True, Lie("", meanwhile)
         done = Shell(wire.url, tmp_path).run("stream", "move", "S", "--tag", "a", "--yes")
     assert done.returncode == 4, done.stdout
     assert "recreated" in done.stderr, done.stderr
     assert "is current on" not in done.stdout
+
+
+def test_a_stream_of_a_server_alone_is_not_moved(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s", "--yes")
+    for place in (("--tag", "a"), ("--cluster", "C")):
+        done = shell.run("stream", "move", "S", *place, "--yes")
+        assert (done.returncode, done.stdout) == (4, ""), done.stderr
+        assert "the server of S is in no cluster: there is no other one" in done.stderr
+    assert "placement" not in shell.config("stream", "info", "S")
 
 
 def test_a_stream_that_is_recreated_while_it_is_backed_up_is_refused(

@@ -131,9 +131,9 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
         await publish(writer, PublishMessage(0, "t"))
     created_at_us = time_us(json.loads(await client.request("STREAM.INFO.T"))["created"])
     with pytest.raises(Refused, match="stream T of domain leaf"):
-        await count_again(client, CountAgain(0, "T", (1,), created_at_us))
+        await count_again(client, CountAgain(0, "T", (1,), created_at_us, (0, 0)))
     with pytest.raises(Refused, match="stream T of domain leaf"):
-        await send_again(writer, SendAgain(0, "T", (1,), created_at_us))
+        await send_again(writer, SendAgain(0, "T", (1,), created_at_us, (0, 0)))
     for nc in clients:
         store = await nc.jetstream().object_store("F")
         assert (await store.get("f")).data == b"precious"

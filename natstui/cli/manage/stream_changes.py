@@ -33,7 +33,8 @@ from natstui.cli.options import SEQUENCE, connection_options, connection_options
 from natstui.cli.sections import command
 from natstui.config import Connection
 from natstui.config.template_files import templates
-from natstui.errors import UsageError
+from natstui.errors import RequestFailed, UsageError
+from natstui.jetstream.connection.writer import Asset
 from natstui.jetstream.managing.configure import ChangeResult, read_asset, read_config
 from natstui.jetstream.managing.replicas import settled
 from natstui.model.assets.fields import Config, without_server_metadata
@@ -213,8 +214,8 @@ def seal_change(stream: str, config: Config) -> Change:
 def scale(connection: Connection, name: str, replicas: int, **flags: Any) -> None:
     """Change the replicas of the stream NAME. Waits until all replicas have all messages."""
 
-    def with_replicas(config: Config) -> Config:
-        return {**config, "num_replicas": replicas}
+    def with_replicas(asset: Asset) -> Config:
+        return {**asset.config, "num_replicas": replicas}
 
     _change_placement(connection, name, with_replicas, lambda now: len(now) == replicas, flags)
 
@@ -243,8 +244,14 @@ def move(
         raise UsageError("the target is missing: use --cluster NAME, or --tag TAG")
     placement = {"cluster": cluster, "tags": list(tags)}
 
-    def with_placement(config: Config) -> Config:
-        return {**config, "placement": {key: value for key, value in placement.items() if value}}
+    def with_placement(asset: Asset) -> Config:
+        # A server alone takes any placement, and moves nothing.
+        if not (asset.info.get("cluster") or {}).get("name"):
+            raise RequestFailed(f"the server of {name} is in no cluster: there is no other one")
+        return {
+            **asset.config,
+            "placement": {key: value for key, value in placement.items() if value},
+        }
 
     _change_placement(connection, name, with_placement, bool, flags)
 
@@ -252,7 +259,7 @@ def move(
 def _change_placement(
     connection: Connection,
     name: str,
-    change_config: Callable[[Config], Config],
+    change_config: Callable[[Asset], Config],
     is_placed: Callable[[list[str]], bool],
     flags: dict[str, Any],
 ) -> None:
@@ -261,7 +268,7 @@ def _change_placement(
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
         asset = session.run(lambda writer: read_asset(writer, "stream", stream))
-        body = json.dumps(change_config(asset.config))
+        body = json.dumps(change_config(asset))
         seen, created_at_us = json.dumps(asset.config), asset.created_at_us
         change = Change(0, "edit_stream", stream, None, body, seen, created_at_us=created_at_us)
         edit_result = confirm_and_apply(session, change, flags)

@@ -207,6 +207,7 @@ def apply_previewed(
         place=preview_shown.place,
         previewed_msgs=preview_shown.most_msgs,
         previewed_last_seq=preview_shown.last_seq,
+        previewed_last_at_us=preview_shown.last_at_us,
     )
     return session.run(lambda writer: apply(writer, confirmed_change))
 

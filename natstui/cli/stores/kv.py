@@ -132,7 +132,7 @@ def create(
     if ttl is not None:
         _check_ttl(ttl)
     content = _read_value(value, file)
-    key_change = KeyChange("put_key", parse_bucket(bucket), parse_key(key), content, 0, ttl)
+    key_change = KeyChange("put_key", parse_bucket(bucket), parse_key(key), content, 0, ttl=ttl)
     _change_key(connection, key_change, flags)
 
 

@@ -18,6 +18,7 @@ from natstui.clock import steady_s
 from natstui.decoding import decoder_of
 from natstui.errors import (
     JetStreamUnavailable,
+    NotFound,
     OutcomeUnknown,
     PermissionDenied,
     Refused,
@@ -29,6 +30,7 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
+from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import CONSUMED, later_removal_reason, removal_reason
@@ -41,6 +43,8 @@ LEADERLESS_S = 10.0
 """How long a message is sent again that nobody receives: electing a leader takes some seconds."""
 _AGAIN_S = 0.25
 _NO_META_LEADER = 10008
+_CLOCKS_DIFFER_US = 500_000
+"""How much later than one of its followers a message may seem to be stored, by another leader."""
 
 
 class _PubAck(msgspec.Struct):
@@ -215,6 +219,8 @@ async def not_kept(
             count = sum(last - first + 1 for first, last in ranges)
             return count, f"{stream}: interest retention, and no consumer of {subject}"
     reason = removal_reason(config, state, age_s)
+    if reason is None and any(last > number_at(state, "last_seq") for _, last in ranges):
+        reason = "it has lost its newest messages"
     if reason is None:
         return None
     if subject is None and number_at(state, "num_deleted"):
@@ -267,6 +273,46 @@ def missing_count(ranges: Sequence[Sequence[int]], state: Mapping[str, Any]) -> 
             holes = bisect_right(deleted_seqs, to_seq) - bisect_left(deleted_seqs, from_seq)
             missing -= to_seq - from_seq + 1 - holes
     return missing
+
+
+def newest_of(state: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the last sequence of a stream, and when that message was stored, in UTC µs; 0 without
+    one.
+    """
+    last_seq = number_at(state, "last_seq")
+    return last_seq, time_us(state["last_ts"]) if last_seq and state.get("last_ts") else 0
+
+
+async def has_gone_back(
+    client: Client, stream: str, state: Mapping[str, Any], seq: int, stored_at_us: int
+) -> bool:
+    """Return whether a stream has lost its newest messages, and gives their sequences to others.
+
+    One in the memory of a cluster does so when its server is restarted, and one on a disk that is
+    put back to an earlier state; both keep their creation time. `state` is that of its INFO; `seq`
+    and `stored_at_us` are of a message that it had. Raises the request errors.
+    """
+    if number_at(state, "last_seq") < seq:
+        return True
+    if not (seq and stored_at_us and number_at(state, "messages")):
+        return False
+    if number_at(state, "first_seq") > seq:
+        return False
+    if time_us(state["first_ts"]) > stored_at_us + _CLOCKS_DIFFER_US:
+        return True
+    try:
+        reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
+    except (NotFound, PermissionDenied):
+        return False
+    return time_us(reply["message"]["time"]) != stored_at_us
+
+
+def gone_back_text(stream: str) -> str:
+    """Return that a stream has gone back, as a clause."""
+    return (
+        f"{stream} has lost its newest messages (it was in memory and its server was restarted, "
+        "or its disk was put back to an earlier state), and gives their sequences to others"
+    )
 
 
 async def check_domain(client: Client, subject: str) -> None:

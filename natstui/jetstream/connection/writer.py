@@ -28,6 +28,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal, Room
+from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NOTHING, Loss
@@ -73,6 +74,8 @@ class Asset:
     """Creation time of a consumer's stream; None if the user may not read it."""
     stream_last_seq: int | None = None
     """The stream's last sequence before the loss was counted; None if the user may not read it."""
+    stream_last_at_us: int | None = None
+    """When that message was stored."""
     others_created_at_us: Mapping[str, int] = field(default_factory=dict)
     """Creation times of some other streams, by name."""
 
@@ -158,6 +161,7 @@ class Writer:
             loss.shown_lines,
             loss.most_msgs,
             target.stream_last_seq if target is not None else None,
+            target.stream_last_at_us if target is not None else None,
             target.created_at_us if target is not None else None,
             place=self.place,
         )
@@ -293,11 +297,19 @@ class Writer:
         """
         created_at_us = draft.found.created_at_us if draft.found is not None else None
         self.check_target(confirmed[0], created_at_us, draft.revision)
+        state = draft.found.info.get("state") if draft.found is not None else None
+        shown = self._decided_on
+        newest = (shown.last_seq or 0, shown.last_at_us or 0) if shown else (0, 0)
+        if state and await has_gone_back(self.client, draft.stream, state, *newest):
+            raise Conflict(f"{gone_back_text(draft.stream)}: nothing was changed")
         try:
             self.check(*confirmed, loses=loses)
         except NotConfirmed as error:
+            last_seq, last_at_us = newest_of(state) if state else (None, None)
             shown_confirmation = replace(
                 error.confirmation,
+                last_seq=last_seq,
+                last_at_us=last_at_us,
                 created_at_us=created_at_us,
                 revision_seq=draft.revision,
             )

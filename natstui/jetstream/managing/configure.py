@@ -17,6 +17,7 @@ from natstui.errors import (
     ServerGone,
     UsageError,
 )
+from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, used_text
 from natstui.jetstream.managing.losses import loss_of, loss_of_new
@@ -172,12 +173,13 @@ async def target_with_loss(writer: Writer, change: Change) -> Asset:
 async def with_counted_loss(writer: Writer, change: Change, asset: Asset) -> Asset:
     """Return the asset with the losses of a change counted.
 
-    Raises Conflict when they are more than the preview and later messages.
+    Raises Conflict when they are more than the preview and later messages, or of other messages.
     """
     stream = await _stream(writer, change.stream) if change.consumer else asset
-    created_at_us, last_seq = (
-        (stream.created_at_us, last_seq_of(stream)) if stream else (None, None)
-    )
+    last_seq, last_at_us = newest_of(stream.info["state"]) if stream else (None, None)
+    seen = change.previewed_last_seq or 0, change.previewed_last_at_us or 0
+    if stream and await has_gone_back(writer.client, change.stream, stream.info["state"], *seen):
+        raise Conflict(f"{gone_back_text(change.stream)}: nothing was changed")
     loss, seen_msgs = await loss_of(writer.client, change, asset), change.previewed_msgs
     if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > seen_msgs:
         now, then_seq = await _stream(writer, change.stream), change.previewed_last_seq
@@ -190,8 +192,9 @@ async def with_counted_loss(writer: Writer, change: Change, asset: Asset) -> Ass
     return replace(
         asset,
         loss=loss,
-        stream_created_at_us=created_at_us if change.consumer else None,
+        stream_created_at_us=stream.created_at_us if stream and change.consumer else None,
         stream_last_seq=last_seq,
+        stream_last_at_us=last_at_us,
     )
 
 

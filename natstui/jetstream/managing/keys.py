@@ -7,13 +7,19 @@ import json
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
-from natstui.jetstream.connection.storing import store
+from natstui.jetstream.connection.storing import (
+    gone_back_text,
+    has_gone_back,
+    newest_of,
+    store,
+)
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer, with_state_now
 from natstui.jetstream.managing.configure import ChangeResult, read_asset, with_stream_now
@@ -36,6 +42,7 @@ from natstui.model.records.journal import restored_revisions
 from natstui.model.records.managing import (
     JournalEntry,
 )
+from natstui.model.records.messages import PubAck
 from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
@@ -59,6 +66,8 @@ class KeyChange:
     value: bytes = b""
     if_revision: int | None = None
     """Required newest revision; 0: the key must have no value."""
+    if_stored_at_us: int | None = None
+    """When that revision was stored: a bucket that lost what it had numbers from 1 again."""
     ttl: str | None = None
     confirmed: str | None = None
     created_at_us: int | None = None
@@ -74,6 +83,7 @@ class _Present:
     revision: int
     operation: str
     value: bytes
+    stored_at_us: int = 0
 
     @property
     def has_value(self) -> bool:
@@ -95,6 +105,11 @@ async def change_key(
         if key_change.created_at_us not in (None, bucket.created_at_us):
             raise Conflict(
                 f"{key_change.bucket} was recreated in the meantime: nothing was changed"
+            )
+        if bucket.config.get("subject_transform"):
+            raise RequestFailed(
+                f"{key_change.bucket} stores keys under other names (subject transform): nothing "
+                "was changed"
             )
         key_change = replace(key_change, created_at_us=bucket.created_at_us)
         present = await _present(writer.client, key_change.bucket, key_change.key)
@@ -146,7 +161,8 @@ async def _present(client: Client, bucket: str, key: str) -> _Present:
         return _Present(0, "", b"")
     message = reply["message"]
     value = base64.b64decode(message.get("data") or "")
-    return _Present(message["seq"], operation_of(_headers(message)), value)
+    stored_at_us = time_us(message["time"])
+    return _Present(message["seq"], operation_of(_headers(message)), value, stored_at_us)
 
 
 def _headers(message: Mapping[str, Any]) -> dict[str, str]:
@@ -167,6 +183,11 @@ def _check_revision(key_change: KeyChange, present: _Present) -> None:
         raise Conflict(
             f"{key_text} is at revision {present.revision}, not {key_change.if_revision}: "
             "nothing was written"
+        )
+    if present.revision and key_change.if_stored_at_us not in (None, present.stored_at_us):
+        raise Conflict(
+            f"{key_text} has another value at revision {present.revision} than before: nothing "
+            "was written"
         )
     if key_change.action == "delete_key" and not present.has_value:
         raise NotFound(f"{key_change.bucket} has no key {key_change.key}")
@@ -200,16 +221,23 @@ async def _write(
         before if present.revision else None, undoes,
         replace(bucket, loss=Loss((loses,) if loses else ())), revision=present.revision,
     )  # fmt: skip
+
+    async def put() -> tuple[PubAck, tuple[int, int]]:
+        stream = f"{KV}{key_change.bucket}"
+        ack = await store(writer.client, subject, key_change.value, headers, stream)
+        newest = 0, 0
+        with suppress(NatstuiError):  # an undo does without it
+            newest = newest_of((await _bucket(writer, key_change.bucket)).info["state"])
+        return ack, newest
+
     writing = writer.send(
         draft,
         (key_change.key, key_change.confirmed),
-        lambda: store(
-            writer.client, subject, key_change.value, headers, f"{KV}{key_change.bucket}"
-        ),
-        lambda pub_ack: {"revision": pub_ack.stored_seq},
+        put,
+        lambda done: {"revision": done[0].stored_seq, "newest": done[1]},
         loses,
     )
-    ack = await with_state_now(writing, lambda: _state_now(writer, key_change, bucket, present))
+    ack, _ = await with_state_now(writing, lambda: _state_now(writer, key_change, bucket, present))
     verb = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[key_change.action]
     text = f"key {key_change.key} of {key_change.bucket} {verb}, revision {ack.stored_seq}"
     text += await _kept_longer(writer.client, key_change, bucket.config, ack.stored_seq)
@@ -316,8 +344,12 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
     bucket, key = entry.stream.removeprefix(KV), entry.consumer or ""
     check_names(bucket, key)
     before = json.loads(entry.before_json or "{}")
-    if (await _bucket(writer, bucket)).created_at_us != entry.created_at_us:
+    stream = await _bucket(writer, bucket)
+    if stream.created_at_us != entry.created_at_us:
         raise Conflict(f"{bucket} was recreated in the meantime: nothing was changed")
+    newest = json.loads(entry.after_json or "{}").get("newest") or (0, 0)
+    if await has_gone_back(writer.client, entry.stream, stream.info["state"], *newest):
+        raise Conflict(f"{gone_back_text(bucket)}: nothing was changed")
     present = await _present(client, bucket, key)
     if present.revision not in restored_revisions(writer.journal.entries(), entry):
         raise Conflict(

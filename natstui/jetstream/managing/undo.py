@@ -76,6 +76,7 @@ async def undo(writer: Writer, command: Undo) -> ChangeResult:
         confirmed=command.confirmed,
         previewed_msgs=command.previewed_msgs,
         previewed_last_seq=command.previewed_last_seq,
+        previewed_last_at_us=command.previewed_last_at_us,
     )
     try:
         result = await apply(writer, confirmed_change, undoes=entry.entry)

@@ -30,6 +30,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import STATUS_LINE
+from natstui.jetstream.connection.storing import gone_back_text, has_gone_back
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.wire_parser import Piece, ReceivedMessage
 from natstui.jetstream.messages.browse import sequence_since
@@ -119,6 +120,8 @@ class Reader:
     _progress_at_s: float = 0.0
     _consumer_seq: int = 0
     _last_seq: int = 0
+    _last_at_us: int = 0
+    """When the last message it read was stored."""
     _left_msgs: int | None = None
     """Number of messages that follow the last one read; None until its consumer is created."""
     _reconnects_count: int = 0
@@ -136,7 +139,7 @@ class Reader:
     async def __aenter__(self) -> Self:
         if self.created_at_us is None:
             with suppress(PermissionDenied):
-                self.created_at_us = await self._read_creation_us()
+                self.created_at_us = time_us((await self._read_info())["created"])
         self.waiting_msgs = await self._begin(self.policy, self.from_seq)
         try:
             # From here on, what is read is of the stream that has the consumer.
@@ -232,6 +235,7 @@ class Reader:
         if consumer_seq != self._consumer_seq + 1:
             return None
         self._consumer_seq, self._last_seq = consumer_seq, stream_seq
+        self._last_at_us = at_ns // 1000
         self._left_msgs = pending_msgs
         self._is_over = self.is_bounded and not pending_msgs
         headers = headers_of(msg.header, exact=self.exact_headers) if msg.header else ()
@@ -358,17 +362,23 @@ class Reader:
                 "the rest of it is gone"
             )
         try:
-            is_same = await self._read_creation_us() == self.created_at_us
+            info = await self._read_info()
         except NotFound as error:
             raise NotFound(f"{self.stream} was deleted while it was read: {part_text}") from error
-        if not is_same:
+        if time_us(info["created"]) != self.created_at_us:
             raise Conflict(
                 f"{self.stream} was deleted and recreated while it was read: {part_text}"
             )
+        last_read = self._last_seq, self._last_at_us
+        if await has_gone_back(self.client, self.stream, info["state"], *last_read):
+            raise Conflict(
+                f"{gone_back_text(self.stream)}: what was read up to sequence "
+                f"{self._last_seq:,} is gone, and the others up to there were not read"
+            )
 
-    async def _read_creation_us(self) -> int:
-        info = json.loads(await self.client.request(f"STREAM.INFO.{self.stream}"))
-        return time_us(info["created"])
+    async def _read_info(self) -> dict[str, Any]:
+        info: dict[str, Any] = json.loads(await self.client.request(f"STREAM.INFO.{self.stream}"))
+        return info
 
     async def _leave(self) -> None:
         """Delete the consumer; without a connection the server does it soon."""

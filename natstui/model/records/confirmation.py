@@ -35,6 +35,8 @@ class Confirmation:
     """Maximum number of deleted messages; None if unknown."""
     last_seq: int | None = None
     """Last sequence of the stream at the count; None if unknown."""
+    last_at_us: int | None = None
+    """When the last message was stored."""
     created_at_us: int | None = None
     """Creation time of the stream or consumer; None for a new one."""
     revision_seq: int = 0

@@ -40,6 +40,8 @@ class GivenUpFound:
     """The sources of the sequences, or why they are uncertain."""
     created_at_us: int
     """Creation time of the stream."""
+    newest: tuple[int, int]
+    """Sequence of the newest message of the stream, and when it was stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class CountAgain:
     sequences: tuple[int, ...]
     created_at_us: int
     """Creation time of the stream of the messages; a recreated one is another one."""
+    newest: tuple[int, int]
+    """As in `GivenUpFound`; a stream that lost it has other messages with the sequences."""
     to_subject: str | None = None
     """New subject of all messages; None: each keeps its own."""
 
@@ -78,6 +82,8 @@ class SendAgain:
     stream: str
     sequences: tuple[int, ...]
     created_at_us: int
+    newest: tuple[int, int]
+    """Both as in `CountAgain`."""
     to_subject: str | None = None
     confirmed: str | None = None
     """The stream's name as typed, in production or if messages are deleted."""

@@ -68,6 +68,8 @@ class Change:
     """
     previewed_last_seq: int | None = None
     """Last sequence of the stream at the confirmation: no later message is purged."""
+    previewed_last_at_us: int | None = None
+    """When that message was stored: with another one in its place, nothing is changed."""
     dry_run: bool = False
     """Reply with the `Confirmation` of the change, and change nothing."""
     place: Place | None = None
@@ -83,7 +85,8 @@ class Undo:
     confirmed: str | None = None
     previewed_msgs: int | None = None
     previewed_last_seq: int | None = None
-    """Both as in a `Change`."""
+    previewed_last_at_us: int | None = None
+    """All as in a `Change`."""
     dry_run: bool = False
     """Reply with the `Confirmation` of the change, and change nothing."""
 

@@ -83,6 +83,8 @@ class ChangeKey:
     """Put the value of this revision again; if it was a deletion, delete the key."""
     if_revision_seq: int | None = None
     """Required newest revision; 0: the key must have no value."""
+    if_stored_at_us: int | None = None
+    """When that revision was stored."""
     created_at_us: int | None = None
     """Creation time of the bucket that was shown: no other bucket is changed."""
     confirmed: str | None = None

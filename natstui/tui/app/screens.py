@@ -205,7 +205,7 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.screen import MessagesScreen
     from natstui.tui.messages.tail import TailScreen
 
-    stream, consumer, _ = message.targets[0]
+    stream, consumer, *_ = message.targets[0]
     if message.what in ("clients", "publishers"):
         from natstui.tui.connections.clients import clients_screen
 
@@ -235,7 +235,7 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.publish import PublishScreen
     from natstui.tui.messages.pull import PullScreen
 
-    stream, second, _ = message.targets[0]
+    stream, second, *_ = message.targets[0]
     if message.what == "pull":
         return PullScreen(stream, second or "")
     config = state.stream_configurations.get(stream)
@@ -257,7 +257,7 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
     )
     from natstui.tui.streams.form import StreamForm, cloned_stream, edited_stream, new_stream
 
-    stream, consumer, created_at_us = message.targets[0] if message.targets else Target("")
+    stream, consumer, created_at_us, *_ = message.targets[0] if message.targets else Target("")
     match message.what.partition(" ")[0]:
         case "add-stream":
             return StreamForm(new_stream())

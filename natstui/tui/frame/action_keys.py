@@ -25,6 +25,10 @@ class Target(NamedTuple):
     consumer: str | None = None
     created_at_us: int | None = None
     """Creation time of the stream or consumer on the screen."""
+    seen_seq: int | None = None
+    """Sequence of a message on the screen."""
+    seen_at_us: int | None = None
+    """When that message was stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ class Managing(ScreenPart):
             return
         chosen_targets = targets[:1] if takes == "one" else targets
         if name == "pull":
-            stream, consumer, _ = targets[0]
+            stream, consumer, *_ = targets[0]
             run_task(self._screen, open_pull, self._screen, stream, consumer)
         elif name == "messages":
             finding = finding_of_messages(self._screen.state, chosen_targets[0])
@@ -174,7 +174,7 @@ class Managing(ScreenPart):
         if not targets:
             self._screen.notify("there is no row under the cursor", severity="warning", timeout=2)
             return
-        stream, consumer, _ = targets[0]
+        stream, consumer, *_ = targets[0]
         asset = f"{stream} › {consumer}" if consumer else stream
         title = f"What to do with {asset if len(targets) == 1 else f'{len(targets)} {kind}s'}"
 

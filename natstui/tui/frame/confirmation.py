@@ -90,6 +90,7 @@ async def type_confirmation(
             confirmed_command,
             previewed_msgs=confirmation.most_msgs,
             previewed_last_seq=confirmation.last_seq,
+            previewed_last_at_us=confirmation.last_at_us,
         )
     if isinstance(confirmed_command, Change):
         confirmed_command = replace(

@@ -143,6 +143,8 @@ class ActionScreen(LiveScreen):
             consumer,
             json.dumps(body),
             created_at_us=target.created_at_us,
+            previewed_last_seq=target.seen_seq,
+            previewed_last_at_us=target.seen_at_us,
             dry_run=True,
         )
         reply = await self.engine.request(change)
@@ -214,6 +216,7 @@ class ActionScreen(LiveScreen):
             created_at_us=confirmation.created_at_us if confirmation else target.created_at_us,
             previewed_msgs=confirmation.most_msgs if confirmation else None,
             previewed_last_seq=confirmation.last_seq if confirmation else None,
+            previewed_last_at_us=confirmation.last_at_us if confirmation else None,
         )
         reply = await self.engine.change(change)
         if reply.status != "done":

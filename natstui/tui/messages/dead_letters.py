@@ -63,7 +63,12 @@ async def send_again(
     if subject is None:
         return
     count = CountAgain(
-        0, stream, choices[label], dead_letters.created_at_us, subject.strip() or None
+        0,
+        stream,
+        choices[label],
+        dead_letters.created_at_us,
+        dead_letters.newest,
+        subject.strip() or None,
     )
     reply = await engine.request(count)
     if reply.body_json is None:
@@ -87,7 +92,13 @@ async def send_again(
         if typed_name is None:
             return
     command = SendAgain(
-        0, stream, count.sequences, count.created_at_us, count.to_subject, typed_name
+        0,
+        stream,
+        count.sequences,
+        count.created_at_us,
+        count.newest,
+        count.to_subject,
+        typed_name,
     )
     engine.start(command, "Sent again")
 

@@ -569,5 +569,6 @@ class MessagesScreen(LiveScreen):
         if became := self.note.became:
             self.notify(became, severity="error")
         elif message is not None and page is not None:
-            target = Target(self.stream, None, page.created_at_us)
-            self.app.post_message(Manage(f"delete_message {message.stream_seq}", (target,)))
+            seq, stored_at_us = message.stream_seq, message.stored_at_us
+            target = Target(self.stream, None, page.created_at_us, seq, stored_at_us)
+            self.app.post_message(Manage(f"delete_message {seq}", (target,)))

@@ -285,7 +285,8 @@ class HistoryScreen(TableScreen):
             return
         change = ChangeKey(
             0, "put_key", self.bucket, self.key, of_revision_seq=row.revision_seq,
-            if_revision_seq=newest.revision_seq, created_at_us=self._created_at_us,
+            if_revision_seq=newest.revision_seq, if_stored_at_us=newest.created_at_us,
+            created_at_us=self._created_at_us,
         )  # fmt: skip
         does = "the value is put again" if row.operation == "PUT" else "the key is deleted again"
         start_change(self, change, f"as at revision {row.revision_seq}: {does}", self._asking.ask)

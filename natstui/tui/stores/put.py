@@ -124,6 +124,7 @@ class PutScreen(LiveScreen):
         self.bucket, self.key = bucket, key
         self._file = ""
         self._revision: int | None = None
+        self._stored_at_us: int | None = None
         """The revision that is edited: a newer one is not overwritten."""
         self._created_at_us: int | None = None
         """Creation time of the bucket that was read."""
@@ -183,6 +184,7 @@ class PutScreen(LiveScreen):
             return
         newest = page.rows[-1]
         self._revision, value = newest.revision_seq, value_of(newest)
+        self._stored_at_us = newest.created_at_us
         note = f"revision {newest.revision_seq}"
         if newest.operation != "PUT":
             note = f"{note}: the key is deleted"
@@ -223,6 +225,7 @@ class PutScreen(LiveScreen):
             self.key,
             value_base64,
             if_revision_seq=self._revision,
+            if_stored_at_us=self._stored_at_us,
             created_at_us=self._created_at_us,
         )
         run_task(self, self._send, change)

@@ -95,6 +95,7 @@ def change_key(
         bucket,
         row.key,
         if_revision_seq=row.revision_seq,
+        if_stored_at_us=row.created_at_us,
         created_at_us=created_at_us,
     )
     does = "all revisions of the key are removed for good"

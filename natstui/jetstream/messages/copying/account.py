@@ -110,6 +110,8 @@ class Account:
     """Whether more messages were refused than can be stored to send them again."""
     target_created_at_us: dict[str, int] = field(default_factory=dict)
     """Stream that stored messages of the copy → its creation time."""
+    target_newest: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Stream → its newest message soon after it stored the first one: its sequence and time."""
     stored_ranges: dict[str, Ranges] = field(default_factory=dict)
     """Stream → the sequences of the copy's acknowledged messages."""
     had_ranges: dict[str, Ranges] = field(default_factory=dict)
@@ -171,7 +173,7 @@ class Account:
         self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
 
-_FORMAT = 5
+_FORMAT = 6
 """Version of the state: an older one is not continued."""
 
 
@@ -182,7 +184,10 @@ class State(msgspec.Struct, kw_only=True):
     done_seq: int = 0
     refused_ranges: Ranges = []
     source_created_at_us: int = 0
+    source_newest: tuple[int, int] = (0, 0)
+    """The newest message of the source when this copy began: its sequence and time."""
     target_created_at_us: dict[str, int] = {}
+    target_newest: dict[str, tuple[int, int]] = {}
     target_ranges: dict[str, Ranges] = {}
     """Stream → the sequences of the copy's acknowledged messages."""
     unknown_msgs: int = 0

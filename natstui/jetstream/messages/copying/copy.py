@@ -27,8 +27,11 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import (
     EXPECTED_STREAM,
+    gone_back_text,
     gone_since,
+    has_gone_back,
     missing_count,
+    newest_of,
     not_kept,
 )
 from natstui.jetstream.connection.writer import JournalDraft, Writer
@@ -177,7 +180,7 @@ class Copy:
         state = self.state or State(end_seq=0)
         return FilePart(state.source_lines_count, state.source_sha256)
 
-    def check_source(self) -> None:
+    async def check_source(self, client: Client) -> None:
         """Raise UsageError when the stream is not the one that the stopped copy has read."""
         created_at_us = self.selection.created_at_us if self.selection else 0
         if self.state is not None and self.state.source_created_at_us != created_at_us:
@@ -185,6 +188,11 @@ class Copy:
                 f"{self.name} was deleted and recreated in the meantime: copy again without "
                 "--resume"
             )
+        if self.state is None or self.selection is None:
+            return
+        state, newest = self.selection.state, self.state.source_newest
+        if await has_gone_back(client, self.name, state, *newest):
+            raise UsageError(f"{gone_back_text(self.name)}: copy again without --resume")
 
     @property
     def end_seq(self) -> int:
@@ -294,7 +302,9 @@ class Copy:
                 end_seq=self.end_seq, done_seq=done_seq,
                 refused_ranges=merged_ranges(account.refused_ranges, self._untried),
                 source_created_at_us=self.selection.created_at_us if self.selection else 0,
+                source_newest=newest_of(self.selection.state) if self.selection else (0, 0),
                 target_created_at_us=before.target_created_at_us | account.target_created_at_us,
+                target_newest=before.target_newest | account.target_newest,
                 target_ranges={
                     stream: merged_ranges(
                         before.target_ranges.get(stream, []), account.stored_ranges.get(stream, [])
@@ -337,7 +347,7 @@ async def send_copy(
         "maps": [f"{pattern} → {new_subject}" for pattern, new_subject in copy.target.maps],
     }  # fmt: skip
     account, began_s = copy.account, steady_s()
-    copy.check_source()
+    await copy.check_source(source)
     await _check_targets(writer.client, copy)
 
     async def work() -> None:
@@ -410,6 +420,11 @@ async def _check_targets(client: Client, copy: Copy) -> None:
             )
         ranges = state.target_ranges.get(stream, [])
         info = json.loads(await client.request(f"STREAM.INFO.{stream}", {"deleted_details": True}))
+        newest = state.target_newest.get(stream, (0, 0))
+        if await has_gone_back(client, stream, info["state"], *newest):
+            raise UsageError(
+                f"target stream {gone_back_text(stream)}: copy again without --resume"
+            )
         if not keeps_all(info["config"], info["state"]):
             copy.account.had_ranges[stream] = merged_ranges(ranges)
             continue
@@ -510,7 +525,7 @@ class _Clock:
 
 async def write_copy(source: Client, copy: Copy, path: Path, stop: asyncio.Event) -> None:
     """Copy messages into a file; raises UsageError and the errors of reading."""
-    copy.check_source()
+    await copy.check_source(source)
     with MessageFile(path, copy.account) as file:
         if copy.state is None:
             file.begin(0, "")

@@ -7,6 +7,7 @@ import json
 
 from natstui.errors import Conflict, NotFound
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.copying.account import Account
@@ -56,7 +57,7 @@ async def find_given_up(
     messages = await ApiGetter(client, command.stream, command.preview_bytes).each(looked_at)
     return GivenUpFound(
         tuple(messages), seqs, len(looked_at) - len(messages), is_certain, remark,
-        time_us(info["created"]),
+        time_us(info["created"]), newest_of(info["state"]),
     )  # fmt: skip
 
 
@@ -121,9 +122,11 @@ async def _copy(client: Client, command: CountAgain | SendAgain) -> Copy:
         raise Conflict(
             f"{command.stream} was recreated: these messages were in the deleted stream"
         )
+    if await has_gone_back(client, command.stream, info["state"], *command.newest):
+        raise Conflict(f"{gone_back_text(command.stream)}: nothing was sent again")
     selection = Selection(
         Wanted(command.stream), made_us, 1, info["state"]["last_seq"], (), command.sequences,
-        info["config"].get("retention", "limits") == "limits",
+        info["config"].get("retention", "limits") == "limits", state=info["state"],
     )  # fmt: skip
     target = Target(maps=((">", command.to_subject),) if command.to_subject else ())
     target.check()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from natstui.errors import (
     ServerGone,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.given_up import filters_of, given_up
 from natstui.jetstream.messages.decode import from_api
@@ -73,6 +74,8 @@ class Selection:
     """Whether a consumer may read it: of other streams it could delete messages."""
     remark: str = ""
     """What is unknown, or the source of the sequences."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """State of the stream, from its INFO."""
 
     def removed_after(self, done_seq: int) -> tuple[int, int] | None:
         """Return the first and last sequence after `done_seq` that the stream has deleted."""
@@ -91,8 +94,9 @@ async def select(client: Client, request: Wanted) -> Selection:
     first = max(request.from_seq or 1, state["first_seq"])
     end = min(request.to_seq or state["last_seq"], state["last_seq"])
     selection = Selection(
-        request, time_us(info["created"]), first, end, request.subjects, None, is_limits
-    )
+        request, time_us(info["created"]), first, end, request.subjects, None, is_limits,
+        state=state,
+    )  # fmt: skip
     if request.consumer is None:
         return selection
     consumer = json.loads(
@@ -118,10 +122,7 @@ def _of(
 ) -> Selection:
     # What the user wants and what the consumer gets: the server takes one list of filters.
     subjects = selection.subjects or filters
-    return Selection(
-        selection.wanted, selection.created_at_us, first_seq, selection.end_seq, subjects, seqs,
-        selection.is_limits, remark,
-    )  # fmt: skip
+    return replace(selection, first_seq=first_seq, subjects=subjects, seqs=seqs, remark=remark)
 
 
 def _doubt(consumer: dict[str, Any], config: dict[str, Any]) -> str:
@@ -184,6 +185,11 @@ async def read_source_state(client: Client, selection: Selection) -> dict[str, A
             "stream are missing, and some of the new one may have been copied"
         )
     state: dict[str, Any] = info["state"]
+    if await has_gone_back(client, stream, state, *newest_of(selection.state)):
+        raise Conflict(
+            f"{gone_back_text(stream)}: some of its messages are missing, and some of the "
+            "others may have been copied"
+        )
     return state
 
 

@@ -31,7 +31,10 @@ from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import (
     check_ack,
     check_ack_domain,
+    gone_back_text,
+    has_gone_back,
     has_stream,
+    newest_of,
     no_stream,
     read_ack,
 )
@@ -239,6 +242,12 @@ class Window:
                     f"target stream {stream} was deleted while messages were copied to it: the "
                     "copies stored before are lost"
                 )
+        for stream, newest in self._account.target_newest.items():
+            info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
+            if await has_gone_back(self._client, stream, info["state"], *newest):
+                raise RequestFailed(
+                    f"target stream {gone_back_text(stream)}: the copies stored before are lost"
+                )
 
     def give_up(self) -> None:
         """Count messages in flight as unknown."""
@@ -330,6 +339,8 @@ class Window:
             self._had.setdefault(token, (ack.stream, ack.seq))
             self._settled.set()
         elif token not in self._had:
+            if has_seq(self._account.stored_ranges.get(ack.stream, []), ack.seq):
+                raise OutcomeUnknown(f"target stream {gone_back_text(ack.stream)}")
             self._count_stored(outgoing, ack.stream, ack.seq)
             self._done(token)
 
@@ -480,6 +491,7 @@ class Window:
             window_ns = info["config"].get("duplicate_window") or 0
             self._remembering_s[stream] = window_ns / 1e9
             self._account.target_created_at_us.setdefault(stream, time_us(info["created"]))
+            self._account.target_newest.setdefault(stream, newest_of(info["state"]))
 
     async def _check_stored(self) -> None:
         """Raise RequestFailed when no stream stores the open messages, not even without leader."""

@@ -167,6 +167,18 @@ async def test_what_another_client_put_is_read_here(
         assert (await nc.jetstream().stream_info("KV_B")).state.consumer_count == 0
 
 
+def test_a_bucket_that_stores_keys_under_other_names_takes_no_change(shell: Shell) -> None:
+    shell.ok("kv", "add", "B")
+    transform = '{"subject_transform": {"src": "$KV.B.>", "dest": "$KV.B.pre.>"}}'
+    (shell.folder / "t.json").write_text(transform)
+    shell.ok("stream", "edit", "KV_B", "--file", str(shell.folder / "t.json"), "--yes")
+    for words in (("put", "B", "k", "v"), ("create", "B", "k", "v")):
+        done = shell.run("kv", *words)
+        assert (done.returncode, done.stdout) == (4, "")
+        assert "B stores keys under other names (subject transform)" in done.stderr
+    assert shell.run("kv", "ls", "B").stdout == ""
+
+
 @pytest.mark.parametrize("words", ["put B a x", "del B a", "purge B a --yes", "create B b x"])
 def test_nothing_is_announced_of_a_sealed_bucket_that_is_refused_then(
     shell: Shell, words: str

@@ -655,7 +655,7 @@ def test_what_was_changed_after_it_was_read_is_never_set_back(
     def meanwhile(body: bytes) -> bytes:
         wire.lie = TRUTH
         elsewhere(account.url, {"STREAM.UPDATE.S": other})
-        return body
+        return body.replace(b'"cluster":{', b'"cluster":{"name":"C",')
 
     with lying(account.url) as wire:
         wire.carries_changes, wire.lie = True, Lie("STREAM.INFO", meanwhile)

@@ -118,7 +118,7 @@ async def test_what_was_decided_before_a_stream_went_back_is_refused(rolling: Ro
     ]
     shown = [await preview(writer, change) for change in changes]
     with pytest.raises(Conflict, match=f"KV_K {GONE_BACK}"):
-        async with Reader(client, "S") as reader, watch(client, "K", ">", "all", None) as entries:
+        async with Reader(client, "S") as reader, watch(client, "K", ">", "all") as entries:
             for _ in range(10):
                 await anext(reader)
             for _ in range(2):

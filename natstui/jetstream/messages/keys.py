@@ -108,7 +108,7 @@ async def read_entries(
 
 @asynccontextmanager
 async def watch(
-    client: Client, bucket: str, key_filter: str, policy: Policy, quiet_s: float | None
+    client: Client, bucket: str, key_filter: str, policy: Policy, quiet_s: float | None = None
 ) -> AsyncGenerator[AsyncIterator[Entry], None]:
     """Enter with the current entries, and then new ones until `quiet_s` without one; raises
     NotFound before that.

@@ -178,12 +178,16 @@ async def test_a_deletion_for_which_a_name_was_typed_is_of_the_key_that_was_show
 
 
 @pytest.mark.parametrize("others", [0, 30])
+@pytest.mark.parametrize("kept_msgs", [0, 5])
 async def test_a_copy_whose_target_goes_back_is_no_success(
-    rolling: Rolling, tmp_path: Path, others: int
+    rolling: Rolling, tmp_path: Path, others: int, kept_msgs: int
 ) -> None:
-    """`others`: how many messages somebody else publishes in the meantime."""
+    """`others`: how many messages somebody else publishes in the meantime; `kept_msgs`: how many
+    of the copies are left.
+    """
     await rolling.publish(b"old", 5)
-    await rolling.keep()
+    if not kept_msgs:
+        await rolling.keep()
     file = tmp_path / "messages.jsonl"
     messages = [StoredMessage(n + 1, "s", 1, (), "eA==", 1) for n in range(60)]
     file.write_bytes(b"\n".join(map(msgspec.json.encode, messages)))
@@ -193,12 +197,18 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
     copying = asyncio.create_task(
         send_copy(rolling.client, writer, copy, ("messages", None), stop)
     )
-    while account.acknowledged_msgs < 10 and not copying.done():
+    while account.acknowledged_msgs < kept_msgs and not copying.done():
+        await asyncio.sleep(0.02)
+    if kept_msgs:
+        await rolling.keep()
+    while account.acknowledged_msgs < kept_msgs + 10 and not copying.done():
         await asyncio.sleep(0.02)
     await rolling.put_back()
     await rolling.publish(b"theirs", others)
     with pytest.raises(NatstuiError, match=f"target stream S {GONE_BACK}"):
         await copying
+    if kept_msgs:
+        return
     again = Copy(Target("S"), from_file=file, state=State(
         end_seq=60, target_created_at_us=account.target_created_at_us,
         target_newest=account.target_newest,

@@ -6,10 +6,11 @@ import asyncio
 import base64
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 from nats.aio.msg import Msg
@@ -17,6 +18,7 @@ from nats.aio.subscription import Subscription
 
 from natstui.clean import clean_line
 from natstui.errors import (
+    JetStreamUnavailable,
     NatstuiError,
     NotFound,
     OutcomeUnknown,
@@ -29,6 +31,7 @@ from natstui.errors import (
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import (
+    MESSAGE_ID,
     check_ack,
     check_ack_domain,
     gone_back_text,
@@ -50,6 +53,8 @@ MOST_MSGS = 1_000
 MOST_BYTES = 16 * 1024 * 1024
 _LOOK_S = 0.5
 _AGAIN_S = 0.2
+_PAUSE_S = 0.2
+"""Time between two acks in which a server may have been restarted."""
 _LATE_S = 3.0
 """Time without an ack after which it is requested again."""
 WINDOW_MARGIN = 0.8
@@ -98,6 +103,19 @@ class Outgoing:
     sent_count: int = 0
     first_sent_s: float = 0.0
     sent_s: float = 0.0
+
+    @property
+    def message_id(self) -> str | None:
+        """Return the id with which it is sent."""
+        return next((text for name, text in self.headers if name.lower() == MESSAGE_ID), None)
+
+
+class _Acked(NamedTuple):
+    """The newest message that a stream has acknowledged."""
+
+    seq: int
+    message_id: str | None
+    acked_s: float
 
 
 async def created_at(client: Client, stream: str) -> int | None:
@@ -164,6 +182,10 @@ class Window:
         """Why nobody knows whether a message was stored that was replied to."""
         self._remembering_s: dict[str, float] = {}
         """Stream → its duplicate window."""
+        self._newest: dict[str, _Acked] = {}
+        """Stream → what it has acknowledged last."""
+        self._before_pause: deque[tuple[str, _Acked]] = deque()
+        """What streams had acknowledged before each pause: they may have gone back since."""
         self._had: dict[str, tuple[str, int]] = {}
         """Messages that are duplicates according to a stream: it may have deleted them since."""
 
@@ -218,6 +240,7 @@ class Window:
         """Send open messages again, in order, before a new one is sent."""
         # At once, so that a stream that is recreated meanwhile is noticed.
         await self._learn()
+        await self._check_before_pause()
         if self._doubt is not None:
             raise self._doubt
         nc = self._client.nc
@@ -242,12 +265,47 @@ class Window:
                     f"target stream {stream} was deleted while messages were copied to it: the "
                     "copies stored before are lost"
                 )
+        # What a stream has acknowledged last is lost first.
+        self._before_pause.extend(self._newest.items())
+        await self._check_before_pause()
         for stream, newest in self._account.target_newest.items():
             info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
             if await has_gone_back(self._client, stream, info["state"], *newest):
                 raise RequestFailed(
                     f"target stream {gone_back_text(stream)}: the copies stored before are lost"
                 )
+
+    async def _check_before_pause(self) -> None:
+        """Raise OutcomeUnknown if a stream has another message where it acknowledged ours, or has
+        not got that far.
+        """
+        while self._before_pause:
+            stream, acked = self._before_pause[0]
+            try:
+                is_there = await self._has(stream, acked)
+            except (RequestTimedOut, ServerGone, JetStreamUnavailable):
+                return  # asked again
+            self._before_pause.popleft()
+            if not is_there:
+                raise OutcomeUnknown(
+                    f"target stream {gone_back_text(stream)}: the copies stored before are lost"
+                )
+
+    async def _has(self, stream: str, acked: _Acked) -> bool:
+        """Return whether a stream has a message that it acknowledged, or had it: one that was
+        deleted since, or may not be read, counts.
+        """
+        try:
+            reply = await self._client.request(f"STREAM.MSG.GET.{stream}", {"seq": acked.seq})
+        except NotFound:
+            with suppress(PermissionDenied, NotFound):
+                info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
+                return number_at(info["state"], "last_seq") >= acked.seq
+            return True
+        except PermissionDenied:
+            return True
+        headers = from_api(reply, None).headers
+        return acked.message_id in [text for name, text in headers if name.lower() == MESSAGE_ID]
 
     def give_up(self) -> None:
         """Count messages in flight as unknown."""
@@ -341,6 +399,11 @@ class Window:
         elif token not in self._had:
             if has_seq(self._account.stored_ranges.get(ack.stream, []), ack.seq):
                 raise OutcomeUnknown(f"target stream {gone_back_text(ack.stream)}")
+            acked = _Acked(ack.seq, outgoing.message_id, time.monotonic())
+            before = self._newest.get(ack.stream, acked)
+            if acked.acked_s - before.acked_s > _PAUSE_S:
+                self._before_pause.append((ack.stream, before))
+            self._newest[ack.stream] = acked
             self._count_stored(outgoing, ack.stream, ack.seq)
             self._done(token)
 

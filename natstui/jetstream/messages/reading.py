@@ -158,13 +158,15 @@ class Reader:
         return self
 
     async def __anext__(self) -> Read:
+        if self.quiet_s is None:
+            return await self._next_read()
         try:
             async with asyncio.timeout(self.quiet_s):
                 return await self._next_read()
         except TimeoutError:
             is_connected = self.client.link.state == "connected"
             if is_connected and self._left_msgs and not self._has_received:
-                raise self._nothing_came(self.quiet_s or 0.0) from None
+                raise self._nothing_came(self.quiet_s) from None
             raise StopAsyncIteration from None
 
     async def _next_read(self) -> Read:

@@ -465,7 +465,7 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
         result |= {"from": copy.name, "refusals": dict(account.refusals)}
         result |= {"not_kept": dict(account.not_kept)}
         result |= {"no_longer_there": dict(account.no_longer_there)}
-        del result["stored_ranges"], result["had_ranges"]
+        del result["stored_ranges"], result["stored_subjects"], result["had_ranges"]
         click.echo(clean_json(json.dumps(result)))
         return
     range_text = f", {account.first_seq}…{account.last_seq}" if account.first_seq else ""
@@ -482,7 +482,7 @@ def print_account(copy: Copy, *, as_json: bool) -> None:
         (account.refused_msgs, "refused"),
         (account.unknown_msgs, "unknown: sent, but no reply"),
         (account.gone_msgs, "gone: removed from the stream before they were read"),
-        (account.without_rollup_msgs, "sent without their roll-up header"),
+        (account.without_rollup_msgs, "sent without their headers of a roll-up or schedule"),
     ):
         if count or text.startswith(("acknowledged", "duplicates", "refused")):
             click.echo(f"{count:>12,} {text}")

@@ -58,7 +58,7 @@ def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(copy_account, "MOST_RANGES", 4)
     account = Account()
     for seq in range(1, 40, 2):
-        account.store("T", seq)
+        account.store("T", seq, "t")
     assert account.acknowledged_msgs == 20
     assert len(account.stored_ranges["T"]) <= 4
     assert (account.stored_ranges["T"][0][0], account.stored_ranges["T"][-1][1]) == (1, 39)

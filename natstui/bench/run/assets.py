@@ -28,7 +28,13 @@ from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subj
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import OVERHEAD_BYTES, LimitedStream, Publishing
+from natstui.model.assets.limits_loss import (
+    OVERHEAD_BYTES,
+    LimitedStream,
+    Publishing,
+    rolled_up_filters,
+    stored_filters,
+)
 from natstui.model.assets.rules import newer_server
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.subjects import overlap
@@ -163,7 +169,7 @@ class RunAssets:
                 info = await self._ask(f"STREAM.INFO.{name}")
                 if stream is not None and name == existing:
                     await self._check_keys(stream, info)
-                present = await self._present(name, own_senders)
+                present = await self._present(info, own_senders)
             except PermissionDenied:
                 if name == existing:
                     raise
@@ -245,11 +251,15 @@ class RunAssets:
             return tuple(json.loads(reply).get("streams") or ())
         return ()
 
-    async def _present(self, stream: str, senders: list[Role]) -> SubjectCounts:
-        """Return the stream's messages by subject, for the subjects that are published to."""
+    async def _present(self, info: Mapping[str, Any], senders: list[Role]) -> SubjectCounts:
+        """Return the messages of a stream by subject, for what is published to it.
+
+        `info` is its STREAM.INFO.
+        """
+        config = info["config"]
         pages = [
-            await read_subject_counts(self.client, stream, subject)
-            for subject in sorted({sent_subject(role) for role in senders})
+            await read_subject_counts(self.client, config["name"], subject_filter)
+            for subject_filter in stored_filters(config, map(sent_subject, senders))
         ]
         msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
         return SubjectCounts(msgs, sum(page.left_count for page in pages))
@@ -512,14 +522,14 @@ def _rolled_up(
     senders: Sequence[Role],
     present: SubjectCounts,
 ) -> int:
-    if not is_on(config, "allow_rollup_hdrs"):
+    if not is_on(config, "allow_rollup_hdrs") and not is_on(config, "allow_msg_schedules"):
         return 0
-    rollups = {
-        value.lower()
+    filters = {
+        subject_filter
         for role in senders
-        for name, value in role.payload.headers
-        if name.lower() == "nats-rollup"
+        for subject_filter in rolled_up_filters(sent_subject(role), role.payload.headers)
     }
-    if "all" in rollups or (rollups and not present.is_last):
+    sent_subjects = {sent_subject(role) for role in senders}
+    if filters and (not present.is_last or not filters <= sent_subjects):
         return stored_msgs
-    return sum(present.msgs.values()) if rollups else 0
+    return sum(present.msgs.values()) if filters else 0

@@ -27,6 +27,7 @@ from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.files import MOST_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
+from natstui.model.assets.limits_loss import ROLLS_UP
 from natstui.units import counted, were
 
 _ENDLESS_COUNT = 2**62
@@ -111,6 +112,12 @@ def _summary_text(responder: Responder, losses: LossCounter) -> str:
 def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]) -> Answering:
     """Return the function that creates replies; raises UsageError for an invalid template."""
     headers = parse_headers(flags["headers"])
+    for name, _ in headers:
+        if name.lower().startswith(ROLLS_UP):
+            raise UsageError(
+                f"a reply cannot have the header {name}: a stream that stores it would remove "
+                "messages"
+            )
     sleep_s = parse_optional_seconds(flags["sleep"], "--sleep") or 0.0
     timeout_s = parse_optional_seconds(flags["timeout"], "--timeout") or 0.0
     bodies = fill_templates((body or "").encode(errors="surrogateescape"), _ENDLESS_COUNT)
@@ -121,7 +128,10 @@ def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]
         if program is not None:
             return Reply(await _run_program(program, request, timeout_s), headers)
         if flags["echo"]:
-            return Reply(request.payload, (*request.headers, *headers))
+            echoed_headers = [
+                pair for pair in request.headers if not pair[0].lower().startswith(ROLLS_UP)
+            ]
+            return Reply(request.payload, (*echoed_headers, *headers))
         return Reply(next(bodies), headers)
 
     return create_reply

@@ -23,10 +23,10 @@ from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
-from natstui.errors import Refused, UsageError
+from natstui.errors import PermissionDenied, Refused, UsageError
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.writer import Config, Writer
-from natstui.jetstream.messages.pull import answer, pull_next
+from natstui.jetstream.messages.pull import answer, pull_next, receiving_loss
 from natstui.jetstream.messages.receive import Receiver, read_consumer
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext
 from natstui.units import counted, duration_text
@@ -67,6 +67,7 @@ def sub(
         info = await read_consumer(writer.client, stream, name)
         config = info["config"]
         _check_ack(info, name, ack)
+        loses = await receiving_loss(writer.client, stream, info, count, acks=ack)
         if not receivers:
             print_stderr(_ack_text(config, ack))
         receiver = Receiver(
@@ -78,7 +79,7 @@ def sub(
             stopped_by_signal(),
         )  # fmt: skip
         receivers[:] = [receiver]
-        await receiver.receive(writer, confirmed_name)
+        await receiver.receive(writer, confirmed_name, loses)
 
     try:
         write_confirmed(connection, flags, receive, on_link=losses.add)
@@ -154,7 +155,7 @@ def receive_next(
     """Receive the next message of a consumer.
 
     NAME is a pull consumer on STREAM. No other client receives the message: with --ack never, with
-    --no-ack only after the ack wait.
+    --no-ack only after the ack wait. Each receipt counts as a delivery.
     """
     if ack is None:
         raise UsageError(
@@ -166,15 +167,28 @@ def receive_next(
     printer = Printer(output_format(flags))
 
     async def receive(writer: Writer, confirmed_name: str | None) -> None:
-        if ack:
+        loses, is_acked = None, True
+        try:
+            info = await read_consumer(writer.client, stream, name)
+            is_acked = info["config"].get("ack_policy") != "none"
+            loses = await receiving_loss(writer.client, stream, info, count, acks=ack)
+        except PermissionDenied:
+            print_stderr(f"not known what this takes from others: you may not read {name}")
+        if not ack and not is_acked:
+            raise UsageError(
+                f"{name} has ack policy none, and never redelivers a message: use --ack"
+            )
+        if ack and is_acked:
             await check_ack_consumer(writer.client, stream, name)
+        writer.check(name, confirmed_name, loses=loses)
+        # What was asked once is not asked again in the middle.
         for _ in range(count):
-            pull_command = PullNext(0, stream, name, wait_s, confirmed=confirmed_name)
+            pull_command = PullNext(0, stream, name, wait_s, confirmed=name)
             pull_result = await pull_next(writer, pull_command)
             printer.show(pull_result.message, delivery_details(pull_result))
-            if ack:
+            if ack and is_acked:
                 reply = pull_result.reply
-                ack_command = AnswerMessage(0, name, reply, "double_ack", confirmed=confirmed_name)
+                ack_command = AnswerMessage(0, name, reply, "double_ack", confirmed=name)
                 await answer(writer, ack_command)
 
     write_confirmed(connection, flags, receive)

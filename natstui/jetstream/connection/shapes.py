@@ -158,6 +158,7 @@ def _shapes() -> dict[str, Any]:
             ("created", _Time),
             ("state", _State),
             ("cluster", _Cluster | None, None),
+            ("ts", _Time | None, None),
             # Of the pages of its subjects.
             ("total", _Count, 0),
         ],
@@ -180,6 +181,7 @@ def _shapes() -> dict[str, Any]:
             ("num_waiting", _Count),
             ("push_bound", bool, False),
             ("cluster", _Cluster | None, None),
+            ("ts", _Time | None, None),
         ],
     )
     # Which rows it could not reach, and which it refuses to run, with the reason.

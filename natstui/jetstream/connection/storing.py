@@ -34,7 +34,8 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import CONSUMED, later_removal_reason, removal_reason
-from natstui.model.assets.subjects import contains
+from natstui.model.assets.subjects import contains, overlap
+from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.messages import PubAck
 
 T = TypeVar("T")
@@ -118,6 +119,19 @@ async def has_stream(client: Client, subject: str) -> bool | None:
     return bool(json.loads(reply).get("streams"))
 
 
+async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
+    """Return what messages delete or change beside the streams that store them, in clauses: as
+    requests to the API, or in buckets. None if nothing.
+
+    `subjects` may be filters.
+    """
+    for traits in CATALOGUE.values():
+        api = f"{client.prefix}.{traits.verb}"
+        if traits.verb and traits.removes != "never" and any(overlap(api, s) for s in subjects):
+            return f"it is a request to the server itself: {traits.help}"
+    return await bucket_changes(client, subjects)
+
+
 async def bucket_changes(client: Client, subjects: Iterable[str]) -> str | None:
     """Return which keys and objects of buckets messages change, in clauses; None if none.
 
@@ -199,26 +213,38 @@ async def not_kept(
     ranges: Sequence[Sequence[int]],
     subject: str | None = None,
     age_s: float = math.inf,
+    sent_msgs: Mapping[str, int] | None = None,
 ) -> tuple[int, str] | None:
     """Return how many acknowledged messages a stream has not kept, and why; None if it has all.
 
     An acknowledgement promises no more than that the stream has received a message: its limits may
     have removed it since, and without a consumer interest retention stores nothing. Messages acked
     by consumers are not counted. `ranges` are the first and last sequence of each; of messages of
-    one `subject` those between the ends are not checked. `age_s` is the age of the oldest. Raises
-    the request errors.
+    one `subject` those between the ends are not checked. `age_s` is the age of the oldest, and
+    `sent_msgs` are the messages by subject. Raises the request errors.
     """
     verb = f"STREAM.INFO.{stream}"
     info = json.loads(await client.request(verb))
     config, state = info["config"], info["state"]
     consumers_count = number_at(state, "consumer_count")
     is_interest = text_at(config, "retention") == "interest"
-    if subject and is_interest and consumers_count and not config.get("subject_transform"):
+    acked_msgs = sum(last - first + 1 for first, last in ranges)
+    sent_msgs = {subject: acked_msgs} if subject else sent_msgs or {}
+    if sent_msgs and is_interest and consumers_count and not config.get("subject_transform"):
         filters = await consumer_filters(client, stream)
-        if not any(contains(subject_filter, subject) for subject_filter in filters):
-            count = sum(last - first + 1 for first, last in ranges)
-            return count, f"{stream}: interest retention, and no consumer of {subject}"
+        unwanted = {
+            sent_subject: count
+            for sent_subject, count in sent_msgs.items()
+            if not any(contains(subject_filter, sent_subject) for subject_filter in filters)
+        }
+        if unwanted:
+            what = next(iter(unwanted)) if len(unwanted) == 1 else f"{len(unwanted):,} subjects"
+            text = f"{stream}: interest retention, and no consumer of {what}"
+            return sum(unwanted.values()), text
     reason = removal_reason(config, state, age_s)
+    if reason is not None and is_interest:
+        # What it had before, for consumers of that time, it may still have.
+        return acked_msgs, f"{stream}: {reason}"
     if reason is None and any(last > number_at(state, "last_seq") for _, last in ranges):
         reason = "it has lost its newest messages"
     if reason is None:

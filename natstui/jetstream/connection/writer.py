@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
+import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -416,7 +417,7 @@ class Writer:
             entry=uuid.uuid4().hex[:8],
             at_us=time.time_ns() // 1000,
             server=place.target,
-            who=f"{_who(link.user, link.account)} ({getpass.getuser()})",
+            who=f"{_who(link.user, link.account)} ({_login_name()})",
             action=draft.action,
             stream=draft.stream or str((after or {}).get("stream", "")),
             consumer=draft.consumer,
@@ -487,6 +488,15 @@ def _config_of(reply: Config) -> Config | None:
 
 def _kept(config: Mapping[str, Any] | None) -> str | None:
     return None if config is None else json.dumps(without_server_metadata(config))
+
+
+def _login_name() -> str:
+    """Return the name of the user who runs natstui, or the number of one without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # Containers run under numbers that no list of users has; Python 3.13 raises OSError.
+        return str(os.getuid())
 
 
 def _who(user: str | None, account: str | None) -> str:

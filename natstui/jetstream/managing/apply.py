@@ -116,12 +116,17 @@ def _purge_body(change: Change) -> Config:
 
 
 def _purged_otherwise(purged_msgs: int, before: Asset, now: Asset) -> str:
-    """Return how many messages were removed if the server replied another number; else empty.
+    """Return that another number of messages was removed than counted or replied; else empty.
 
     More may have been removed where limits or consumers remove messages as well.
     """
     held_msgs, now_msgs = (number_at(asset.info["state"], "messages") for asset in (before, now))
-    removed_msgs = held_msgs + last_seq_of(now) - last_seq_of(before) - now_msgs
+    published_msgs = last_seq_of(now) - last_seq_of(before)
+    removed_msgs = held_msgs + published_msgs - now_msgs
+    counted_msgs = before.loss.most_msgs
+    most_msgs = None if counted_msgs is None else counted_msgs + published_msgs
+    if most_msgs is not None and purged_msgs > most_msgs:
+        return f"these are more than the {counted_msgs:,} that were counted before"
     is_less = purged_msgs < removed_msgs
     if purged_msgs == removed_msgs or (is_less and removes_by_itself(now.config)):
         return ""

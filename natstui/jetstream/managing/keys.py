@@ -36,6 +36,7 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.fields import is_on
+from natstui.model.assets.limits_loss import ROLLS_UP
 from natstui.model.assets.loss import Loss
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import restored_revisions
@@ -48,7 +49,7 @@ from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _OF_ONE_WRITE = (
-    "nats-expected-", "nats-rollup", "nats-msg-id", "nats-msg-size", "nats-batch-",
+    *ROLLS_UP, "nats-expected-", "nats-msg-id", "nats-msg-size", "nats-batch-",
     TTL.lower(), OPERATION.lower(), MARKER.lower(),
 )  # fmt: skip
 """Headers of a value that were meant for the write that stored it."""

@@ -9,24 +9,28 @@ from typing import Any, NamedTuple
 
 from natstui.errors import NotFound, PermissionDenied, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import consumer_filters
+from natstui.jetstream.connection.storing import consumer_filters, effects_of
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
+from natstui.jetstream.messages.reading import Reader
 from natstui.model.assets.defaults import normal_stream
-from natstui.model.assets.fields import number_at, text_at
+from natstui.model.assets.fields import is_on, number_at, text_at
+from natstui.model.assets.limits_loss import LimitedStream, Publishing
 from natstui.model.assets.loss import (
     NOTHING,
     Loss,
     StoredMessages,
+    allows_ttl_first,
     becomes_interest,
     consumer_edit_loss,
+    has_ttl,
     limits_subjects_first,
     lowers_max_age,
     lowers_msgs_per_subject,
     removed_messages_text,
     stream_edit_loss,
 )
-from natstui.model.assets.subjects import contains
+from natstui.model.assets.subjects import contains, stored_filter
 from natstui.model.records.managing import Change
 from natstui.model.servers.replicas import is_away
 from natstui.model.servers.versions import (
@@ -37,6 +41,8 @@ from natstui.model.servers.versions import (
 from natstui.units import are, bytes_text, counted
 
 _MOST_SUBJECTS = 50_000
+_MOST_READ_MSGS = 500_000
+"""Limit of messages whose headers are read for a count."""
 
 
 async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
@@ -58,11 +64,12 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
         case "edit_stream":
             stored = await _held(client, change.stream, asset, arguments)
             edit_loss = stream_edit_loss(asset.config, arguments, stored)
-            return edit_loss + await upstream_loss(client, arguments, asset.config)
+            return edit_loss + await connections_loss(client, arguments, asset)
         case "edit_consumer":
-            return consumer_edit_loss(
+            edit_loss = consumer_edit_loss(
                 asset.config, arguments, *await _wanted(client, change, asset)
             )
+            return edit_loss + await _delivery_loss(client, arguments, asset.config)
         case "delete_stream":
             return _all_of_it(asset)
         case "purge_stream":
@@ -83,36 +90,101 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
 
 async def loss_of_new(client: Client, change: Change) -> Loss:
     """Return what a new stream or consumer takes from others; raises the request errors."""
-    if change.action != "create_stream":
-        return NOTHING
-    return await upstream_loss(client, json.loads(change.body_json))
+    config: Config = json.loads(change.body_json)
+    match change.action:
+        case "create_stream":
+            return await connections_loss(client, config)
+        case "create_consumer":
+            return await _delivery_loss(client, config)
+        case _:
+            return NOTHING
 
 
-async def upstream_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
-    """Return what the new sources or mirror of a stream take out of work queues for good.
+async def connections_loss(client: Client, config: Config, asset: Asset | None = None) -> Loss:
+    """Return what new sources, a new mirror or republishing of a stream change elsewhere, and
+    what sources remove from it.
 
-    A work queue deletes what is copied from it, unless one of its consumers waits for it. Raises
-    the request errors.
+    `asset` is the stream before an edit. Raises the request errors.
     """
-    known, loss = upstreams(before or {}), NOTHING
-    for name, subject_filter in upstreams(config) - known:
+    before = {} if asset is None else asset.config
+    loss = NOTHING
+    for upstream in _new_upstreams(config, before):
+        loss += await _upstream_loss(client, upstream, config, asset)
+    source, destination = (text_at(config, f"republish.{key}") for key in ("src", "dest"))
+    if destination and config.get("republish") != before.get("republish"):
+        subject = stored_filter(source or ">", source or ">", destination)
+        loss += await _sent_to(client, "each message that it republishes", subject)
+    return loss
+
+
+async def _delivery_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
+    """Return what the messages that a push consumer delivers change; raises the request errors."""
+    subject = text_at(config, "deliver_subject")
+    if not subject or subject == text_at(before or {}, "deliver_subject"):
+        return NOTHING
+    return await _sent_to(client, "each message that it delivers", subject)
+
+
+async def _sent_to(client: Client, messages_text: str, subject: str) -> Loss:
+    effects = await effects_of(client, [subject])
+    return Loss((f"{messages_text}: {effects}",)) if effects else NOTHING
+
+
+async def _upstream_loss(
+    client: Client, upstream: Config, config: Config, asset: Asset | None
+) -> Loss:
+    """Return what one new source or mirror of a stream removes.
+
+    A work queue deletes what is copied from it, unless one of its consumers waits for it. Roll-ups
+    remove messages of the stream, and so do its limits where it has some. Raises the request
+    errors.
+    """
+    name, subject_filter = str(upstream["name"]), str(upstream.get("filter_subject") or ">")
+    info: Config | None = None
+    if not upstream.get("external"):
         try:
             info = await _info(client, name, {"subjects_filter": subject_filter})
         except NotFound:
-            continue
+            return NOTHING
         except PermissionDenied:
             text = f"you have no permission to read {name}: if it is a work queue, it is emptied"
-            loss += Loss((text,), None)
-            continue
-        if text_at(info["config"], "retention") != "workqueue":
-            continue
-        filters = await consumer_filters(client, name)
-        if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
-            continue
-        count = sum((info["state"].get("subjects") or {}).values())
-        if count:
-            loss += Loss((moved_text(name, count),), count, grows=True)
-    return loss
+            return Loss((text,), None) + _sourced_loss(name, None, None, config, asset)
+    added_msgs = None
+    if info is not None:
+        page_msgs = sum((info["state"].get("subjects") or {}).values())
+        # More subjects than a page has are not all counted.
+        added_msgs = info["state"]["messages"] if subject_filter == ">" else page_msgs
+    loss = _sourced_loss(name, info, added_msgs, config, asset)
+    if info is None or text_at(info["config"], "retention") != "workqueue" or not added_msgs:
+        return loss
+    filters = await consumer_filters(client, name)
+    if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
+        return loss
+    return loss + Loss((moved_text(name, added_msgs),), added_msgs, grows=True)
+
+
+def _sourced_loss(
+    name: str, info: Config | None, added_msgs: int | None, config: Config, asset: Asset | None
+) -> Loss:
+    """Return how many messages of a stream go when another one becomes its source.
+
+    `info` is the STREAM.INFO of that, None if unknown, as is `added_msgs`, its messages.
+    """
+    held_msgs = 0 if asset is None else asset.info["state"]["messages"]
+    if asset is None or not held_msgs or added_msgs == 0:
+        return NOTHING
+    may_roll_up = info is None or is_on(info["config"], "allow_rollup_hdrs")
+    if may_roll_up and is_on(config, "allow_rollup_hdrs"):
+        text = f"roll-ups of {name} remove up to {counted(f'{held_msgs:,}', 'message')} of it"
+        return Loss((text,), held_msgs)
+    stored_bytes = 0 if info is None else int(info["state"]["bytes"])
+    limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
+    removed_msgs = limited_stream.removed(Publishing(added_msgs, stored_bytes)).others_msgs
+    if not removed_msgs:
+        return NOTHING
+    removed_text = counted(f"{removed_msgs:,}", "message")
+    text = f"with the messages of {name}, its limits remove up to {removed_text} of it"
+    return Loss((text,), removed_msgs)
 
 
 def moved_text(stream: str, most_msgs: int) -> str:
@@ -123,12 +195,27 @@ def moved_text(stream: str, most_msgs: int) -> str:
 
 def upstreams(config: Config) -> set[tuple[str, str]]:
     """Return the streams of this account that a stream copies: name and filter of each."""
-    upstreams = [config.get("mirror"), *(config.get("sources") or ())]
     return {
         (str(upstream["name"]), str(upstream.get("filter_subject") or ">"))
-        for upstream in upstreams
-        if upstream and not upstream.get("external")
+        for upstream in _upstreams_of(config)
+        if not upstream.get("external")
     }
+
+
+def _upstreams_of(config: Config) -> list[Config]:
+    """Return the mirror and the sources of a stream."""
+    return [*filter(None, [config.get("mirror"), *(config.get("sources") or ())])]
+
+
+def _new_upstreams(config: Config, before: Config) -> list[Config]:
+    """Return those that a stream copied not before, or with another filter."""
+    known = {_identity_of(upstream) for upstream in _upstreams_of(before)}
+    return [upstream for upstream in _upstreams_of(config) if _identity_of(upstream) not in known]
+
+
+def _identity_of(upstream: Config) -> str:
+    keys = ("name", "filter_subject", "external")
+    return json.dumps([upstream.get(key) or None for key in keys], sort_keys=True)
 
 
 def _all_of_it(asset: Asset) -> Loss:
@@ -307,9 +394,24 @@ async def _held(
     durable_count = sum(not row["config"].get("inactive_threshold") for row in consumers)
     gaps = bool(state.get("num_deleted"))
     held_msgs, held_bytes = state["messages"], state["bytes"]
+    expiring_msgs: int | None = 0
+    if held_msgs and allows_ttl_first(old, new):
+        expiring_msgs = await _expiring(client, stream, held_msgs)
     return StoredMessages(
-        held_msgs, held_bytes, older, gaps, excess, is_later, acked_msgs, durable_count
-    )
+        held_msgs, held_bytes, older, gaps, excess, is_later, acked_msgs, durable_count,
+        expiring_msgs,
+    )  # fmt: skip
+
+
+async def _expiring(client: Client, stream: str, held_msgs: int) -> int | None:
+    """Return how many messages have a TTL, which another stream brought; None if unknown."""
+    if held_msgs > _MOST_READ_MSGS:
+        return None
+    try:
+        async with Reader(client, stream, headers_only=True, is_bounded=True) as reader:
+            return sum([has_ttl(message.headers) async for message in reader])
+    except PermissionDenied:
+        return None
 
 
 async def _older(client: Client, stream: str, state: Config, max_age_ns: int) -> int | None:

@@ -288,7 +288,7 @@ async def _left_text(client: Client, bucket: str, nuid: str, error: NatstuiError
     except NatstuiError:
         return f"the file was not stored, and its chunks may stay in {bucket}: {error}"
     if not count:
-        return "nothing was stored"
+        return "none of it is stored now, but what was sent last may still be stored"
     chunks_text = f"{counted(count, 'chunk')} of it {'stays' if count == 1 else 'stay'}"
     return f"the file was not stored, and {chunks_text} in {bucket}: {error}"
 

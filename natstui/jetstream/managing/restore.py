@@ -42,7 +42,7 @@ from natstui.jetstream.managing.backup_folder import (
     unfinished_restore,
 )
 from natstui.jetstream.managing.configure import recreated_text
-from natstui.jetstream.managing.losses import moved_text, upstream_loss, upstreams
+from natstui.jetstream.managing.losses import connections_loss, moved_text, upstreams
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
 from natstui.model.assets.buckets import TTL
 from natstui.model.assets.fields import number_at, without_server_metadata
@@ -518,7 +518,7 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
         restore_request.name: restore_request.backup for restore_request in restore_requests
     }
     for restore_request in restore_requests:
-        losses += (await upstream_loss(client, restore_request.config)).lines
+        losses += (await connections_loss(client, restore_request.config)).lines
         losses += [
             moved_text(name, number_at(restored[name].state, "messages"))
             for name, _ in upstreams(restore_request.config)
@@ -545,25 +545,27 @@ def _expired_text(backup: Backup, now_us: int) -> str:
 
 
 async def _read_again(client: Client, backup: Backup) -> list[str]:
-    """Return which sources were recreated since the backup.
+    """Return which sources are read from their beginning, a sentence each.
 
-    The server takes such a one for another stream than the one it has read, and starts from its
-    beginning.
+    The server takes one that was recreated since the backup for another stream than the one it has
+    read, and has no message of an empty stream to continue after.
     """
-    recreated, last = list[str](), str(backup.state.get("last_ts") or NEVER)
+    again, last = list[str](), str(backup.state.get("last_ts") or NEVER)
     for source in backup.config.get("sources") or ():
-        if source.get("external") or not backup.state.get("messages"):
+        name = source["name"]
+        if source.get("external"):
             continue
         try:
-            info = json.loads(await client.request(f"STREAM.INFO.{source['name']}"))
+            info = json.loads(await client.request(f"STREAM.INFO.{name}"))
         except (NotFound, PermissionDenied):
             continue
-        if time_us(info["created"]) > time_us(last):
-            name = source["name"]
-            recreated.append(
-                f"its source {name} was recreated: the messages of {name} are copied once more"
-            )
-    return recreated
+        copied_text = f"the messages of {name} are copied once more"
+        if not backup.state.get("messages"):
+            if info["state"]["messages"]:
+                again.append(f"it was empty, so it starts its source {name} anew: {copied_text}")
+        elif time_us(info["created"]) > time_us(last):
+            again.append(f"its source {name} was recreated: {copied_text}")
+    return again
 
 
 async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:

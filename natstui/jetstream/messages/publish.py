@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -26,12 +27,13 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import (
     MESSAGE_ID,
-    bucket_changes,
     check_answered,
     check_domain,
+    effects_of,
     not_kept,
     store,
 )
+from natstui.jetstream.connection.subject_counts import read_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import (
     JournalDraft,
@@ -40,8 +42,8 @@ from natstui.jetstream.connection.writer import (
     with_state_now,
 )
 from natstui.jetstream.messages.decode import from_api, pairs_of
-from natstui.model.assets.subjects import has_wildcard, is_literal, overlap
-from natstui.model.records.actions import CATALOGUE
+from natstui.model.assets.limits_loss import rolled_up_filters, stored_filters
+from natstui.model.assets.subjects import has_wildcard, is_literal
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
 from natstui.units import counted, local_text
 
@@ -339,30 +341,35 @@ async def _loses(
     """
     scheduled = [text for name, text in headers.items() if name.lower() == _SCHEDULE_TARGET]
     subjects = [subject, *filter(None, [reply, *scheduled])]
-    for traits in CATALOGUE.values():
-        api = f"{writer.client.prefix}.{traits.verb}"
-        if traits.verb and traits.removes != "never" and any(overlap(api, s) for s in subjects):
-            return f"it is a request to the server itself: {traits.help}"
+    effects = await effects_of(writer.client, subjects)
     rolled_up = await _rolled_up(writer, subject, headers)
-    changes = await bucket_changes(writer.client, subjects)
-    return " and ".join(filter(None, (rolled_up, changes))) or None
+    return " and ".join(filter(None, (rolled_up, effects))) or None
 
 
 async def _rolled_up(writer: Writer, subject: str, headers: Mapping[str, str]) -> str | None:
-    """Return what the rollup of a message deletes; None without one."""
-    rollup = next((text for name, text in headers.items() if name.lower() == "nats-rollup"), None)
-    if rollup is None:
+    """Return what a message deletes by a roll-up or as a schedule; None if nothing."""
+    filters = rolled_up_filters(subject, headers.items())
+    if not filters:
         return None
     names_reply = json.loads(await writer.client.request("STREAM.NAMES", {"subject": subject}))
     stream = next(iter(names_reply.get("streams") or ()), None)
     if stream is None:
         return "its roll-up removes the messages before it"
-    body = {"subjects_filter": subject}
-    state = json.loads(await writer.client.request(f"STREAM.INFO.{stream}", body))["state"]
-    count = state["messages"] if rollup.lower() == "all" else 0
-    count = count or sum((state.get("subjects") or {}).values())
-    loss_text = f"{count:,} of {counted(state['messages'], 'message')} of {stream}"
-    return f"the roll-up removes {loss_text} for good"
+    verb = f"STREAM.INFO.{stream}"
+    info = json.loads(await writer.client.request(verb))
+    present_msgs: dict[str, int] = {}
+    for subject_filter in stored_filters(info["config"], filters):
+        page = await read_subject_counts(writer.client, stream, subject_filter)
+        present_msgs |= page.msgs
+        if not page.is_last:
+            return f"the roll-up removes up to {_loss_text(stream, info, math.inf)}"
+    return f"the roll-up removes {_loss_text(stream, info, sum(present_msgs.values()))}"
+
+
+def _loss_text(stream: str, info: Mapping[str, Any], removed_msgs: float) -> str:
+    stored_msgs: int = info["state"]["messages"]
+    removed = min(removed_msgs, stored_msgs)
+    return f"{removed:,} of {counted(stored_msgs, 'message')} of {stream} for good"
 
 
 async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:

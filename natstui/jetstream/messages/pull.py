@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +15,74 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import JournalDraft, Writer
+from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
+from natstui.model.assets.fields import number_at, text_at
+from natstui.model.assets.limits_loss import CONSUMED
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext, StoredMessage
+from natstui.units import counted
 
 _LATE_S = 2.0
 
 
-async def pull_next(writer: Writer, command: PullNext) -> PulledMessage:
-    """Pull the next message; raises NotFound when there is none within `wait_s`."""
+async def receiving_loss(
+    client: Client, stream: str, info: Config, most_count: int | None, *, acks: bool | None
+) -> str | None:
+    """Return what receiving from a consumer takes from its other clients for good; None if
+    nothing.
+
+    `info` is the CONSUMER.INFO, `most_count` the number of messages (None: without end), and
+    `acks` whether they are acknowledged; None: not known yet. Raises the request errors.
+    """
+    config = info["config"]
+    consumer, policy = info["name"], text_at(config, "ack_policy")
+    messages_text = _messages_text(most_count)
+    if info.get("push_bound") and not config.get("deliver_group"):
+        return None
+    held_msgs = number_at(info, "num_ack_pending")
+    if policy == "all" and acks is not False and (held_msgs or acks is None):
+        held_text = counted(f"{held_msgs:,}", "message")
+        return f"an ack acknowledges all earlier ones, too: clients of {consumer} hold {held_text}"
+    if policy == "none" and not acks:
+        retention = await _retention(client, stream)
+        if retention in CONSUMED:
+            return (
+                f"{consumer} has ack policy none, and {stream} {retention} retention: "
+                f"{messages_text} that nobody else needs is removed when it is received"
+            )
+        if acks is None:
+            return f"{consumer} has ack policy none: a received message is not redelivered"
+        return None
+    max_deliver = number_at(config, "max_deliver")
+    if acks or max_deliver <= 0:
+        return None
+    limit_text = f"max deliver {max_deliver}"
+    if max_deliver == 1:
+        return f"{messages_text} is not delivered again: {consumer} has {limit_text}"
+    redelivered_msgs = number_at(info, "num_redelivered")
+    if redelivered_msgs:
+        redelivered_text = counted(f"{redelivered_msgs:,}", "message")
+        return f"{redelivered_text} of {consumer} may reach {limit_text}, and are given up then"
+    return None
+
+
+def _messages_text(most_count: int | None) -> str:
+    if most_count is None:
+        return "each message"
+    return "one message" if most_count == 1 else f"each of up to {most_count:,} messages"
+
+
+async def _retention(client: Client, stream: str) -> str:
+    """Return the retention of a stream; raises the request errors."""
+    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+    return text_at(info["config"], "retention")
+
+
+async def pull_next(writer: Writer, command: PullNext, loses: str | None = None) -> PulledMessage:
+    """Pull the next message; raises NotFound when there is none within `wait_s`.
+
+    `loses` is what that takes from other clients.
+    """
     body = {"group": command.group} if command.group is not None else {}
     doubt = "a message may still have been delivered"
     draft = JournalDraft("pull", command.stream, command.consumer, body, doubt=doubt)
@@ -32,6 +91,7 @@ async def pull_next(writer: Writer, command: PullNext) -> PulledMessage:
         (command.consumer, command.confirmed),
         lambda: next_message(writer.client, command),
         _taken,
+        loses,
     )
 
 
@@ -40,20 +100,23 @@ async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
 
     It is read before: when that fails, nothing was consumed. Raises what `pull_next` raises.
     """
-    created_at_us = await _created_us(writer.client, command.stream, command.consumer)
-    return replace(await pull_next(writer, command), consumer_created_at_us=created_at_us)
+    info = await _info(writer.client, command.stream, command.consumer)
+    loses = None
+    if info is not None:
+        with suppress(PermissionDenied):
+            loses = await receiving_loss(writer.client, command.stream, info, 1, acks=None)
+    created_at_us = None if info is None else time_us(info["created"])
+    pulled = await pull_next(writer, command, loses)
+    return replace(pulled, consumer_created_at_us=created_at_us)
 
 
-async def _created_us(client: Client, stream: str, consumer: str) -> int | None:
-    """Return the creation time of a consumer: a restart keeps it, no other consumer has it.
-
-    None without the consumer, and if the user may not read it.
-    """
+async def _info(client: Client, stream: str, consumer: str) -> Config | None:
+    """Return the CONSUMER.INFO; None without the consumer, and if the user may not read it."""
     try:
-        info = json.loads(await client.request(f"CONSUMER.INFO.{stream}.{consumer}"))
+        info: Config = json.loads(await client.request(f"CONSUMER.INFO.{stream}.{consumer}"))
     except (NotFound, PermissionDenied):
         return None
-    return time_us(info["created"])
+    return info
 
 
 def _taken(result: PulledMessage) -> dict[str, Any]:
@@ -149,8 +212,9 @@ async def answer(writer: Writer, command: AnswerMessage) -> str:
     """
     stream, _, numbers = answered_place(command.reply)
     if command.consumer_created_at_us is not None:
-        created_at_us = await _created_us(writer.client, stream, command.consumer)
-        if created_at_us != command.consumer_created_at_us:
+        info = await _info(writer.client, stream, command.consumer)
+        # A restart keeps the creation time of a consumer, and no other consumer has it.
+        if info is None or time_us(info["created"]) != command.consumer_created_at_us:
             raise Conflict(
                 f"{command.consumer} on {stream} is not the consumer that this message was pulled "
                 "from: nothing was sent"

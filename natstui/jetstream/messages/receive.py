@@ -48,8 +48,13 @@ class Receiver:
     """Messages delivered to us at the end, and not printed."""
     _failed: BaseException | None = None
 
-    async def receive(self, writer: Writer, confirmed_name: str | None) -> None:
-        """Receive until stopped, and journal the count; raises the error that ended it."""
+    async def receive(
+        self, writer: Writer, confirmed_name: str | None, loses: str | None = None
+    ) -> None:
+        """Receive until stopped, and journal the count; raises the error that ended it.
+
+        `loses` is what that takes from other clients.
+        """
         if self.acknowledges:
             await check_ack_consumer(writer.client, self.stream, self.consumer)
         journalled = {"received": True, "acknowledges": self.acknowledges}
@@ -60,6 +65,7 @@ class Receiver:
             (self.consumer, confirmed_name),
             lambda: self._receive(writer.client),
             lambda counts: counts,
+            loses,
         )
         if self._failed is not None:
             raise self._failed

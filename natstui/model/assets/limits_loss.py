@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from natstui.model.assets.fields import is_on, number_at, text_at
+from natstui.model.assets.subjects import stored_filter
 from natstui.units import bytes_text, duration_text
 
 SHORT_AGE_S = 60.0
@@ -128,6 +129,40 @@ class LimitedStream:
             sum(removal.others_msgs for removal in removals),
             0 if added_by_subject is None else sum(removal.own_msgs for removal in removals),
         )
+
+
+ROLLS_UP = ("nats-rollup", "nats-schedule")
+"""Beginnings of the headers, in small letters, with which a message removes those before it."""
+
+
+def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[str]:
+    """Return filters of the messages that one with these headers removes from its stream.
+
+    Beside a roll-up, a schedule replaces what its subject has, and may do so to its target, or
+    end another schedule.
+    """
+    texts: dict[str, list[str]] = {}
+    for name, text in headers:
+        texts.setdefault(name.lower(), []).append(text.strip())
+    filters = [">" if text.lower() == "all" else subject for text in texts.get("nats-rollup", ())]
+    if "nats-schedule" in texts:
+        filters.append(subject)
+    if "nats-schedule-rollup" in texts:
+        filters += texts.get("nats-schedule-target", [">"])
+    if "nats-schedule-next" in texts:
+        filters += texts.get("nats-scheduler", [">"])
+    return list(dict.fromkeys(filters))
+
+
+def stored_filters(config: Mapping[str, object], filters: Iterable[str]) -> list[str]:
+    """Return filters of what a stream stores messages under that are sent to other filters."""
+    source = text_at(config, "subject_transform.src")
+    destination = text_at(config, "subject_transform.dest")
+    return list(
+        dict.fromkeys(
+            stored_filter(subject_filter, source, destination) for subject_filter in filters
+        )
+    )
 
 
 CONSUMED = ("interest", "workqueue")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from natstui.model.assets.defaults import normal_consumer, normal_stream
@@ -67,6 +67,8 @@ class StoredMessages:
     """Messages that no consumer needs any more; an upper bound."""
     unlimited_consumers_count: int = 0
     """Consumers without an inactive threshold of their own."""
+    expiring_msgs: int | None = 0
+    """Messages with a TTL that had no effect until now."""
 
 
 def removed_messages_text(count: int | None, stored: StoredMessages, accuracy: str = "") -> str:
@@ -106,7 +108,19 @@ def stream_edit_loss(
         *_consumer_loss(old_config, new_config, stored),
     )
     copies = tuple(_replica_loss(old_config, new_config))
-    return Loss((*lines, *further_lines), count, lines_until_undone=copies)
+    loss = Loss((*lines, *further_lines), count, lines_until_undone=copies)
+    return loss + _ttl_loss(stored)
+
+
+def _ttl_loss(stored: StoredMessages) -> Loss:
+    """Return how many messages are removed since their TTL has an effect now."""
+    if not stored.expiring_msgs:
+        text = "messages that another stream brought with a TTL (not counted) are removed"
+        return Loss() if stored.expiring_msgs == 0 else Loss((f"{text} once it is over",), None)
+    count_text = counted(f"{stored.expiring_msgs:,}", "message")
+    verb = "is" if stored.expiring_msgs == 1 else "are"
+    text = f"{count_text} with a TTL {verb} removed for good once it is over, at once if it is now"
+    return Loss((text,), stored.expiring_msgs)
 
 
 def _removed_later_text(new_config: Mapping[str, object]) -> str:
@@ -132,6 +146,16 @@ def limits_subjects_first(before: Mapping[str, object], after: Mapping[str, obje
     return (
         lowers_msgs_per_subject(before, after) and number_at(before, "max_msgs_per_subject") <= 0
     )
+
+
+def allows_ttl_first(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+    """Return whether an edit gives TTLs of messages an effect."""
+    return is_on(after, "allow_msg_ttl") and not is_on(before, "allow_msg_ttl")
+
+
+def has_ttl(headers: Iterable[tuple[str, str]]) -> bool:
+    """Return whether a message is to be removed after a time of its own."""
+    return any(name == "Nats-TTL" and text.strip().lower() != "never" for name, text in headers)
 
 
 def becomes_interest(before: Mapping[str, object], after: Mapping[str, object]) -> bool:

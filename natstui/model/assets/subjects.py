@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 _SPACE = re.compile(r"\s", re.ASCII)
 
@@ -171,3 +172,28 @@ def map_subject(subject: str, source: str, destination: str) -> str | None:
     if mapped_subject.endswith(">") and pattern[-1] == ">":
         return mapped_subject[:-1] + ".".join(tokens[len(pattern) - 1 :])
     return mapped_subject
+
+
+_ONE_TOKEN = {"wildcard", "partition", "random"}
+
+
+def stored_filter(subject: str, source: str, destination: str) -> str:
+    """Return a filter that matches what a stream stores messages to `subject` under.
+
+    `source` and `destination` are those of its subject transform. A subject that its source does
+    not match is stored as it is.
+    """
+    if not destination or not overlap(source or ">", subject):
+        return subject
+    if not contains(source or ">", subject):
+        return ">"
+    with suppress(ValueError):
+        if is_literal(subject):
+            return map_subject(subject, source or ">", destination) or subject
+    wild = _FUNCTION.sub(lambda match: "*" if match[1].lower() in _ONE_TOKEN else ">", destination)
+    tokens: list[str] = []
+    for token in re.sub(r"\$\d+", "*", wild).split("."):
+        tokens.append(">" if ">" in token else "*" if "*" in token else token)
+        if tokens[-1] == ">":
+            break
+    return ".".join(tokens)

@@ -23,6 +23,7 @@ from natstui.files import write_complete
 from natstui.parsing import reason
 from natstui.paths import private_folder
 
+MOST_SUBJECTS = 10_000
 MOST_RANGES = 100_000
 """Limit of refused sequence ranges that are stored to send them again; a copy with more stops."""
 
@@ -102,7 +103,7 @@ class Account:
     removed_seqs: tuple[int, int] | None = None
     """First and last sequence that the source deleted before they were copied."""
     without_rollup_msgs: int = 0
-    """Sent without the rollup header, which would have deleted other messages."""
+    """Sent without the headers of a roll-up or schedule, which would have deleted others."""
     refusals: Counter[str] = field(default_factory=Counter)
     """Reason → messages."""
     refused_ranges: Ranges = field(default_factory=list)
@@ -114,6 +115,8 @@ class Account:
     """Stream → its newest message soon after it stored the first one: its sequence and time."""
     stored_ranges: dict[str, Ranges] = field(default_factory=dict)
     """Stream → the sequences of the copy's acknowledged messages."""
+    stored_subjects: dict[str, Counter[str]] = field(default_factory=dict)
+    """Stream → acknowledged messages by subject, for the first `MOST_SUBJECTS` of them."""
     had_ranges: dict[str, Ranges] = field(default_factory=dict)
     """Stream → the sequences of what it stored before: of duplicates, and of a stopped copy."""
     no_longer_there: Counter[str] = field(default_factory=Counter)
@@ -148,9 +151,12 @@ class Account:
         self.first_seq = self.first_seq or seq
         self.last_seq = seq
 
-    def store(self, stream: str, seq: int) -> None:
+    def store(self, stream: str, seq: int, subject: str) -> None:
         """Count a message that a stream stored."""
         self.acknowledged_msgs += 1
+        subjects = self.stored_subjects.setdefault(stream, Counter())
+        if subject in subjects or len(subjects) < MOST_SUBJECTS:
+            subjects[subject] += 1
         _add_bounded(self.stored_ranges.setdefault(stream, []), seq)
 
     def had(self, stream: str, seq: int) -> None:

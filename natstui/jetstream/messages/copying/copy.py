@@ -59,13 +59,14 @@ from natstui.jetstream.messages.copying.window import (
     keeps_all,
 )
 from natstui.jetstream.messages.reading import Read
+from natstui.model.assets.limits_loss import ROLLS_UP, rolled_up_filters
 from natstui.model.assets.subjects import has_wildcard, map_subject, mapping_problem, overlap
 from natstui.units import duration_text
 
-MSG_ID, ROLLUP = "Nats-Msg-Id", "Nats-Rollup"
+MSG_ID = "Nats-Msg-Id"
 KEPT_ID = "Natstui-Msg-Id"
 """Header with the publisher's id when the copy gets one of its own."""
-_NOT_COPIED = ("nats-rollup", "nats-expected-", "nats-msg-size", "nats-batch-")
+_NOT_COPIED = (*ROLLS_UP, "nats-expected-", "nats-msg-size", "nats-batch-")
 """Headers that are meant for the original stream, and would delete or refuse at another."""
 _SERVERS = ("$JS.>", "$SYS.>")
 _SAVED_EVERY_S = 0.2
@@ -249,8 +250,9 @@ class Copy:
         headers = [
             pair for pair in source_message.headers if not pair[0].lower().startswith(_NOT_COPIED)
         ]
-        rolls = any(name.lower() == ROLLUP.lower() for name, _ in source_message.headers)
-        self.account.without_rollup_msgs += rolls
+        self.account.without_rollup_msgs += bool(
+            rolled_up_filters(subject, source_message.headers)
+        )
         own_id = next(
             (text.strip() for name, text in headers if name.lower() == MSG_ID.lower()), None
         )
@@ -389,7 +391,10 @@ async def _compare(client: Client, account: Account, began_s: float) -> None:
     """Count messages that the target acknowledged, since `began_s` or before, and did not keep."""
     for stream, ranges in account.stored_ranges.items():
         try:
-            missing = await not_kept(client, stream, ranges, age_s=steady_s() - began_s)
+            missing = await not_kept(
+                client, stream, ranges, age_s=steady_s() - began_s,
+                sent_msgs=account.stored_subjects.get(stream),
+            )  # fmt: skip
         except PermissionDenied:
             account.unchecked.append(stream)
             continue

@@ -102,7 +102,7 @@ def account_text(account: Account) -> str:
         (account.duplicate_msgs, "were there already"),
         (account.refused_msgs, "refused"),
         (account.gone_msgs, "gone meanwhile"),
-        (account.without_rollup_msgs, "sent without their roll-up"),
+        (account.without_rollup_msgs, "sent without their roll-up or schedule"),
     ):
         parts += [f"{count:,} {text}"] if count else []
     most = [*account.not_kept.most_common(3), *account.refusals.most_common(3)]

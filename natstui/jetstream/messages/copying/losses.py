@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -25,8 +26,9 @@ from natstui.model.assets.limits_loss import (
     Publishing,
     Removed,
     max_age_s,
+    stored_filters,
 )
-from natstui.model.assets.subjects import contains, overlap
+from natstui.model.assets.subjects import contains, has_wildcard, overlap
 from natstui.units import counted, duration_text
 
 _HEADERS_BYTES = 256
@@ -156,7 +158,7 @@ async def _clause(
             return None
         msgs = sum(added_counts.values())
         stored_bytes = counts.payload_bytes + msgs * (OVERHEAD_BYTES + _HEADERS_BYTES)
-        publishing = Publishing(msgs, stored_bytes, added_counts)
+        publishing = Publishing(msgs, stored_bytes, _stored_counts(config, added_counts))
     parts = [_expiry_text(config, publishing, pace)]
     if text_at(config, "retention") == "interest":
         parts.append(await _interest_text(target, config["name"], publishing.by_subject_msgs))
@@ -165,6 +167,19 @@ async def _clause(
         limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
         parts.append(_removed_text(config["name"], limited_stream.removed(publishing)))
     return " and ".join(filter(None, parts)) or None
+
+
+def _stored_counts(
+    config: dict[str, Any], added_counts: Mapping[str, int]
+) -> Mapping[str, int] | None:
+    """Return copies by the subjects that a stream stores them under; None if they are unknown."""
+    stored_counts = Counter[str]()
+    for subject, count in added_counts.items():
+        (stored_subject,) = stored_filters(config, [subject])
+        if has_wildcard(stored_subject):
+            return None
+        stored_counts[stored_subject] += count
+    return stored_counts
 
 
 def _expiry_text(config: dict[str, Any], publishing: Publishing, pace: Pace) -> str | None:

@@ -408,7 +408,7 @@ class Window:
             self._done(token)
 
     def _count_stored(self, outgoing: Outgoing, stream: str, seq: int) -> None:
-        self._account.store(stream, seq)
+        self._account.store(stream, seq, outgoing.subject)
         self._account.confirmed_msgs += outgoing.sent_count > 1
 
     async def _check_had(self) -> None:

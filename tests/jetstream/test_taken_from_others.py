@@ -1,0 +1,299 @@
+"""What a message, an ack or an edit removes beside what it names is said before, and asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natstui.errors import Refused
+from natstui.jetstream.connection.storing import not_kept
+from natstui.jetstream.messages.publish import publish
+from natstui.jetstream.messages.pull import pull_identified, pull_next, receiving_loss
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.assets.limits_loss import rolled_up_filters, stored_filters
+from natstui.model.records.messages import PublishMessage, PullNext
+from tests.cli.test_manage import Shell
+from tests.jetstream.admin_session import AdminSession, admin_session
+
+X = base64.b64encode(b"x").decode()
+SCHEDULED = (("Nats-Schedule", "@at 2099-01-01T00:00:00Z"), ("Nats-Schedule-Target", "s.t"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "filters"),
+    [
+        ((), []),
+        ((("nats-rollup", "sub"),), ["s.a"]),
+        ((("Nats-Rollup", "ALL"),), [">"]),
+        (SCHEDULED, ["s.a"]),
+        ((*SCHEDULED, ("Nats-Schedule-Rollup", "sub")), ["s.a", "s.t"]),
+        ((("Nats-Schedule-Next", "purge"), ("Nats-Scheduler", "s.b")), ["s.b"]),
+        ((("Nats-Schedule-Next", "purge"),), [">"]),
+    ],
+)
+def test_the_messages_that_another_one_removes(
+    headers: tuple[tuple[str, str], ...], filters: list[str]
+) -> None:
+    assert rolled_up_filters("s.a", headers) == filters
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "sent", "stored"),
+    [
+        ("", "", "s.a", "s.a"),
+        ("s.*", "x.$1", "s.a", "x.a"),
+        ("s.*", "x.{{wildcard(1)}}", "s.*", "x.*"),
+        ("s.>", "x.>", "s.a.b", "x.a.b"),
+        ("", "x.>", "s.a", "x.s.a"),
+        ("s.*", "x.{{partition(3,1)}}.$1", "s.a", "x.*.*"),
+        ("s.*", "x.{{split(1,-)}}", "s.a-b", "x.>"),
+        ("s.*", "x.$1", "other.a", "other.a"),
+        ("s.a.*", "x.$1", "s.*.b", ">"),
+    ],
+)
+def test_what_a_stream_stores_a_subject_under(
+    source: str, destination: str, sent: str, stored: str
+) -> None:
+    config = {"subject_transform": {"src": source, "dest": destination}}
+    assert stored_filters(config, [sent]) == [stored]
+
+
+def create(session: AdminSession, name: str, **config: Any) -> dict[str, Any]:
+    config = {"name": name, "subjects": [f"{name.lower()}.>"]} | config
+    session.request(f"STREAM.CREATE.{name}", config)
+    return session.config(name)
+
+
+def store(session: AdminSession, *subjects: str, headers: dict[str, str] | None = None) -> None:
+    for subject in subjects:
+        reply = session.run(session.writer.client.ask(subject, b"x", headers=headers))
+        assert b"error" not in reply.data, reply.data
+
+
+def held_msgs(session: AdminSession, stream: str) -> int:
+    count: int = session.request(f"STREAM.INFO.{stream}")["state"]["messages"]
+    return count
+
+
+def refused_text(session: AdminSession, headers: Sequence[tuple[str, str]], subject: str) -> str:
+    command = PublishMessage(1, subject, X, tuple(headers))
+    with pytest.raises(Refused) as refused:
+        session.run(publish(session.writer, command))
+    return str(refused.value)
+
+
+@pytest.mark.server
+def test_a_schedule_removes_what_its_subjects_have_and_says_so(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", allow_msg_schedules=True)
+        store(session, "s.a", "s.a", "s.t", "s.t", "s.t", "s.b")
+        text = refused_text(session, SCHEDULED, "s.a")
+        assert "the roll-up removes 2 of 6 messages of S for good" in text
+        rolled = (*SCHEDULED, ("Nats-Schedule-Rollup", "sub"))
+        assert "removes 5 of 6 messages" in refused_text(session, rolled, "s.a")
+        ending = (("Nats-Schedule-Next", "purge"), ("Nats-Scheduler", "s.b"))
+        assert "removes 1 of 6 messages" in refused_text(session, ending, "s.a")
+        assert held_msgs(session, "S") == 6
+        command = PublishMessage(1, "s.a", X, SCHEDULED, confirmed="s.a")
+        session.run(publish(session.writer, command))
+        assert held_msgs(session, "S") == 5
+
+
+@pytest.mark.server
+def test_a_roll_up_counts_what_a_transform_renamed(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        transform = {"src": "s.*", "dest": "x.$1"}
+        create(session, "S", allow_rollup_hdrs=True, subject_transform=transform)
+        store(session, "s.a", "s.a", "s.b")
+        text = refused_text(session, [("Nats-Rollup", "sub")], "s.a")
+        assert "the roll-up removes 2 of 3 messages of S for good" in text
+
+
+@pytest.mark.server
+def test_what_a_stream_without_interest_does_not_keep_is_counted_beside_what_it_has(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", retention="interest")
+        session.request(
+            "CONSUMER.CREATE.S.C",
+            {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit",
+                                            "filter_subject": "s.a"}},
+        )  # fmt: skip
+        store(session, "s.a", "s.a", "s.b")
+        client = session.writer.client
+        missing = session.run(not_kept(client, "S", [(1, 3)], sent_msgs={"s.a": 2, "s.b": 1}))
+        assert missing == (1, "S: interest retention, and no consumer of s.b")
+        assert session.run(not_kept(client, "S", [(1, 2)], sent_msgs={"s.a": 2})) is None
+
+
+@pytest.mark.server
+def test_a_message_is_not_stored_where_nobody_wants_it_though_others_are(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", retention="interest")
+        consumer_info(session, filter_subject="s.a")
+        store(session, "s.a", "s.a")
+        done = shell.run("pub", "-J", "s.b", "hello")
+        assert done.returncode == 4 and "no consumer of s.b" in done.stderr
+        session.request("CONSUMER.DELETE.S.C")
+        done = shell.run("pub", "-J", "s.a", "hello")
+        assert done.returncode == 4 and "not kept" in done.stderr
+
+
+@pytest.mark.server
+def test_an_edit_says_which_messages_have_a_ttl_that_begins_to_count(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "A", allow_msg_ttl=True)
+        store(session, "a.x", "a.x", headers={"Nats-TTL": "1h"})
+        store(session, "a.x", headers={"Nats-TTL": "never"})
+        store(session, "a.x")
+        create(session, "B", sources=[{"name": "A"}])
+        settled(session, "B", 4)
+        config = session.config("B")
+        with pytest.raises(Refused) as refused:
+            session.apply("edit_stream", "B", config | {"allow_msg_ttl": True})
+        assert "2 messages with a TTL are removed for good once it is over" in str(refused.value)
+        create(session, "C")
+        store(session, "c.x")
+        session.apply("edit_stream", "C", session.config("C") | {"allow_msg_ttl": True})
+
+
+def settled(session: AdminSession, stream: str, count: int) -> None:
+    async def wait() -> None:
+        async with asyncio.timeout(30):
+            while True:
+                reply = await session.writer.client.request(f"STREAM.INFO.{stream}")
+                if json.loads(reply)["state"]["messages"] == count:
+                    return
+                await asyncio.sleep(0.05)
+
+    session.run(wait())
+
+
+@pytest.mark.server
+def test_a_new_source_says_what_its_roll_ups_or_the_limits_remove(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "A", allow_rollup_hdrs=True)
+        store(session, "a.x", "a.x", "a.y")
+        config = create(session, "B", allow_rollup_hdrs=True)
+        store(session, "b.x", "b.y")
+        with pytest.raises(Refused, match="roll-ups of A remove up to 2 messages of it"):
+            session.apply("edit_stream", "B", config | {"sources": [{"name": "A"}]})
+        config = create(session, "C", max_msgs=4)
+        store(session, "c.x", "c.x")
+        with pytest.raises(Refused, match="its limits remove up to 1 message of it"):
+            session.apply("edit_stream", "C", config | {"sources": [{"name": "A"}]})
+        narrow = {"name": "A", "filter_subject": "a.y"}
+        session.apply("edit_stream", "C", config | {"sources": [narrow]})
+        assert held_msgs(session, "B") == 2
+
+
+@pytest.mark.server
+def test_what_goes_on_into_a_bucket_or_to_the_api_is_said_before(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "KV_B", subjects=["$KV.B.>"])
+        config = create(session, "S")
+        for destination, text in (
+            ("$KV.B.>", "it changes keys of bucket B"),
+            ("$JS.API.STREAM.PURGE.KV_B", "it is a request to the server itself"),
+        ):
+            source = ">" if destination.endswith(">") else "s.x"
+            republish = {"republish": {"src": source, "dest": destination}}
+            with pytest.raises(Refused, match=f"each message that it republishes: {text}"):
+                session.apply("edit_stream", "S", config | republish)
+            with pytest.raises(Refused, match=text):
+                session.apply("create_stream", "T", {"name": "T", "subjects": ["t"]} | republish)
+        push = {"durable_name": "P", "deliver_subject": "$KV.B.k", "ack_policy": "none"}
+        with pytest.raises(Refused, match="each message that it delivers: it changes key k"):
+            session.apply("create_consumer", "S", push, consumer="P")
+        session.apply("create_consumer", "S", push | {"deliver_subject": "d"}, consumer="P")
+        session.apply(
+            "edit_stream", "S", config | {"republish": {"src": ">", "dest": "elsewhere.>"}}
+        )
+
+
+def consumer_info(session: AdminSession, **config: Any) -> dict[str, Any]:
+    config = {"durable_name": "C", "ack_policy": "explicit"} | config
+    session.request("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": config})
+    return session.request("CONSUMER.INFO.S.C")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("stream", "consumer", "acks", "text"),
+    [
+        ({}, {}, False, None),
+        ({}, {}, True, None),
+        ({}, {"ack_policy": "all"}, True, "clients of C hold 2 messages"),
+        ({}, {"ack_policy": "all"}, False, None),
+        ({}, {"ack_policy": "none"}, False, None),
+        ({"retention": "interest"}, {"ack_policy": "none"}, False, "is removed when it is"),
+        ({}, {"max_deliver": 1}, False, "one message is not delivered again: C has max deliver 1"),
+        ({}, {"max_deliver": 1}, True, None),
+    ],
+)
+def test_what_receiving_takes_from_the_other_clients_of_a_consumer(
+    nats_server: Broker, tmp_path: Path, stream: dict[str, Any], consumer: dict[str, Any],
+    acks: bool, text: str | None,
+) -> None:  # fmt: skip
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", **stream)
+        consumer_info(session, **consumer)
+        store(session, "s.a", "s.a", "s.a")
+        for _ in range(2):
+            session.run(pull_next(session.writer, PullNext(1, "S", "C")))
+        info = session.request("CONSUMER.INFO.S.C")
+        loss = session.run(receiving_loss(session.writer.client, "S", info, 1, acks=acks))
+        assert loss is None if text is None else text in (loss or "")
+
+
+@pytest.mark.server
+def test_next_asks_before_it_acknowledges_what_others_hold(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S")
+        consumer_info(session, ack_policy="all")
+        store(session, "s.a", "s.a", "s.a")
+        session.run(pull_next(session.writer, PullNext(1, "S", "C")))
+        with pytest.raises(Refused, match="an ack acknowledges all earlier ones"):
+            session.run(pull_identified(session.writer, PullNext(1, "S", "C", wait_s=1)))
+    asked = shell.run("consumer", "next", "S", "C", "--ack")
+    assert (asked.returncode, asked.stdout) == (5, "")
+    assert "clients of C hold 1 message" in asked.stderr
+    done = shell.run("consumer", "next", "S", "C", "--ack", "--yes")
+    assert done.returncode == 0, done.stderr
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.request("CONSUMER.DELETE.S.C")
+        consumer_info(session, ack_policy="none")
+    kept = shell.run("consumer", "next", "S", "C", "--no-ack")
+    assert kept.returncode == 2 and "never redelivers a message: use --ack" in kept.stderr
+    taken = shell.run("consumer", "next", "S", "C", "--ack")
+    assert taken.returncode == 0, taken.stderr
+
+
+@pytest.mark.server
+def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_path: Path) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    refused = shell.run("reply", "q", "x", "-H", "Nats-Rollup:sub")
+    assert (
+        refused.returncode == 2 and "a reply cannot have the header Nats-Rollup" in refused.stderr
+    )

@@ -855,3 +855,50 @@ def test_a_stream_with_a_control_character_in_its_name_is_restored_and_blocks_no
     shell.ok("stream", "rm", name, "--yes")
     shell.ok("stream", "restore", str(single), "--as", "OTHER", "--yes")
     assert json.loads(shell.ok("stream", "info", "OTHER", "--json"))["state"]["messages"] == 1
+
+
+async def _above_its_limits(url: str) -> None:
+    """Make a stream whose limits were lowered below what it has."""
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"])
+        await js.publish("s", b"x" * 5000)
+        for number in range(3):
+            await js.add_consumer("S", durable_name=f"C{number}", ack_policy="explicit")
+
+
+def test_a_stream_above_its_limits_is_restored_with_them(shell: Shell, tmp_path: Path) -> None:
+    asyncio.run(_above_its_limits(shell.environment["NATSTUI_CONNECTION_SERVER"]))
+    limits = ("--max-consumers", "1", "--max-msg-size", "100")
+    shell.ok("stream", "edit", "S", *limits, "--yes")
+    shell.ok("stream", "backup", "S", str(tmp_path / "backup"))
+    shell.ok("stream", "rm", "S", "--yes")
+    restored = shell.ok("stream", "restore", str(tmp_path / "backup"))
+    assert "1 message" in restored and "3 consumers" in restored
+    config = shell.config("stream", "info", "S")
+    assert (config["max_consumers"], config["max_msg_size"]) == (1, 100)
+    assert MARK not in (config.get("metadata") or {})
+
+
+async def _emptied_with_a_source(url: str) -> None:
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="A", subjects=["a"])
+        await js.publish("a", b"x")
+        config = {"name": "S", "sources": [{"name": "A"}]}
+        await nc.request("$JS.API.STREAM.CREATE.S", json.dumps(config).encode(), timeout=20)
+        async with asyncio.timeout(30):
+            while not (await js.stream_info("S")).state.messages:
+                await asyncio.sleep(0.05)
+        await js.purge_stream("S")
+
+
+def test_the_restore_of_an_empty_stream_says_that_its_source_is_read_again(
+    shell: Shell, tmp_path: Path
+) -> None:
+    asyncio.run(_emptied_with_a_source(shell.environment["NATSTUI_CONNECTION_SERVER"]))
+    shell.ok("stream", "backup", "S", str(tmp_path / "backup"))
+    shell.ok("stream", "rm", "S", "--yes")
+    done = shell.run("stream", "restore", str(tmp_path / "backup"))
+    assert done.returncode == 0
+    assert "starts its source A anew" in done.stdout + done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pwd
 import subprocess
 import sys
 import urllib.request
@@ -453,3 +454,38 @@ def test_nothing_is_no_configuration(shell: Shell, content: str, option: str) ->
         assert "has no configuration: it must be an object with keys" in refused.stderr
     assert shell.config("stream", "info", "S") == before
     assert "not found" in shell.run("stream", "info", "T").stderr
+
+
+def test_a_purge_that_removes_more_than_was_said_ends_with_that(
+    shell: Shell, account: Account
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.*")
+    for subject in ("s.a", "s.b", "s.c"):
+        shell.ok("pub", "-J", subject, "x")
+    with speaking(account.url, b'"filter": "s.*"', b'"filter": "s.a"') as deaf:
+        words = ("stream", "purge", "S", "--filter", "s.a", "--yes", "--server", deaf)
+        done = shell.run(*words)
+    assert done.returncode == 4
+    assert "these are more than the 1 that were counted before" in done.stderr
+
+
+def test_a_time_of_a_server_that_is_none_is_said(shell: Shell, account: Account) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.*")
+    with speaking(account.url, b'"ts":"2', b'"ts":"x') as odd:
+        done = shell.run("stream", "info", "S", "--server", odd)
+    assert done.returncode == 4 and "ts" in done.stderr, done
+
+
+def test_a_user_without_a_name_changes_what_he_may(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(uid: int) -> object:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    shell.ok("stream", "add", "S", "--subjects", "s.*")
+    (entry,) = json.loads(shell.ok("journal", "--json"))
+    assert f"({os.getuid()})" in entry["who"]

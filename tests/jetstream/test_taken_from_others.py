@@ -297,3 +297,33 @@ def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_pa
     assert (
         refused.returncode == 2 and "a reply cannot have the header Nats-Rollup" in refused.stderr
     )
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("$JS.ACK.S.C.1.1.1.1.1", "it is the acknowledgement of a message"),
+        ("$JS.hub.API.STREAM.DELETE.S", "it is a request to the server itself"),
+        ("$SYS.REQ.SERVER.N.KICK", "which changes it or disconnects clients"),
+    ],
+)
+def test_a_message_that_the_server_obeys_is_asked_for(
+    nats_server: Broker, tmp_path: Path, subject: str, text: str
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        assert text in refused_text(session, (), subject)
+
+
+@pytest.mark.server
+def test_a_lower_limit_of_deliveries_gives_up_what_clients_hold(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S")
+        config = consumer_info(session)["config"]
+        session.apply("edit_consumer", "S", config | {"max_deliver": 9}, consumer="C")
+        store(session, "s.a")
+        session.run(pull_next(session.writer, PullNext(1, "S", "C")))
+        with pytest.raises(Refused, match="1 message waiting for an ack, those delivered 2 times"):
+            session.apply("edit_consumer", "S", config | {"max_deliver": 2}, consumer="C")

@@ -197,7 +197,8 @@ class RunAssets:
         for role in self.plan.roles:
             if not role.traits.sends and not role.traits.answers:
                 continue
-            if overlap(sent_subject(role), f"{self.client.prefix}.>"):
+            server_subjects = (f"{self.client.prefix}.>", "$JS.>", "$SYS.>")
+            if any(overlap(sent_subject(role), subject) for subject in server_subjects):
                 raise Refused(
                     f"{role.subject} is for requests to the server: a benchmark cannot use it"
                 )

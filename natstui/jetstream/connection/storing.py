@@ -119,16 +119,33 @@ async def has_stream(client: Client, subject: str) -> bool | None:
     return bool(json.loads(reply).get("streams"))
 
 
+_SERVER_CHANGES = (
+    "$SYS.REQ.SERVER.*.KICK", "$SYS.REQ.SERVER.*.LDM", "$SYS.REQ.SERVER.*.RELOAD",
+    "$SYS.REQ.CLAIMS.>", "$SYS.REQ.ACCOUNT.*.CLAIMS.>", "$SYS.ACCOUNT.*.CLAIMS.>",
+)  # fmt: skip
+"""Subjects of the system account that do more than read."""
+
+
 async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
     """Return what messages delete or change beside the streams that store them, in clauses: as
-    requests to the API, or in buckets. None if nothing.
+    requests to the API of any domain, as acks, or in buckets. None if nothing.
 
     `subjects` may be filters.
     """
+
+    def reach(server_subject: str) -> bool:
+        return any(overlap(server_subject, subject) for subject in subjects)
+
     for traits in CATALOGUE.values():
-        api = f"{client.prefix}.{traits.verb}"
-        if traits.verb and traits.removes != "never" and any(overlap(api, s) for s in subjects):
+        if not traits.verb or traits.removes == "never":
+            continue
+        prefixes = {client.prefix, "$JS.API", "$JS.*.API"}
+        if any(reach(f"{prefix}.{traits.verb}") for prefix in prefixes):
             return f"it is a request to the server itself: {traits.help}"
+    if reach("$JS.ACK.>"):
+        return "it is the acknowledgement of a message, which may remove it from its stream"
+    if any(reach(server_subject) for server_subject in _SERVER_CHANGES):
+        return "it is a request to the server itself, which changes it or disconnects clients"
     return await bucket_changes(client, subjects)
 
 

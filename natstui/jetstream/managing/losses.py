@@ -67,8 +67,9 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
             return edit_loss + await connections_loss(client, arguments, asset)
         case "edit_consumer":
             edit_loss = consumer_edit_loss(
-                asset.config, arguments, *await _wanted(client, change, asset)
-            )
+                asset.config, arguments, *await _wanted(client, change, asset),
+                number_at(asset.info, "num_ack_pending"),
+            )  # fmt: skip
             return edit_loss + await _delivery_loss(client, arguments, asset.config)
         case "delete_stream":
             return _all_of_it(asset)

@@ -162,12 +162,20 @@ def _mark_of(config: Config) -> str | None:
     return mark
 
 
+_LIFTED = ("max_consumers", "max_msg_size")
+"""Limits that a stream may be above, if they were lowered later; a restore may not."""
+
+
 def _marked(config: Config) -> Config:
-    """Return the configuration with the mark; what is sealed could not lose it again."""
+    """Return the configuration with the mark, and without the limits that a restore may be above.
+
+    What is sealed could not be changed again.
+    """
     if config.get("sealed"):
         return config
     since = moment_text(time.time_ns() // 1000) + "Z"
-    return {**config, "metadata": {**(config.get("metadata") or {}), MARK: since}}
+    metadata = {**(config.get("metadata") or {}), MARK: since}
+    return {**config, **dict.fromkeys(_LIFTED, -1), "metadata": metadata}
 
 
 async def restore_stream(
@@ -278,7 +286,7 @@ async def _compared(
     )
     if _mark_of(marked_config):
         try:
-            await _again(lambda: _unmark(client, name, created))
+            await _again(lambda: _unmark(client, restore_request.config, created))
         except (RequestTimedOut, ServerGone) as error:
             raise OutcomeUnknown(
                 f"{name} is restored as it was, but no reply shows that its mark {MARK} was "
@@ -404,15 +412,19 @@ def _check_same(name: str, *, is_same: bool) -> None:
         )
 
 
-async def _unmark(client: Client, name: str, created: str) -> None:
-    """Remove the mark of the restored stream; raises Conflict where it is another one."""
+async def _unmark(client: Client, config: Config, created: str) -> None:
+    """Remove the mark of the restored stream, and set its limits; raises Conflict where it is
+    another one.
+    """
+    name = config["name"]
     info = json.loads(await client.request(f"STREAM.INFO.{name}"))
     _check_same(name, is_same=info["created"] == created)
     current_config = info["config"]
     metadata = {
         key: text for key, text in (current_config.get("metadata") or {}).items() if key != MARK
     }
-    unmarked_config = {**current_config, "metadata": metadata}
+    limits = {key: config.get(key, -1) for key in _LIFTED if number_at(current_config, key) == -1}
+    unmarked_config = {**current_config, **limits, "metadata": metadata}
     try:
         reply = json.loads(await client.request(f"STREAM.UPDATE.{name}", unmarked_config))
     except (RequestTimedOut, ServerGone, NotFound):

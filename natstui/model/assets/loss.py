@@ -281,11 +281,12 @@ def consumer_edit_loss(
     after: Mapping[str, object],
     stream: Mapping[str, object],
     wanted_msgs: int,
+    held_msgs: int = 0,
 ) -> Loss:
     """Return what an edit of a consumer may remove.
 
     `stream` is the configuration of its stream; `wanted_msgs` are its unacked messages, which a
-    stream with interest retention deletes.
+    stream with interest retention deletes, and `held_msgs` those of them that clients hold.
     """
     old_config, new_config = normal_consumer(before), normal_consumer(after)
     is_interest = text_at(stream, "retention") == "interest"
@@ -294,6 +295,12 @@ def consumer_edit_loss(
         unused_text = duration_text(number_at(new_config, "inactive_threshold") / 1e9)
         lines.append(f"the consumer is deleted once it is unused for {unused_text}")
         most_msgs = wanted_msgs if is_interest else 0
+    if held_msgs and _lowered(old_config, new_config, "max_deliver"):
+        max_deliver = number_at(new_config, "max_deliver")
+        lines.append(
+            f"of {counted(held_msgs, 'message')} waiting for an ack, those delivered "
+            f"{counted(max_deliver, 'time')} or more are given up"
+        )
     if is_interest and _filters(old_config) != _filters(new_config):
         most_msgs = wanted_msgs
     if most_msgs:

@@ -327,3 +327,56 @@ def test_a_lower_limit_of_deliveries_gives_up_what_clients_hold(
         session.run(pull_next(session.writer, PullNext(1, "S", "C")))
         with pytest.raises(Refused, match="1 message waiting for an ack, those delivered 2 times"):
             session.apply("edit_consumer", "S", config | {"max_deliver": 2}, consumer="C")
+
+
+@pytest.mark.server
+def test_a_bucket_that_makes_room_for_new_values_says_so(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "KV_B", subjects=["$KV.B.>"], max_msgs=2, allow_rollup_hdrs=True)
+        subjects = ["$O.O.C.>", "$O.O.M.>"]
+        create(session, "OBJ_O", subjects=subjects, max_bytes=4500, allow_rollup_hdrs=True)
+        shell.ok("kv", "put", "B", "a", "1")
+        shell.ok("kv", "put", "B", "b", "1")
+        refused = shell.run("kv", "put", "B", "c", "1")
+        assert "up to 1 of 2 messages of KV_B are removed by its limits" in refused.stderr
+        (tmp_path / "file").write_bytes(b"x" * 2000)
+        shell.ok("object", "put", "O", str(tmp_path / "file"), "--name", "one")
+        refused = shell.run("object", "put", "O", str(tmp_path / "file"), "--name", "two")
+        assert "of OBJ_O are removed by its limits to make room" in refused.stderr
+        assert (held_msgs(session, "KV_B"), held_msgs(session, "OBJ_O")) == (2, 2)
+
+
+@pytest.mark.server
+def test_a_copied_schedule_replaces_nothing_at_its_target(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", allow_msg_schedules=True)
+        create(session, "T", allow_msg_schedules=True)
+        store(session, "s.a", headers=dict(SCHEDULED))
+        store(session, "t.a", "t.a")
+        words = ("messages", "copy", "S", "--map", "s.>:t.>", "--to-stream", "T", "--yes")
+        done = shell.run(*words)
+        assert done.returncode == 0, done.stderr
+        assert "1 sent without their headers of a roll-up or schedule" in done.stdout
+        assert held_msgs(session, "T") == 3
+
+
+@pytest.mark.server
+def test_a_benchmark_with_a_schedule_says_what_that_removes(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", allow_msg_schedules=True)
+        store(session, "s.a", "s.a", "s.b")
+        headers = [word for name, text in SCHEDULED for word in ("-H", f"{name}:{text}")]
+        refused = shell.run(
+            "bench", "js", "pub", "sync", "s.a", "--stream", "S", "--msgs", "1", *headers
+        )
+        assert "up to 2 messages of S are removed" in refused.stderr, refused
+        assert held_msgs(session, "S") == 3

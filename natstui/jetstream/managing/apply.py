@@ -124,12 +124,11 @@ def _purged_otherwise(purged_msgs: int, before: Asset, now: Asset) -> str:
     published_msgs = last_seq_of(now) - last_seq_of(before)
     removed_msgs = held_msgs + published_msgs - now_msgs
     counted_msgs = before.loss.most_msgs
-    most_msgs = None if counted_msgs is None else counted_msgs + published_msgs
-    if most_msgs is not None and purged_msgs > most_msgs:
-        return f"these are more than the {counted_msgs:,} that were counted before"
     is_less = purged_msgs < removed_msgs
     if purged_msgs == removed_msgs or (is_less and removes_by_itself(now.config)):
-        return ""
+        if counted_msgs is None or purged_msgs <= counted_msgs + published_msgs:
+            return ""
+        return f"these are more than the {counted_msgs:,} that were counted before"
     return (
         f"the server replied that {counted(f'{purged_msgs:,}', 'message')} "
         f"{were(purged_msgs)} removed, but "

@@ -36,7 +36,7 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import ROLLS_UP
+from natstui.model.assets.limits_loss import OVERHEAD_BYTES, ROLLS_UP, making_room_text
 from natstui.model.assets.loss import Loss
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import restored_revisions
@@ -216,7 +216,7 @@ async def _write(
     headers = Pairs([*key_change.headers, *own_headers.items()])
     journalled = {"subject": subject, "payload_bytes": len(key_change.value)}
     before = {"revision": present.revision, "operation": present.operation}
-    loses = await _loses(writer.client, key_change, bucket.config, present)
+    loses = await _loses(writer.client, key_change, bucket, present)
     draft = JournalDraft(
         key_change.action, f"{KV}{key_change.bucket}", key_change.key, journalled,
         before if present.revision else None, undoes,
@@ -294,9 +294,23 @@ async def _kept_longer(
 
 
 async def _loses(
-    client: Client, key_change: KeyChange, config: Mapping[str, Any], present: _Present
+    client: Client, key_change: KeyChange, bucket: Asset, present: _Present
 ) -> str | None:
     """Return what is deleted for good, None if nothing of value."""
+    texts = (
+        await _replaced_text(client, key_change, bucket.config, present),
+        # Buckets of other tools may discard old values for new ones, also those of other keys.
+        making_room_text(
+            bucket.config, bucket.info["state"], 1,
+            OVERHEAD_BYTES + len(key_change.key) + len(key_change.value),
+        ),
+    )  # fmt: skip
+    return " and ".join(filter(None, texts)) or None
+
+
+async def _replaced_text(
+    client: Client, key_change: KeyChange, config: Mapping[str, Any], present: _Present
+) -> str | None:
     if key_change.action == "purge_key":
         body = {"subjects_filter": key_subject(key_change.bucket, key_change.key)}
         info = json.loads(await client.request(f"STREAM.INFO.{KV}{key_change.bucket}", body))
@@ -315,7 +329,7 @@ async def preview_put_back(writer: Writer, entry: JournalEntry) -> Confirmation:
     key_change = await _taking_back(writer, entry)
     present = await _present(writer.client, key_change.bucket, key_change.key)
     bucket = await _bucket(writer, key_change.bucket)
-    loses = await _loses(writer.client, key_change, bucket.config, present)
+    loses = await _loses(writer.client, key_change, bucket, present)
     key_text = f"key {key_change.key} of {key_change.bucket}"
     text = f"this will delete {key_text}, which had no value before"
     if key_change.action == "put_key":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ from natstui.model.assets.buckets import (
     info_subject,
 )
 from natstui.model.assets.fields import is_on
+from natstui.model.assets.limits_loss import OVERHEAD_BYTES, making_room_text
 from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import is_token
 from natstui.model.records.messages import PubAck
@@ -117,6 +119,12 @@ async def put_object(
     """
     store_found, present = await _open(writer, object_change)
     loss = _loss(object_change, present, "is overwritten")
+    size_bytes = _size_bytes(file)
+    chunks_count = None if size_bytes is None else -(-size_bytes // CHUNK_BYTES) + 1
+    room_bytes = (size_bytes or 0) + (chunks_count or 0) * OVERHEAD_BYTES
+    info = store_found.info
+    if text := making_room_text(info["config"], info["state"], chunks_count, room_bytes):
+        loss += Loss((text,))
     nuid = NUID().next().decode()
     stopped, replaced_text = PartialOutcome(), ""
 
@@ -264,6 +272,19 @@ async def _lack(writer: Writer, asset: Asset, info: _Info) -> str:
     )
 
 
+def _size_bytes(file: BinaryIO) -> int | None:
+    """Return how much is left to read of a file; None for a pipe, and for what has no size."""
+    if not file.seekable():
+        return None
+    try:
+        position = file.tell()
+        size_bytes = file.seek(0, os.SEEK_END) - position
+        file.seek(position)
+    except OSError:
+        return None
+    return size_bytes
+
+
 async def _remove_upload(
     client: Client, bucket: str, nuid: str, failure: NatstuiError | None = None
 ) -> None:
@@ -277,16 +298,24 @@ async def _remove_upload(
         return  # they were deleted with their store
     except NatstuiError as error:
         reason_text = f"{failure}; " if failure is not None else ""
-        left_text = await _left_text(client, bucket, nuid, error)
+        is_final = isinstance(failure, RequestFailed) and failure.err_code is not None
+        left_text = await _left_text(client, bucket, nuid, error, is_final=is_final)
         raise RequestFailed(f"{reason_text}{left_text}") from (failure or error)
 
 
-async def _left_text(client: Client, bucket: str, nuid: str, error: NatstuiError) -> str:
-    """Return a clause about the chunks of a file that was not stored, and why they stay."""
+async def _left_text(
+    client: Client, bucket: str, nuid: str, error: NatstuiError, *, is_final: bool
+) -> str:
+    """Return a clause about the chunks of a file that was not stored, and why they stay.
+
+    `is_final`: the server refused them, so that none is on its way.
+    """
     try:
         _, count = await _read_chunks(client, bucket, nuid)
     except NatstuiError:
         return f"the file was not stored, and its chunks may stay in {bucket}: {error}"
+    if not count and is_final:
+        return "nothing was stored"
     if not count:
         return "none of it is stored now, but what was sent last may still be stored"
     chunks_text = f"{counted(count, 'chunk')} of it {'stays' if count == 1 else 'stay'}"

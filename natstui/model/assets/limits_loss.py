@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.subjects import stored_filter
-from natstui.units import bytes_text, duration_text
+from natstui.units import bytes_text, counted, duration_text
 
 SHORT_AGE_S = 60.0
 """Maximum max age that counts as short: published messages expire before they are read."""
@@ -129,6 +129,24 @@ class LimitedStream:
             sum(removal.others_msgs for removal in removals),
             0 if added_by_subject is None else sum(removal.own_msgs for removal in removals),
         )
+
+
+def making_room_text(
+    config: Mapping[str, object],
+    state: Mapping[str, object],
+    added_msgs: int | None,
+    added_bytes: int = 0,
+) -> str | None:
+    """Return how many messages of a stream its limits remove for new ones; None if none.
+
+    Those of the subjects that are published to are not counted. `added_msgs` of None is unknown.
+    """
+    publishing = Publishing(added_msgs, added_bytes, {})
+    removed_msgs = LimitedStream(config, state).removed(publishing).others_msgs
+    if not removed_msgs:
+        return None
+    count_text = f"up to {removed_msgs:,} of {counted(number_at(state, 'messages'), 'message')}"
+    return f"{count_text} of {text_at(config, 'name')} are removed by its limits to make room"
 
 
 ROLLS_UP = ("nats-rollup", "nats-schedule")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import time
 from dataclasses import replace
@@ -12,7 +14,6 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import consumer_filters, effects_of
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
-from natstui.jetstream.messages.reading import Reader
 from natstui.model.assets.defaults import normal_stream
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import LimitedStream, Publishing
@@ -41,8 +42,8 @@ from natstui.model.servers.versions import (
 from natstui.units import are, bytes_text, counted
 
 _MOST_SUBJECTS = 50_000
-_MOST_READ_MSGS = 500_000
-"""Limit of messages whose headers are read for a count."""
+_MOST_READ_MSGS, _READ_AT_ONCE_MSGS = 2_000, 50
+"""Limits of messages that are read for a count."""
 
 
 async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
@@ -397,22 +398,35 @@ async def _held(
     held_msgs, held_bytes = state["messages"], state["bytes"]
     expiring_msgs: int | None = 0
     if held_msgs and allows_ttl_first(old, new):
-        expiring_msgs = await _expiring(client, stream, held_msgs)
+        expiring_msgs = await _expiring(client, stream, state)
     return StoredMessages(
         held_msgs, held_bytes, older, gaps, excess, is_later, acked_msgs, durable_count,
         expiring_msgs,
     )  # fmt: skip
 
 
-async def _expiring(client: Client, stream: str, held_msgs: int) -> int | None:
-    """Return how many messages have a TTL, which another stream brought; None if unknown."""
-    if held_msgs > _MOST_READ_MSGS:
+async def _expiring(client: Client, stream: str, state: Config) -> int | None:
+    """Return how many messages have a TTL, which another stream brought; None if not counted."""
+    first_seq, end_seq = state["first_seq"], state["last_seq"] + 1
+    if end_seq - first_seq > _MOST_READ_MSGS:
         return None
+    count = 0
     try:
-        async with Reader(client, stream, headers_only=True, is_bounded=True) as reader:
-            return sum([has_ttl(message.headers) async for message in reader])
+        for start_seq in range(first_seq, end_seq, _READ_AT_ONCE_MSGS):
+            seqs = range(start_seq, min(start_seq + _READ_AT_ONCE_MSGS, end_seq))
+            count += sum(await asyncio.gather(*(_expires(client, stream, seq) for seq in seqs)))
     except PermissionDenied:
         return None
+    return count
+
+
+async def _expires(client: Client, stream: str, seq: int) -> bool:
+    """Return whether a stream has a message of this sequence, with a TTL."""
+    try:
+        reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq}))
+    except NotFound:
+        return False
+    return has_ttl(base64.b64decode(reply["message"].get("hdrs") or ""))
 
 
 async def _older(client: Client, stream: str, state: Config, max_age_ns: int) -> int | None:

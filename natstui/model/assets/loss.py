@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from natstui.model.assets.defaults import normal_consumer, normal_stream
@@ -153,9 +154,12 @@ def allows_ttl_first(before: Mapping[str, object], after: Mapping[str, object]) 
     return is_on(after, "allow_msg_ttl") and not is_on(before, "allow_msg_ttl")
 
 
-def has_ttl(headers: Iterable[tuple[str, str]]) -> bool:
-    """Return whether a message is to be removed after a time of its own."""
-    return any(name == "Nats-TTL" and text.strip().lower() != "never" for name, text in headers)
+_TTL = re.compile(rb"^nats-ttl:(?!\s*never\s*$)", re.IGNORECASE | re.MULTILINE)
+
+
+def has_ttl(header: bytes) -> bool:
+    """Return whether a message with this block of headers is removed after a time of its own."""
+    return _TTL.search(header) is not None
 
 
 def becomes_interest(before: Mapping[str, object], after: Mapping[str, object]) -> bool:

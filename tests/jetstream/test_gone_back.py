@@ -233,3 +233,16 @@ async def test_a_stream_that_only_lost_old_messages_has_not_gone_back(rolling: R
     assert not await is_back(), "it was purged with those before it"
     await client.request("STREAM.PURGE.S", {})
     assert not await is_back(), "the stream is empty"
+
+
+async def test_a_stream_whose_first_message_is_later_than_its_last_has_not_gone_back(
+    rolling: Rolling,
+) -> None:
+    client = rolling.client
+    await client.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+    for _ in range(2):
+        await client.ask("s", b"x")
+    state = json.loads(await client.request("STREAM.INFO.S"))["state"]
+    later, (seq, stored_at_us) = state | {"first_ts": "2099-01-01T00:00:00Z"}, newest_of(state)
+    assert not await has_gone_back(client, "S", later, seq, stored_at_us)
+    assert await has_gone_back(client, "S", state, seq, stored_at_us - 1)

@@ -190,10 +190,12 @@ def analyse(
     mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
     is_kept = not read_count and store.keep_gold(TABLES, mark)
     if not is_kept:
+        store.check_others(TABLES)
         build_gold(store, sources, thresholds, progress.step)
     progress.step("collecting the results")
     collected = collect(store, rows_count)
     if not is_kept:
+        store.check_others(TABLES)
         store.publish(TABLES, mark)
     return {
         "out": store.root,

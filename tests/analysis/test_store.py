@@ -75,6 +75,28 @@ def test_tables_at_a_url_that_no_analysis_has_written_are_not_replaced(
     store.check_own()
 
 
+def test_what_somebody_put_beside_the_tables_is_not_replaced_with_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = (silver_tables.POLL, silver_tables.SEGMENT)
+    store = Store(spark, str(tmp_path), "ffffffff")
+    for table in tables:
+        store.write_gold(table, spark.createDataFrame([], table.ddl()))
+    store.publish(tables, "0")
+    store.check_others(tables)
+    for name in ("my_summary/part-0.parquet", "notes.md", "poll/notes.md"):
+        file = tmp_path / "gold" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("precious")
+        what = "my_summary" if name.startswith("my_summary") else name
+        with pytest.raises(AnalysisError, match=f"it has gold/{what} already, which natstui did"):
+            store.check_others(tables)
+        assert file.read_text() == "precious"
+        file.unlink()
+        if name.startswith("my_summary"):
+            file.parent.rmdir()
+
+
 def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprint(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -97,6 +97,9 @@ _OPEN = ".open"
 _OLD = ".old"
 _STAGING = ".spark-staging-"
 """Prefix of the name of a bronze or silver folder while it is written."""
+DICTIONARY = "DICTIONARY.md"
+_OWN_FILE = re.compile(r"part-|[_.]|[^/]+=")
+"""Beginnings of the names of files and folders that Spark writes."""
 _LEFTOVER = re.compile(r"/(gold\.[0-9a-f]{8}(\.old)?|rows\.[0-9a-f]{8})$")
 """Pattern of the folders of a run, which `tidy` removes."""
 
@@ -355,7 +358,7 @@ class Store:
         """Replace the published gold tables by those of this run, with their dictionary."""
         if self._files is None:
             return
-        self._files.write_text(f"{self._run_folder}/DICTIONARY.md", dictionary(tables))
+        self._files.write_text(f"{self._run_folder}/{DICTIONARY}", dictionary(tables))
         mark = f"{FINGERPRINT}{self.format}-{fingerprint}"
         self._files.write_text(f"{self._run_folder}/{mark}", "")
         gold, old = f"{self.root}/gold", f"{self._run_folder}{_OLD}"
@@ -388,6 +391,24 @@ class Store:
             return
         if not self._files.glob(f"{escape_glob(gold)}/{FINGERPRINT}*"):
             raise AnalysisError(not_own_tables(self.root, ["gold"]))
+
+    def check_others(self, tables: tuple[Table, ...]) -> None:
+        """Raise AnalysisError if gold has files beside its tables: it is replaced as a whole."""
+        if self._files is None:
+            return
+        gold, own_names = f"{self.root}/gold", {table.name for table in tables} | {DICTIONARY}
+        folder = escape_glob(gold)
+        others = [
+            "/".join(path.split("/")[-depth:])
+            for depth in (1, 2)
+            for path in self._files.glob(folder + "/*" * depth)
+            if not _OWN_FILE.match(path.rsplit("/", 1)[-1])
+            and not (depth == 1 and path.rsplit("/", 1)[-1] in own_names)
+            # What another folder has is named by that.
+            and not (depth == 2 and path.split("/")[-2] not in own_names)
+        ]
+        if others:
+            raise AnalysisError(not_own_tables(self.root, [f"gold/{name}" for name in others[:3]]))
 
     def discard(self) -> None:
         """Delete the folders of this run that were not published."""

@@ -347,3 +347,40 @@ def test_what_is_published_after_the_question_is_said_to_add_to_what_is_removed(
             session.do(replace(confirmed, previewed_msgs=1, previewed_last_seq=19))
         session.do(confirmed)
         assert "published" not in (session.writer.journal.entries()[-1].loses or "")
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [("delete_consumer", {}), ("edit_consumer", {"inactive_threshold": 3600 * 10**9})],
+)
+def test_what_only_a_consumer_needs_is_said_to_grow_also_where_it_needs_nothing_yet(
+    nats_server: Broker, tmp_path: Path, action: Action, body: dict[str, Any]
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        make(session, "S", retention="interest")
+        session.apply("create_consumer", "S", _C, consumer="C")
+        made_us = session.created_at_us("S", "C")
+        change = Change(1, action, "S", "C", json.dumps(_C | body), created_at_us=made_us)
+        question = session.run(preview(session.writer, change)).question
+        assert "no message that only it needs is there now" in question
+        assert "for each message published until you confirm, one more" in question
+        fill(session, "S", 1)
+        question = session.run(preview(session.writer, change)).question
+        assert "at most 1 message that" in question
+
+
+def test_an_empty_stream_is_said_to_lose_what_is_published_until_it_is_deleted(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        make(session, "U")
+        change = Change(1, "delete_stream", "U", None, "{}")
+        question = session.run(preview(session.writer, change)).question
+        assert "no message is removed; for each message published until you confirm" in question
+        make(session, "S", max_msgs=20)
+        fill(session, "S", 3)
+        wanted = json.dumps(session.config("S") | {"max_msgs": 5})
+        change = Change(1, "edit_stream", "S", None, wanted)
+        confirmed = _ask_then_publish(session, change, 7)
+        with pytest.raises(Conflict, match="but it was 0 messages when you confirmed"):
+            session.do(confirmed)

@@ -20,7 +20,7 @@ from natstui.errors import (
 from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config, Request, Writer, used_text
-from natstui.jetstream.managing.losses import loss_of, loss_of_new
+from natstui.jetstream.managing.losses import TELLS_GROWTH, loss_of, loss_of_new
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.differences import (
@@ -183,7 +183,10 @@ async def with_counted_loss(writer: Writer, change: Change, asset: Asset) -> Ass
     loss, seen_msgs = await loss_of(writer.client, change, asset), change.previewed_msgs
     if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > seen_msgs:
         now, then_seq = await _stream(writer, change.stream), change.previewed_last_seq
-        published_msgs = last_seq_of(now) - then_seq if now and then_seq is not None else 0
+        is_told = seen_msgs > 0 or change.action in TELLS_GROWTH
+        published_msgs = 0
+        if is_told and now and then_seq is not None:
+            published_msgs = last_seq_of(now) - then_seq
         if loss.most_msgs > seen_msgs + published_msgs:
             seen_text = counted(seen_msgs, "message")
             raise Conflict(

@@ -18,6 +18,7 @@ from natstui.model.assets.defaults import normal_stream
 from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import LimitedStream, Publishing
 from natstui.model.assets.loss import (
+    NONE_NEEDED,
     NOTHING,
     Loss,
     StoredMessages,
@@ -46,6 +47,10 @@ _MOST_READ_MSGS, _READ_AT_ONCE_MSGS = 2_000, 50
 """Limits of messages that are read for a count."""
 
 
+TELLS_GROWTH = ("delete_stream", "delete_consumer", "edit_consumer")
+"""Actions that say that what is published until the confirmation is removed, also without any."""
+
+
 async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
     """Return what a change of an existing stream or consumer deletes for good.
 
@@ -55,7 +60,7 @@ async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
     loss = await _loss_now(client, change, asset, arguments)
     # A purge is limited to what was counted, where none of the newest are to be kept.
     is_bounded = change.action == "purge_stream" and not arguments.get("keep")
-    if is_bounded or change.action == "delete_message" or not loss.most_msgs:
+    if is_bounded or change.action == "delete_message" or loss.most_msgs == 0:
         return loss
     return replace(loss, grows=True)
 
@@ -226,7 +231,7 @@ def _all_of_it(asset: Asset) -> Loss:
     lines = [removed_messages_text(stored.held_msgs, stored)]
     if state["consumer_count"]:
         lines.append(f"{counted(state['consumer_count'], 'consumer')} with it")
-    return Loss(tuple(lines), stored.held_msgs)
+    return Loss(tuple(lines), stored.held_msgs, grows=True)
 
 
 def members_of(asset: Asset) -> list[str]:
@@ -342,6 +347,8 @@ async def _reset(client: Client, change: Change, asset: Asset, arguments: Config
 
 
 def _only_needed_text(max_msgs: int) -> str:
+    if not max_msgs:
+        return NONE_NEEDED
     text = counted(f"{max_msgs:,}", "message")
     return f"at most {text} that only it needs {are(max_msgs)} removed for good"
 
@@ -349,10 +356,9 @@ def _only_needed_text(max_msgs: int) -> str:
 async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
     owner, wanted_msgs = await _wanted(client, change, asset)
     lines = [_forgotten(change.consumer or "", asset)]
-    max_msgs = wanted_msgs if text_at(owner, "retention") == "interest" else 0
-    if max_msgs:
-        lines.append(_only_needed_text(max_msgs))
-    return Loss(tuple(lines), max_msgs)
+    if text_at(owner, "retention") != "interest":
+        return Loss(tuple(lines))
+    return Loss((*lines, _only_needed_text(wanted_msgs)), wanted_msgs, grows=True)
 
 
 async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config, int]:

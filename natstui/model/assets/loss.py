@@ -10,6 +10,7 @@ from natstui.model.assets.defaults import normal_consumer, normal_stream
 from natstui.model.assets.fields import is_on, number_at, read, strings_at, text_at
 from natstui.units import bytes_text, counted, duration_text
 
+NONE_NEEDED = "no message that only it needs is there now"
 _PUBLISHED = "for each message published until you confirm, one more"
 
 
@@ -294,11 +295,14 @@ def consumer_edit_loss(
     """
     old_config, new_config = normal_consumer(before), normal_consumer(after)
     is_interest = text_at(stream, "retention") == "interest"
-    lines, most_msgs = [], 0
+    lines, most_msgs, grows = [], 0, False
     if _lowered(old_config, new_config, "inactive_threshold"):
         unused_text = duration_text(number_at(new_config, "inactive_threshold") / 1e9)
         lines.append(f"the consumer is deleted once it is unused for {unused_text}")
         most_msgs = wanted_msgs if is_interest else 0
+        grows = is_interest
+        if grows and not wanted_msgs:
+            lines.append(NONE_NEEDED)
     if held_msgs and _lowered(old_config, new_config, "max_deliver"):
         max_deliver = number_at(new_config, "max_deliver")
         lines.append(
@@ -312,7 +316,7 @@ def consumer_edit_loss(
             f"at most {counted(most_msgs, 'message')} that no other consumer needs are removed "
             "for good"
         )
-    return Loss(tuple(lines), most_msgs)
+    return Loss(tuple(lines), most_msgs, grows)
 
 
 def _filters(config: Mapping[str, object]) -> tuple[str, ...]:

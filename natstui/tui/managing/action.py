@@ -196,7 +196,9 @@ class ActionScreen(LiveScreen):
         self._is_sending = False
         self.refresh_bindings()
         if failures := list(filter(None, reasons)):
-            self.effect.update(safe_lines("\n".join(failures), "error"))
+            done = [name_of(target) for target in self.targets if target in self._changed]
+            done_lines = [f"Done: {', '.join(done)}. Not done:"] if done else []
+            self.effect.update(safe_lines("\n".join([*done_lines, *failures]), "error"))
         else:
             self.dismiss()
 

@@ -388,7 +388,7 @@ def test_a_restored_stream_that_copies_a_work_queue_empties_it_and_asks(
 ) -> None:
     shell = Shell(nats_server.url, tmp_path)
     shell.ok("stream", "add", "WQ", "--subjects", "wq.>", "--retention", "workqueue")
-    shell.ok("stream", "add", "AGG", "--source", "WQ filter=wq.b")
+    shell.ok("stream", "add", "AGG", "--source", "WQ filter=wq.b", "--yes")
     shell.ok("pub", "wq.a", "x", "-J")
     shell.ok("stream", "backup", "AGG", str(tmp_path / "agg"))
     shell.ok("backup", str(tmp_path / "all"))

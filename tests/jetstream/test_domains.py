@@ -22,6 +22,7 @@ from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.losses import connections_loss
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages import reading
 from natstui.jetstream.messages.copying.copy import Copy, Target, send_copy, write_copy
@@ -271,5 +272,36 @@ async def test_an_ack_of_another_domain_is_none_of_the_target(
     await leaf_client.close()
     with pytest.raises(OutcomeUnknown, match="acknowledged by W of domain leaf; it is not known"):
         await store(client, "w", b"x", None, "W")
+    await client.close()
+    await nc.close()
+
+
+async def test_a_work_queue_of_another_domain_is_said_to_be_emptied(
+    hub_and_leaf: tuple[Broker, Broker],
+) -> None:
+    hub, leaf = hub_and_leaf
+    nc = await nats.connect(leaf.url)
+    js = nc.jetstream()
+    for number, name in enumerate(("W", "E", "L")):
+        retention = "limits" if name == "L" else "workqueue"
+        await js.add_stream(name=name, subjects=[name], retention=retention)
+        if number != 1:
+            await js.publish(name, b"x")
+    client = await connect(Connection(servers=(hub.url,)))
+    leaf_client = await connect(Connection(servers=(hub.url,), domain="leaf"))
+    await joined(leaf_client)
+    for name, text in (
+        ("W", "up to 1 message of the work queue W is moved out of it for good"),
+        ("E", "what the work queue E gets from now on is moved out of it for good"),
+        ("absent", ""),
+        ("L", ""),
+    ):
+        source = {"name": name, "external": {"api": "$JS.leaf.API", "deliver": ""}}
+        for config in ({"sources": [source]}, {"mirror": source}):
+            assert (await connections_loss(client, config)).text == text
+    source = {"name": "W", "external": {"api": "$JS.nowhere.API", "deliver": ""}}
+    loss = await connections_loss(client, {"sources": [source]})
+    assert loss.most_msgs is None and "if it is a work queue, it is emptied" in loss.text
+    await leaf_client.close()
     await client.close()
     await nc.close()

@@ -396,11 +396,11 @@ async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[
     None where it is not, where there is none or no such asset, or where it may not be asked.
     """
     try:
-        local_domain = (await _ask_local(client, "INFO", {})).get("domain")
+        local_domain = (await ask_api(client, "$JS.API", "INFO", {})).get("domain")
         # A leaf node without a JetStream of its own is served by the hub.
         if client.prefix == f"$JS.{local_domain}.API":
             return None
-        return await _ask_local(client, verb, body)
+        return await ask_api(client, "$JS.API", verb, body)
     except RequestTimedOut:
         # One that is slow may store it all the same.
         raise
@@ -409,7 +409,7 @@ async def _local_reply(client: Client, verb: str, body: dict[str, str]) -> dict[
 
 
 async def _local_text(client: Client) -> str:
-    domain = (await _ask_local(client, "INFO", {})).get("domain")
+    domain = (await ask_api(client, "$JS.API", "INFO", {})).get("domain")
     return f"domain {clean_line(str(domain))}" if domain else "the connected server"
 
 
@@ -422,10 +422,14 @@ def _names_of(prefix: str) -> tuple[str, str]:
     return f'that of "{prefix}"', "as a user of its account"
 
 
-async def _ask_local(client: Client, verb: str, body: dict[str, str]) -> dict[str, Any]:
-    """Return the reply of the local JetStream, without a prefix; raises RequestFailed."""
-    reply = await client.ask(f"$JS.API.{verb}", json.dumps(body).encode())
-    check_answered(reply, "there is no JetStream here")
+async def ask_api(
+    client: Client, prefix: str, verb: str, body: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the reply of the JetStream behind an API prefix: that of another domain or account,
+    or the local one. Raises the request errors.
+    """
+    reply = await client.ask(f"{prefix}.{verb}", json.dumps(body).encode())
+    check_answered(reply, f"there is no JetStream behind {prefix}")
     check_reply(verb, reply.data)
     reply_body: dict[str, Any] = json.loads(reply.data)
     return reply_body

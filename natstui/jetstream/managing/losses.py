@@ -9,9 +9,9 @@ import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from natstui.errors import NotFound, PermissionDenied, UsageError
+from natstui.errors import NotFound, PermissionDenied, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import consumer_filters, effects_of
+from natstui.jetstream.connection.storing import ask_api, consumer_filters, effects_of
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
 from natstui.model.assets.defaults import normal_stream
@@ -147,24 +147,33 @@ async def _upstream_loss(
     errors.
     """
     name, subject_filter = str(upstream["name"]), str(upstream.get("filter_subject") or ">")
-    info: Config | None = None
-    if not upstream.get("external"):
-        try:
-            info = await _info(client, name, {"subjects_filter": subject_filter})
-        except NotFound:
-            return NOTHING
-        except PermissionDenied:
-            text = f"you have no permission to read {name}: if it is a work queue, it is emptied"
-            return Loss((text,), None) + _sourced_loss(name, None, None, config, asset)
-    added_msgs = None
-    if info is not None:
-        page_msgs = sum((info["state"].get("subjects") or {}).values())
-        # More subjects than a page has are not all counted.
-        added_msgs = info["state"]["messages"] if subject_filter == ">" else page_msgs
+    prefix = text_at(upstream, "external.api")
+    verb, body = f"STREAM.INFO.{name}", {"subjects_filter": subject_filter}
+    try:
+        if prefix:
+            info = await ask_api(client, prefix, verb, body)
+        else:
+            info = await _info(client, name, body)
+    except NotFound:
+        return NOTHING
+    except (PermissionDenied, RequestFailed) as error:
+        if not prefix and not isinstance(error, PermissionDenied):
+            raise
+        why = (
+            f"{name} cannot be read ({error})"
+            if prefix
+            else f"you have no permission to read {name}"
+        )
+        text = f"{why}: if it is a work queue, it is emptied"
+        return Loss((text,), None) + _sourced_loss(name, None, None, config, asset)
+    page_msgs = sum((info["state"].get("subjects") or {}).values())
+    # More subjects than a page has are not all counted.
+    added_msgs = info["state"]["messages"] if subject_filter == ">" else page_msgs
     loss = _sourced_loss(name, info, added_msgs, config, asset)
-    if info is None or text_at(info["config"], "retention") != "workqueue" or not added_msgs:
+    if text_at(info["config"], "retention") != "workqueue":
         return loss
-    filters = await consumer_filters(client, name)
+    # Of another system, consumers are not listed: its messages may be moved.
+    filters = [] if prefix else await consumer_filters(client, name)
     if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
         return loss
     return loss + Loss((moved_text(name, added_msgs),), added_msgs, grows=True)
@@ -196,6 +205,8 @@ def _sourced_loss(
 
 def moved_text(stream: str, most_msgs: int) -> str:
     """Return that a copy of a work queue takes its messages."""
+    if not most_msgs:
+        return f"what the work queue {stream} gets from now on is moved out of it for good"
     text = f"up to {counted(f'{most_msgs:,}', 'message')} of the work queue {stream}"
     return f"{text} {are(most_msgs)} moved out of it for good"
 

@@ -380,3 +380,30 @@ def test_a_benchmark_with_a_schedule_says_what_that_removes(
         )
         assert "up to 2 messages of S are removed" in refused.stderr, refused
         assert held_msgs(session, "S") == 3
+
+
+@pytest.mark.server
+def test_who_may_not_read_the_stream_still_receives_from_its_consumer(
+    nats_server_factory: Any, tmp_path: Path
+) -> None:
+    broker = nats_server_factory(
+        """
+        accounts { A { jetstream: enabled, users: [
+          { user: all, password: p },
+          { user: few, password: p, permissions: { publish: { deny: "$JS.API.STREAM.INFO.>" } } }
+        ] } }
+        """
+    )
+    urls = {user: broker.url.replace("://", f"://{user}:p@") for user in ("all", "few")}
+    with admin_session(urls["all"], tmp_path) as session:
+        create(session, "S")
+        consumer_info(session, ack_policy="none")
+        store(session, "s.a", "s.a")
+    shell = Shell(urls["few"], tmp_path)
+    for words in (("sub", "S", "C", "--count", "1"), ("next", "S", "C", "--ack")):
+        done = shell.run("consumer", *words, "--raw")
+        assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
+    assert (
+        "not known what this takes from others: you may not read S"
+        in shell.run("consumer", "sub", "S", "C", "--duration", "100ms").stderr
+    )

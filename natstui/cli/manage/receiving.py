@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from natstui.clean import clean_line
 from natstui.cli.complete import consumer_argument, stream_of_consumer_argument
 from natstui.cli.core.arrived import Printer, output_format
 from natstui.cli.core.options import parse_optional_seconds
@@ -67,7 +68,7 @@ def sub(
         info = await read_consumer(writer.client, stream, name)
         config = info["config"]
         _check_ack(info, name, ack)
-        loses = await receiving_loss(writer.client, stream, info, count, acks=ack)
+        loses = await _loss(writer, stream, info, count, acks=ack)
         if not receivers:
             print_stderr(_ack_text(config, ack))
         receiver = Receiver(
@@ -101,6 +102,21 @@ def _check_ack(info: Config, name: str, ack: bool) -> None:
             f"{name} delivers the same messages to another client: --ack would acknowledge "
             "messages that it is still processing"
         )
+
+
+async def _loss(
+    writer: Writer, stream: str, info: Config, count: int | None, *, acks: bool
+) -> str | None:
+    """Return what receiving takes from others; None also where the stream may not be read."""
+    try:
+        return await receiving_loss(writer.client, stream, info, count, acks=acks)
+    except PermissionDenied:
+        print_stderr(_unknown_text(stream))
+        return None
+
+
+def _unknown_text(name: str) -> str:
+    return f"not known what this takes from others: you may not read {clean_line(name)}"
 
 
 def _ack_text(config: Config, ack: bool) -> str:
@@ -171,9 +187,9 @@ def receive_next(
         try:
             info = await read_consumer(writer.client, stream, name)
             is_acked = info["config"].get("ack_policy") != "none"
-            loses = await receiving_loss(writer.client, stream, info, count, acks=ack)
+            loses = await _loss(writer, stream, info, count, acks=ack)
         except PermissionDenied:
-            print_stderr(f"not known what this takes from others: you may not read {name}")
+            print_stderr(_unknown_text(name))
         if not ack and not is_acked:
             raise UsageError(
                 f"{name} has ack policy none, and never redelivers a message: use --ack"

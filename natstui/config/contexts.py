@@ -50,7 +50,7 @@ _LONGEST_NAME_BYTES = 200
 """Limit of a context's name: file systems allow 255 bytes, also for its temporary file."""
 _COLOURS = {"red", "green", "yellow", "blue", "magenta", "cyan"}
 SECRET_FIELDS = ("password", "token", "user_jwt", "user_seed")
-_PATH_FIELDS = ("creds", "nkey", "ca", "cert", "key")
+PATH_FIELDS = ("creds", "nkey", "ca", "cert", "key")
 _IDENTITIES = (
     ("user", "password"), ("token",), ("creds",), ("nkey",), ("user_jwt", "user_seed"), ("nsc",),
 )  # fmt: skip
@@ -193,7 +193,7 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
 def _as_stored(field: str, value: Any) -> Any:
     """Return the value of a field without a path that depends on the current folder."""
     is_file = field in SECRET_FIELDS and str(value).startswith("file://")
-    return from_every_folder(value) if field in _PATH_FIELDS or is_file else value
+    return from_every_folder(value) if field in PATH_FIELDS or is_file else value
 
 
 def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bool) -> None:

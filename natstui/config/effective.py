@@ -7,7 +7,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from natstui.config.contexts import PATH_FIELDS
 from natstui.config.load import LoadedSettings
+from natstui.config.references import has_secret
 from natstui.config.settings import NAMED, ConnectionPart, DefaultConnection, Settings, System
 from natstui.config.target import SECRETS, ConnectionNames, resolve
 
@@ -78,7 +80,7 @@ def _shown(name: str, value: Any) -> Any:
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if name in SECRETS:
         return text if text.startswith(_REFERENCES) else STARS
-    if name in ("creds", "nkey") and text.startswith("data:"):
+    if name in PATH_FIELDS and (text.startswith("data:") or has_secret(text)):
         return STARS
     if name == "webhook":
         return _host_of(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Callable
@@ -18,11 +19,30 @@ from natstui.parsing import parse_json
 
 # Long enough for a fingerprint that `op` asks for.
 _TOOL_S = 60.0
+SEED = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
+"""The seed of an nkey."""
+_SECRETS = re.compile(rf"{SEED.pattern}|-----BEGIN |\beyJ[\w-]+\.")
+"""A seed, what a creds or key file begins with, and a JWT."""
 
 
 def expand(path: str) -> str:
-    """Return a path with `~` and `$VAR` replaced."""
+    """Return a path with `~` and `$VAR` replaced; raises UsageError where a secret is given."""
+    _check_is_no_secret(path)
     return os.path.expanduser(os.path.expandvars(path))
+
+
+def has_secret(path: str) -> bool:
+    """Return whether a text that should name a file is, or contains, the secret itself."""
+    return _SECRETS.search(path) is not None
+
+
+def _check_is_no_secret(path: str) -> None:
+    """Raise UsageError, without the text, where a secret is given instead of its file."""
+    if has_secret(path):
+        raise UsageError(
+            "a secret was given where the name of a file is expected: write the secret into a "
+            "file that only you can read, and give its name, or give a reference, as env://NAME"
+        )
 
 
 def from_every_folder(reference: str) -> str:
@@ -35,6 +55,7 @@ def from_every_folder(reference: str) -> str:
         return reference
     prefix = "file://" if _scheme(reference) else ""
     path = reference[len(prefix) :]
+    _check_is_no_secret(path)
     if not path or path.startswith(("~", "$", "/")):
         return reference
     try:

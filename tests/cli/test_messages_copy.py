@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from nats.js.api import StreamSource
 
 from natstui.jetstream.messages.copying.account import State
 from natstui.jetstream.testbed.broker import Broker
@@ -432,6 +433,34 @@ async def test_a_part_of_a_stream_is_copied(shell: Shell, nats_server: Broker) -
             assert done.returncode == 0, (words, done.stderr)
             got = await contents(nc, "T")
             assert [int(payload) for _, payload, _ in got] == wanted, words
+            await js.delete_stream("T")
+
+
+async def test_a_part_by_time_is_whole_where_the_first_message_is_the_newest(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        assert (await run(shell, "stream", "backup", "S", str(tmp_path / "S"))).returncode == 0
+        await js.delete_stream("S")
+        await filled(nc, "S", 5)
+        await js.add_stream(name="M", mirror=StreamSource(name="S"))
+        await some_stored(nc, "M", 5)
+        await js.delete_stream("S")
+        restored = await run(shell, "stream", "restore", str(tmp_path / "S"), "--yes")
+        assert restored.returncode == 0, restored.stderr
+        await some_stored(nc, "M", 10)
+        eighth, second = [(await js.get_msg("M", seq)).time for seq in (8, 2)]
+        for words, wanted in (
+            (("--since", str(eighth)), [1, 2, 3, 4, 5, 8, 9, 10]),
+            (("--until", str(eighth)), [6, 7, 8]),
+            (("--since", str(eighth), "--until", str(second)), [1, 2, 8, 9, 10]),
+        ):
+            await js.add_stream(name="T", subjects=["t"])
+            done = await run(shell, "messages", "copy", "M", *words, "--to-subject", "t")
+            assert done.returncode == 0, (words, done.stderr)
+            assert [int(payload) for _, payload, _ in await contents(nc, "T")] == wanted, words
             await js.delete_stream("T")
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from natstui.config import Connection
-from natstui.config.effective import effective
+from natstui.config.contexts import write_context
+from natstui.config.effective import STARS, effective
 from natstui.config.load import load
 from natstui.config.target import ConnectionNames, resolve
 from natstui.errors import UsageError
@@ -74,6 +75,28 @@ def test_a_context_brings_its_own_addresses(tmp_path: Path) -> None:
 def test_without_a_user_it_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="names no user"):
         resolved(tmp_path, '[system]\nserver = "nats://sys:4222"\n')
+
+
+SEED = "SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"
+SECRETS = (SEED, f"-----BEGIN USER NKEY SEED-----{SEED}", "eyJ0eXAiOiJKV1Qi.eyJ.x")
+
+
+@pytest.mark.parametrize("field", ["creds", "nkey", "ca", "cert", "key"])
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_secret_where_a_file_is_expected_is_refused_and_not_shown(
+    field: str, secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="a secret was given where the name of a file") as caught:
+        resolved(tmp_path, f'[connection]\n{field} = "{secret}"\n')
+    assert secret not in str(caught.value)
+    (tmp_path / "config.toml").write_text(f'[profiles.other]\n{field} = "{secret}"\n')
+    rows = str(list(effective(load(tmp_path / "config.toml"), ConnectionNames())))
+    assert secret not in rows and STARS in rows
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="a secret was given where the name of a file") as caught:
+        write_context("one", {"url": "nats://127.0.0.1:4222", field: secret}, new=True)
+    assert secret not in str(caught.value)
+    assert not (tmp_path / "nats" / "context" / "one.json").exists()
 
 
 def test_no_secret_is_shown_or_handed_to_a_child(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from natstui.config import Connection, Secret
+from natstui.config.references import SEED
 from natstui.config.servers import Address
 from natstui.errors import UsageError
 from natstui.files import MOST_TEXT_BYTES, read_plain
 from natstui.paths import user_path
 
-_SEED = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
 _CREDS_JWT = re.compile(r"-+BEGIN NATS USER JWT-+\s+(\S+)\s+-+END")
 
 
@@ -130,7 +130,7 @@ def _seed(text: str, source: str) -> str:
     """Find the seed in a text that may have comments and dashes around it."""
     import nkeys  # brings libsodium, which only these identities need
 
-    match = _SEED.search(text)
+    match = SEED.search(text)
     if match is None:
         raise UsageError(f"{source} has no nkey seed (a word of 58 letters that starts with SU)")
     raw = base64.b32decode(match.group() + "=" * 6)

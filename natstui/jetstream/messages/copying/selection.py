@@ -23,7 +23,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
-from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.messages.copying.given_up import filters_of, given_up
 from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.gets import ApiGetter
@@ -76,6 +76,14 @@ class Selection:
     """What is unknown, or the source of the sequences."""
     state: Mapping[str, Any] = field(default_factory=dict)
     """State of the stream, from its INFO."""
+
+    @property
+    def times_rise(self) -> bool:
+        """Whether its messages may be in the order of their times: not if the first is the newer
+        one, as in the mirror of a stream that was restored. Times may fall in between unnoticed.
+        """
+        first, last = (time_or_never_us(self.state.get(name)) for name in ("first_ts", "last_ts"))
+        return first is None or last is None or first <= last
 
     def removed_after(self, done_seq: int) -> tuple[int, int] | None:
         """Return the first and last sequence after `done_seq` that the stream has deleted."""
@@ -232,7 +240,12 @@ async def _read(
     request, from_seq = selection.wanted, max(selection.first_seq, after_seq + 1)
     if selection.end_seq < from_seq:
         return
-    by_time = request.since_us is not None and not after_seq and request.from_seq is None
+    by_time = (
+        request.since_us is not None
+        and not after_seq
+        and request.from_seq is None
+        and selection.times_rise
+    )
     reader = Reader(
         client, selection.wanted.stream, selection.subjects,
         from_seq=None if by_time else from_seq,
@@ -245,7 +258,7 @@ async def _read(
             return
         async for message in reader:
             late = request.until_us is not None and message.stored_at_us > request.until_us
-            if message.stream_seq > selection.end_seq or late:
+            if message.stream_seq > selection.end_seq or (late and selection.times_rise):
                 return
             if message.stream_seq >= from_seq:
                 yield message

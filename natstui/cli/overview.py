@@ -44,7 +44,8 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     """Print one screen: what is wrong, what moves.
 
     Prints leaders, too. Exit code: 0 even if something is wrong (use `natstui health` for that), 4
-    if not everything could be read. With --context A,B,C it shows several systems.
+    if not everything could be read, or nothing of [system] or monitoring ports that are set. With
+    --context A,B,C it shows several systems.
     """
     from natstui.cli.watch.run import left_out_text
 
@@ -53,14 +54,16 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
     readings = asyncio.run(_read_systems(by_name, for_s))
     unread = {
         name: [
-            text for text in (left_out_text(reading.state), reading.problem) if text is not None
+            text
+            for text in (left_out_text(reading.state), reading.problem, servers_unread)
+            if text is not None
         ]
-        for name, reading in readings.items()
+        for name, (reading, servers_unread) in readings.items()
     }
     for name, texts in unread.items():
         for text in texts:
             print_stderr(f"{f'{name}: ' if name else ''}{text}")
-    states = {name: reading.state for name, reading in readings.items()}
+    states = {name: reading.state for name, (reading, _) in readings.items()}
     if as_json:
         overviews = [_overview_json(name, state) for name, state in states.items()]
         click.echo(json.dumps(overviews if len(overviews) > 1 else overviews[0]))
@@ -73,16 +76,19 @@ def overview(flags: ConnectionFlags, as_json: bool, for_text: str | None) -> Non
 
 async def _read_systems(
     by_name: Mapping[str, ConnectionFlags], for_s: float | None
-) -> dict[str, ServerReading]:
-    """Watch all systems in parallel."""
+) -> dict[str, tuple[ServerReading, str | None]]:
+    """Watch all systems in parallel; return what was read, and which configured source was not."""
     from natstui.cli.health.look import read_server_state
+    from natstui.cli.servers import unread_source_text
 
-    async def read_system(flags: ConnectionFlags) -> ServerReading:
+    async def read_system(flags: ConnectionFlags) -> tuple[ServerReading, str | None]:
         settings, connection = flags.resolve()
         monitor = settings.monitor
-        return await read_server_state(
+        reading = await read_server_state(
             connection, monitor.interval_s, for_s, monitor.max_requests_per_s
         )
+        servers = reading.state.servers.newest
+        return reading, None if servers is None else unread_source_text(connection, servers)
 
     results = await asyncio.gather(*map(read_system, by_name.values()))
     return dict(zip(by_name, results, strict=True))

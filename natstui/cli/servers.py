@@ -110,10 +110,17 @@ def servers(
     else:
         for line in server_lines(servers_read, rates, stdout_width()):
             click.echo(line)
+    if unread_text := unread_source_text(connection, servers_read):
+        raise RequestFailed(unread_text)
+
+
+def unread_source_text(connection: Connection, servers_read: Servers) -> str | None:
+    """Return a sentence where [system] or monitoring ports are set, and none could be read."""
     is_source_named = connection.system is not None or bool(connection.monitoring)
-    if is_source_named and servers_read.source == "account":
-        unread = " and ".join(missing.what for missing in servers_read.missing)
-        raise RequestFailed(f"not read: {unread}; what is printed is from your account")
+    if not is_source_named or servers_read.source != "account":
+        return None
+    unread = " and ".join(missing.what for missing in servers_read.missing)
+    return f"not read: {unread}; what is printed is from your account"
 
 
 async def _read_servers(

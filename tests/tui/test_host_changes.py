@@ -68,6 +68,7 @@ async def test_no_command_that_changes_the_host_reaches_an_engine() -> None:
         for command in host_commands:
             reply = await engine.request(command)
             assert (reply.status, reply.text) == ("failed", HOST_REFUSED), command
+        await viewer.until(lambda: "ALPHA" in viewer.rows(), "what is exported")
         await viewer.press("E")
         # The same toast is not shown twice within seconds.
         await viewer.until(lambda: HOST_REFUSED in viewer.toasts, "no question first")

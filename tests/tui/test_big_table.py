@@ -216,6 +216,9 @@ async def test_marks_stay_with_their_rows() -> None:
         assert [line[1:7] for line in app.lines() if line.startswith("✓")] == [
             "S00003", "S00002", "S00001",
         ]  # fmt: skip
+        # A row that is filtered out keeps its mark, one that was deleted does not.
+        app.table.show(Rows([name for name in names(10) if name != "S00002"], order=(0, 1)))
+        assert app.table.marks == {"S00001", "S00003"}
         await pilot.press("ctrl+backslash")
         assert app.table.marks == set()
 

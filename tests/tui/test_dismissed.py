@@ -117,6 +117,7 @@ async def test_a_key_that_comes_before_the_parts_of_its_screen_acts_when_they_ar
 
 async def test_a_state_that_a_closed_screen_still_gets_is_not_drawn() -> None:
     async with fed(*engine_records({"ALPHA": ()})) as viewer:
+        await viewer.until(lambda: "ALPHA" in viewer.rows(), "what is opened")
         await viewer.press("enter")
         screen = viewer.app.screen
         assert isinstance(screen, LiveScreen)
@@ -129,6 +130,7 @@ async def test_a_state_that_a_closed_screen_still_gets_is_not_drawn() -> None:
 
 async def test_what_a_task_of_a_closed_screen_would_still_draw_is_no_defect() -> None:
     async with fed(*engine_records({"ALPHA": ()})) as viewer:
+        await viewer.until(lambda: "ALPHA" in viewer.rows(), "what is opened")
         listed = viewer.app.screen
         await viewer.press("enter")
         screen = viewer.app.screen

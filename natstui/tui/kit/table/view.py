@@ -191,7 +191,7 @@ class TableView(TableLines):
     ) -> None:
         """Show newer data; marks and cursor stay with their rows, and the cursor on its line.
 
-        Until the user moves it, the cursor stays on the first row. `columns` replaces the columns.
+        Marks of rows that are gone go with them. Until the user moves it, the cursor stays on the first row. `columns` replaces the columns.
         """
         top = round(self.scroll_y)
         offset = self.cursor - top if 0 <= self.cursor - top < self.page else None
@@ -201,6 +201,7 @@ class TableView(TableLines):
         # The row is gone: the cursor keeps its place.
         position = self.cursor if found is None else found
         self.source = source
+        self.marks -= self._gone_marks()
         self._cells.clear()
         self._adopt(sort, tuple(columns) or self.columns)
         self.resize_content()
@@ -209,6 +210,15 @@ class TableView(TableLines):
             self.scroll_to(y=self.cursor - offset, animate=False, force=True)
         self.repaint_changed()
         self.visible_rows.look_soon(restart=False)
+
+    def _gone_marks(self) -> set[Hashable]:
+        """Return the marks of rows that do not exist any more: nothing would show them."""
+        gone = set(self.marks)
+        for row in range(len(self.source)):
+            if not gone:
+                break
+            gone.discard(self.source.key(row))
+        return gone
 
     @cached_property
     def visible_rows(self) -> VisibleRows:
@@ -334,7 +344,7 @@ class HeaderSelected(TableMessage, namespace="big_table"):
 
 
 class MarksChanged(TableMessage, namespace="big_table"):
-    """Marks have changed; a key may belong to a row that is filtered out or deleted."""
+    """The user has changed marks; a key may belong to a row that is filtered out."""
 
     def __init__(self, table: TableView, keys: frozenset[Hashable]) -> None:
         super().__init__(table)

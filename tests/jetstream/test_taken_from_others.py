@@ -306,6 +306,9 @@ def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_pa
         ("$JS.ACK.S.C.1.1.1.1.1", "it is the acknowledgement of a message"),
         ("$JS.hub.API.STREAM.DELETE.S", "it is a request to the server itself"),
         ("$SYS.REQ.SERVER.N.KICK", "which changes it or disconnects clients"),
+        ("$JS.API.CONSUMER.MSG.NEXT.S.C", "receive the next message"),
+        ("$JS.hub.API.CONSUMER.DURABLE.CREATE.S.C", "which may change something"),
+        ("$JS.API.ACCOUNT.PURGE.A", "which may change something"),
     ],
 )
 def test_a_message_that_the_server_obeys_is_asked_for(
@@ -313,6 +316,16 @@ def test_a_message_that_the_server_obeys_is_asked_for(
 ) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
         assert text in refused_text(session, (), subject)
+
+
+@pytest.mark.server
+def test_a_request_that_reads_is_not_asked_for(nats_server: Broker, tmp_path: Path) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S")
+    for verb in ("INFO", "STREAM.INFO.S", "STREAM.NAMES", "CONSUMER.LIST.S"):
+        done = shell.run("request", f"$JS.API.{verb}", "")
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.server

@@ -126,6 +126,20 @@ _SERVER_CHANGES = (
 """Subjects of the system account that do more than read."""
 
 
+_API_READS = (
+    "INFO", "STREAM.NAMES", "STREAM.LIST", "STREAM.INFO.*", "STREAM.MSG.GET.*", "DIRECT.GET.>",
+    "STREAM.SNAPSHOT.*", "CONSUMER.NAMES.*", "CONSUMER.LIST.*", "CONSUMER.INFO.*.*",
+)  # fmt: skip
+"""Verbs of the API that change nothing; all others are taken to change something."""
+
+
+def _changes_by_api(prefix: str, subject: str) -> bool:
+    """Return whether a subject, or some of a filter, may be a request that changes something."""
+    return overlap(f"{prefix}.>", subject) and not any(
+        contains(f"{prefix}.{verb}", subject) for verb in _API_READS
+    )
+
+
 async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
     """Return what messages delete or change beside the streams that store them, in clauses: as
     requests to the API of any domain, as acks, or in buckets. None if nothing.
@@ -136,12 +150,15 @@ async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
     def reach(server_subject: str) -> bool:
         return any(overlap(server_subject, subject) for subject in subjects)
 
-    for traits in CATALOGUE.values():
-        if not traits.verb or traits.removes == "never":
+    for prefix in dict.fromkeys((client.prefix, "$JS.API", "$JS.*.API")):
+        changing = [subject for subject in subjects if _changes_by_api(prefix, subject)]
+        if not changing:
             continue
-        prefixes = {client.prefix, "$JS.API", "$JS.*.API"}
-        if any(reach(f"{prefix}.{traits.verb}") for prefix in prefixes):
-            return f"it is a request to the server itself: {traits.help}"
+        for traits in CATALOGUE.values():
+            verb = f"{prefix}.{traits.verb}"
+            if traits.verb and any(overlap(verb, subject) for subject in changing):
+                return f"it is a request to the server itself: {traits.help}"
+        return "it is a request to the server itself, which may change something"
     if reach("$JS.ACK.>"):
         return "it is the acknowledgement of a message, which may remove it from its stream"
     if any(reach(server_subject) for server_subject in _SERVER_CHANGES):

@@ -24,6 +24,7 @@ from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.findings.screen import FindingsScreen
+from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.stores.buckets import BucketsScreen
@@ -177,10 +178,10 @@ async def go(viewer: Viewer, name: str) -> None:
         else:
             viewer.send(key)
             await viewer.settle()
-        if "problems only" in viewer.words:
+        shown = viewer.app.screen
+        if isinstance(shown, TableScreen) and shown.ordering.order.problems_only:
             # A key that was pressed before hides what has none.
             await viewer.press("exclamation_mark")
-        shown = viewer.app.screen
         if isinstance(shown, WITH_ROWS):
             await viewer.until(viewer.rows, "rows")
         if isinstance(shown, MessagesScreen):

@@ -291,6 +291,34 @@ def test_next_asks_before_it_acknowledges_what_others_hold(
 
 
 @pytest.mark.server
+def test_listening_to_where_a_push_consumer_delivers_is_asked_for(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", retention="interest")
+        consumer_info(session, ack_policy="none", deliver_subject="for.app")
+        group = {"deliver_subject": "for.group", "deliver_group": "workers", "max_deliver": 1}
+        config = {"durable_name": "G", "ack_policy": "explicit"} | group
+        session.request("CONSUMER.CREATE.S.G", {"stream_name": "S", "config": config})
+        store(session, "s.a", "s.a")
+    for words in (("sub", "for.app"), ("reply", "for.app", "x")):
+        asked = shell.run(*words, "--count", "1")
+        assert asked.returncode == 5, asked.stderr
+        assert "C of S delivers to for.app, where nobody listens" in asked.stderr
+    asked = shell.run("sub", "for.group", "--queue", "workers", "--count", "1")
+    assert asked.returncode == 5 and "each message is not delivered again" in asked.stderr
+    # Neither a wildcard nor another group starts a consumer.
+    for quiet_words in (("for.>",), ("for.group",), ("for.group", "--queue", "others")):
+        done = shell.run("sub", *quiet_words, "--wait", "500ms")
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    with admin_session(nats_server.url, tmp_path) as session:
+        assert held_msgs(session, "S") == 2
+    done = shell.run("sub", "for.app", "--count", "2", "--yes", "--raw")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 2, done.stderr
+
+
+@pytest.mark.server
 def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_path: Path) -> None:
     shell = Shell(nats_server.url, tmp_path)
     refused = shell.run("reply", "q", "x", "-H", "Nats-Rollup:sub")

@@ -19,18 +19,26 @@ from natstui.cli.core.arrived import Printer, output_format
 from natstui.cli.core.options import parse_optional_seconds, parse_optional_time
 from natstui.cli.losses import LossCounter
 from natstui.cli.manage.names import parse_name
-from natstui.cli.manage.writing import confirm_name
+from natstui.cli.manage.writing import YES_HELP, confirm_name
 from natstui.cli.options import COUNT, SEQUENCE, connection_options
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import print_stderr
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal, stopped_by_signal
-from natstui.errors import Interrupted, NotFound, Refused, RequestTimedOut, UsageError
+from natstui.errors import (
+    Interrupted,
+    NotFound,
+    Refused,
+    RequestFailed,
+    RequestTimedOut,
+    UsageError,
+)
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import READ_ONLY
+from natstui.jetstream.messages.pull import listening_loss
 from natstui.jetstream.messages.reading import Policy, Reader
-from natstui.model.assets.subjects import overlap
+from natstui.model.assets.subjects import has_wildcard, overlap
 from natstui.units import counted
 
 if TYPE_CHECKING:
@@ -319,8 +327,9 @@ async def _check_limits_retention(client: Client, stream: str) -> int:
 @click.option("--json", "-j", "as_json", is_flag=True, help="Print one JSON object per line.")
 @stored_options
 @click.option(
-    "--confirm", metavar="GROUP", help="In production: the name of the queue group, to confirm."
+    "--confirm", metavar="NAME", help="The queue group, else the first subject, to confirm."
 )
+@click.option("--yes", "--force", "-f", is_flag=True, help=YES_HELP)
 @connection_options
 def sub(
     connection: Connection,
@@ -329,23 +338,23 @@ def sub(
     count: int | None,
     wait: str | None,
     ignored: tuple[str, ...],
-    confirm: str | None,
     **flags: Any,
 ) -> None:
     """Print what is published to SUBJECT.
 
     Runs until it is stopped. Other subscribers still receive everything, unless --queue joins
-    their group. With --since, --all or another start, reads the stream that stores SUBJECT from
+    their group. It asks before it takes the messages of a push consumer to which nobody listens.
+    With --since, --all or another start, reads the stream that stores SUBJECT from
     there: without acks, and without a gap if the connection is lost.
     """
     from_stream = is_stored(flags)
     if not subjects and not flags["stream"]:
         raise UsageError("name a SUBJECT to subscribe to")
     quiet_s, printer = parse_optional_seconds(wait, "--wait"), Printer(output_format(flags))
-    if queue:
-        if from_stream:
-            raise UsageError("--queue shares what is published; a stream is read by everybody")
-        _confirm_queue_group(connection, queue, confirm)
+    if queue and from_stream:
+        raise UsageError("--queue shares what is published; a stream is read by everybody")
+    if not from_stream:
+        _confirm_listening(connection, subjects, queue, flags)
     listening: Listening | StoredListening
     if from_stream:
         listening = StoredListening(subjects, ignored, count, quiet_s, printer, flags)
@@ -360,15 +369,43 @@ def sub(
         _print_end(listening)
 
 
-def _confirm_queue_group(connection: Connection, queue: str, confirm: str | None) -> None:
-    """Refuse to consume messages of a queue group in read-only mode; raises Refused."""
-    if connection.read_only:
+def _confirm_listening(
+    connection: Connection, subjects: tuple[str, ...], queue: str, flags: dict[str, Any]
+) -> None:
+    """Ask before messages of others are taken; refuse that in read-only mode; raises Refused.
+
+    They are those of a queue group, and those of push consumers without a listener.
+    """
+    if queue and connection.read_only:
         raise Refused(
             f"{READ_ONLY}: {queue} would receive messages that others in the queue group need"
         )
-    if connection.production:
+    loses = asyncio.run(_read_loss(connection, subjects, queue))
+    if loses is not None and connection.read_only:
+        raise Refused(f"{READ_ONLY}: {loses}")
+    question = loses
+    if queue and connection.production:
         question = f"This is production: others in {queue} get fewer messages"
-        confirm_name(connection, queue, question, yes=False, confirm=confirm)
+        question = " and ".join(filter(None, (question, loses)))
+    if question is not None:
+        name = queue or subjects[0]
+        confirm_name(connection, name, question, yes=flags["yes"], confirm=flags["confirm"])
+
+
+async def _read_loss(
+    connection: Connection, subjects: tuple[str, ...], queue: str
+) -> str | None:
+    """Return what listening takes from push consumers; None also where that cannot be read."""
+    if all(map(has_wildcard, subjects)):
+        return None
+    client = await connect(connection)
+    try:
+        return await listening_loss(client, subjects, queue)
+    except RequestFailed as error:
+        print_stderr(f"not known whether this takes messages of push consumers: {error}")
+        return None
+    finally:
+        await client.close()
 
 
 def _print_end(listening: Listening | StoredListening) -> None:

@@ -32,7 +32,7 @@ from natstui.model.records.managing import (
 T = TypeVar("T")
 
 
-_YES_HELP = "Do not ask for confirmation; in production, use --confirm instead."
+YES_HELP = "Do not ask for confirmation; in production, use --confirm instead."
 
 
 def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +45,7 @@ def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--confirm", metavar="NAME", help="The name of the changed object, to confirm."
         ),
-        click.option("--yes", "--force", "-f", is_flag=True, help=_YES_HELP),
+        click.option("--yes", "--force", "-f", is_flag=True, help=YES_HELP),
         click.option("--read-only", is_flag=True, help="Refuse every change."),
     ):
         command = option(command)

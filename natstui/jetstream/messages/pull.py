@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
 from nats.aio.msg import Msg
 
-from natstui.errors import Conflict, NotFound, PermissionDenied, RequestFailed
+from natstui.errors import (
+    Conflict,
+    JetStreamUnavailable,
+    NotFound,
+    PermissionDenied,
+    RequestFailed,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
@@ -19,10 +26,14 @@ from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import CONSUMED
+from natstui.model.assets.subjects import has_wildcard
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext, StoredMessage
 from natstui.units import counted
 
 _LATE_S = 2.0
+_MOST_LOOKED_THROUGH = 2_000
+"""Of more streams or consumers it is not looked for those that deliver to a subject: a request
+for each would take seconds, and load the server."""
 
 
 async def receiving_loss(
@@ -64,6 +75,54 @@ async def receiving_loss(
         redelivered_text = counted(f"{redelivered_msgs:,}", "message")
         return f"{redelivered_text} of {consumer} may reach {limit_text}, and are given up then"
     return None
+
+
+async def listening_loss(client: Client, subjects: Sequence[str], queue: str) -> str | None:
+    """Return what push consumers without a listener would deliver to a new one, instead of to
+    their own, in clauses; None if nothing.
+
+    Only a subscription to the very deliver subject starts them, not one with a wildcard, and with
+    a deliver group only its members (measured). Raises RequestFailed when there are too many
+    consumers to look through, and the request errors.
+    """
+    literal_subjects = {subject for subject in subjects if not has_wildcard(subject)}
+    if not literal_subjects:
+        return None
+    try:
+        account = json.loads(await client.request("INFO"))
+    except JetStreamUnavailable:
+        return None
+    streams_count, consumers_count = number_at(account, "streams"), number_at(account, "consumers")
+    if max(streams_count, consumers_count) > _MOST_LOOKED_THROUGH:
+        raise RequestFailed(
+            f"there are {counted(f'{consumers_count:,}', 'consumer')} on "
+            f"{counted(f'{streams_count:,}', 'stream')}"
+        )
+    clauses = []
+    if consumers_count:
+        async for page in client.pages("STREAM.NAMES"):
+            for stream in json.loads(page).get("streams") or ():
+                clauses += await _delivered_here(client, stream, literal_subjects, queue)
+    return " and ".join(clauses) or None
+
+
+async def _delivered_here(
+    client: Client, stream: str, subjects: set[str], queue: str
+) -> list[str]:
+    clauses = []
+    async for page in client.pages(f"CONSUMER.LIST.{stream}"):
+        for info in json.loads(page).get("consumers") or ():
+            config, consumer = info["config"], info["name"]
+            subject = text_at(config, "deliver_subject")
+            group = text_at(config, "deliver_group")
+            if subject not in subjects or info.get("push_bound") or group not in ("", queue):
+                continue
+            acks = None if text_at(config, "ack_policy") == "none" else False
+            if loss := await receiving_loss(client, stream, info, None, acks=acks):
+                clauses.append(
+                    f"{consumer} of {stream} delivers to {subject}, where nobody listens: {loss}"
+                )
+    return clauses
 
 
 def _messages_text(most_count: int | None) -> str:

@@ -15,6 +15,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
+from natstui.jetstream.messages.pull import listening_loss
 from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.subjects import overlap
 
@@ -91,6 +92,11 @@ class Responder:
                 f"servers also reply to requests on {self.subject}: use a narrower subject"
             )
         journalled = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
+        try:
+            loses = await listening_loss(writer.client, [self.subject], self.queue)
+        except RequestFailed as error:
+            self.told(f"not known whether this takes messages of push consumers: {error}")
+            loses = None
         draft = JournalDraft(
             "reply", "", None, journalled, doubt="some requests may have got a reply"
         )
@@ -99,6 +105,7 @@ class Responder:
             (self.subject, self.confirmed),
             lambda: self._serve(writer.client),
             lambda count: {"replies_count": count},
+            loses,
         )
 
     async def _serve(self, client: Client) -> int:

@@ -32,11 +32,13 @@ from natstui.jetstream.managing.backup import (
     back_up_account,
     back_up_stream,
     consumers_text,
+    incomplete_texts,
 )
 from natstui.jetstream.managing.backup_folder import (
     is_account,
     left_out_of,
     read_backup,
+    removed_text,
     streams_of,
 )
 from natstui.jetstream.managing.restore import (
@@ -146,7 +148,7 @@ def stream_backup(
         )  # fmt: skip
     finally:
         progress_line.clear()
-    _print_written([results], target, as_json=as_json)
+    _print_written([results], target, [], as_json=as_json)
 
 
 @command()
@@ -188,29 +190,35 @@ def backup(
         )  # fmt: skip
     finally:
         progress_line.clear()
-    _print_written(results, target, as_json=as_json)
-    if left_out:
-        raise RequestFailed(f"the backup is not complete: {'; '.join(left_out)}")
+    _print_written(results, target, left_out, as_json=as_json)
 
 
-def _print_written(results: Sequence[Written], target: Path, *, as_json: bool) -> None:
+def _print_written(
+    results: Sequence[Written], target: Path, left_out: Sequence[str], *, as_json: bool
+) -> None:
+    """Print what was written; raises RequestFailed when that is not everything."""
     if as_json:
         rows = [dataclasses.asdict(result) for result in results]
         click.echo(json.dumps({"folder": str(target), "streams": rows}))
-        return
-    for result in results:
+    for result in [] if as_json else results:
         consumers = consumers_text(result)
         size = f"{bytes_text(result.data_bytes)} in {target}"
         text = f"{result.stream}: {state_text(result.state)}, {consumers}; {size}"
-        click.echo(clean_line("; ".join(filter(None, (text, result.remark)))))
+        remark = result.remark if result.is_whole else ""
+        click.echo(clean_line("; ".join(filter(None, (text, remark)))))
+    if problems := incomplete_texts(results, left_out):
+        raise RequestFailed(f"the backup is not complete: {'; '.join(problems)}")
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:
-    """Check every backup of a folder; raises BackupError for the first that is not complete."""
+    """Check every backup of a folder; raises BackupError for the first that is not complete.
+
+    One from which messages were removed while it was made is reported after the others.
+    """
     if not folder.is_dir():
         raise BackupError(f"there is no folder {folder}")
     folders = streams_of(folder) if is_account(folder) else [folder]
-    rows = []
+    rows, incomplete = [], list[str]()
     for stored_backup in map(read_backup, folders):
         rows.append(
             {
@@ -219,10 +227,16 @@ def _verify(folder: Path, *, as_json: bool) -> None:
                 "state": stored_backup.state,
                 "consumers": stored_backup.consumers,
                 "data_bytes": stored_backup.data_bytes,
+                "removed_msgs": stored_backup.removed_msgs,
+                "whole": stored_backup.is_whole,
             }
         )
+        if not stored_backup.is_whole:
+            incomplete.append(stored_backup.stream)
         if not as_json:
             checksum_text = "whole" if stored_backup.has_checksum else _UNCHECKED_TEXT
+            if stored_backup.removed_msgs:
+                checksum_text = f"as written; {removed_text(stored_backup.removed_msgs)}"
             click.echo(
                 clean_line(
                     f"{stored_backup.stream}: {state_text(stored_backup.state)}; {checksum_text}"
@@ -233,6 +247,8 @@ def _verify(folder: Path, *, as_json: bool) -> None:
     if as_json:
         result = {"folder": str(folder), "streams": rows, "left_out": left_out}
         click.echo(json.dumps(result))
+    if incomplete:
+        raise BackupError(f"not complete: {', '.join(incomplete)}")
 
 
 def _print_left_out(left_out: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from natstui.jetstream.managing.backup import (
     back_up_account,
     back_up_stream,
     consumers_text,
+    incomplete_texts,
 )
 from natstui.jetstream.managing.backup_folder import left_out_of
 from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_object, put_object
@@ -153,7 +154,9 @@ class FileCommands:
 async def back_up(
     client: Client, command: BackUp, report: Callable[[str, int, int], None]
 ) -> tuple[str, object]:
-    """Write a stream, or all of them, into a new folder; raises BackupError."""
+    """Write a stream, or all of them, into a new folder; raises BackupError, and RequestFailed
+    when something is missing in what was written.
+    """
     target, pace, left_out = user_path(command.folder), Pace(), list[str]()
     if command.stream:
         backups: Sequence[Written] = [
@@ -167,8 +170,11 @@ async def back_up(
         consumers = consumers_text(backups[0])
         summary = f"{command.stream}: {state_text(backups[0].state)}, {consumers}; {size} in "
         summary += str(target.absolute())
-    summary = "; ".join([summary, *(backup.remark for backup in backups if backup.remark)])
-    return "; not complete: ".join([summary, *left_out]), None
+    remarks = [backup.remark for backup in backups if backup.remark and backup.is_whole]
+    summary = "; ".join([summary, *remarks])
+    if problems := incomplete_texts(backups, left_out):
+        raise RequestFailed(f"{summary}; not complete: {'; '.join(problems)}")
+    return summary, None
 
 
 async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, object]:

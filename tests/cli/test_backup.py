@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -902,3 +903,48 @@ def test_the_restore_of_an_empty_stream_says_that_its_source_is_read_again(
     done = shell.run("stream", "restore", str(tmp_path / "backup"))
     assert done.returncode == 0
     assert "starts its source A anew" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("change", ["purged", "overwritten", "grown", "acked"])
+async def test_what_is_removed_while_a_backup_is_made_is_said(
+    shell: Shell, nats_server: Broker, tmp_path: Path, change: str
+) -> None:
+    dice = random.Random(1)
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(
+            name="S", subjects=["s.>"], max_msgs_per_subject=1,
+            retention="workqueue" if change == "acked" else "limits",
+        )  # fmt: skip
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+        for number in range(300):
+            await nc.publish(f"s.{number}", dice.randbytes(8_000))
+        await flushed(nc)
+
+        async def change_it(_advisory: Msg) -> None:
+            if change == "purged":
+                await nc.request("$JS.API.STREAM.PURGE.S", b'{"keep": 10}', timeout=30)
+            elif change == "acked":
+                pulled = await js.pull_subscribe("s.>", durable="C", stream="S")
+                for message in await pulled.fetch(200):
+                    await message.ack_sync(timeout=30)
+            for number in range(300):
+                name = f"s.{number}" if change == "overwritten" else f"s.new{number}"
+                await nc.publish(name, b"new")
+
+        await nc.subscribe("$JS.EVENT.ADVISORY.STREAM.SNAPSHOT_CREATE.S", cb=change_it)
+        await flushed(nc)
+        words = ("stream", "backup", "S", str(tmp_path / "S"), "--rate", "1MB")
+        done = await asyncio.to_thread(shell.run, *words)
+    verified = shell.run("backup", "verify", str(tmp_path / "S"))
+    if change == "grown":
+        assert done.returncode == 0 and "missing" not in done.stdout + done.stderr
+        assert verified.returncode == 0 and "whole" in verified.stdout
+        return
+    counts = {"purged": r"290", "overwritten": r"300", "acked": r"\d+"}
+    text = f"up to {counts[change]} messages? of it may be missing"
+    assert re.search(text, done.stdout + done.stderr), done
+    assert re.search(text, verified.stdout) and "whole" not in verified.stdout
+    wanted = (0, 0) if change == "acked" else (4, 6)
+    assert (done.returncode, verified.returncode) == wanted, done.stderr
+    assert ("the backup is not complete: S: up to" in done.stderr) is (change != "acked")

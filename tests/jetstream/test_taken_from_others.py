@@ -81,6 +81,15 @@ def held_msgs(session: AdminSession, stream: str) -> int:
     return count
 
 
+async def until_held(session: AdminSession, stream: str, count: int) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            info = json.loads(await session.writer.client.request(f"STREAM.INFO.{stream}"))
+            if info["state"]["messages"] == count:
+                return
+            await asyncio.sleep(0.05)
+
+
 def refused_text(session: AdminSession, headers: Sequence[tuple[str, str]], subject: str) -> str:
     command = PublishMessage(1, subject, X, tuple(headers))
     with pytest.raises(Refused) as refused:
@@ -200,6 +209,11 @@ def test_a_new_source_says_what_its_roll_ups_or_the_limits_remove(
             session.apply("edit_stream", "C", config | {"sources": [{"name": "A"}]})
         narrow = {"name": "A", "filter_subject": "a.y"}
         session.apply("edit_stream", "C", config | {"sources": [narrow]})
+        config = create(session, "D", max_msgs=4, sources=[{"name": "A"}])
+        session.run(until_held(session, "D", 3))
+        mapped = {"name": "A", "subject_transforms": [{"src": "a.*", "dest": "m.$1"}]}
+        with pytest.raises(Refused, match="its limits remove up to 2 messages of it"):
+            session.apply("edit_stream", "D", config | {"sources": [mapped]})
         assert held_msgs(session, "B") == 2
 
 

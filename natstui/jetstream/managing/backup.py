@@ -14,6 +14,8 @@ from natstui.clean import clean_line
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import missing_count
+from natstui.jetstream.connection.times import server_us, time_us
 from natstui.jetstream.connection.writer import Config
 from natstui.jetstream.managing.backup_folder import (
     ABOUT_FILE,
@@ -23,10 +25,13 @@ from natstui.jetstream.managing.backup_folder import (
     check_data,
     check_description,
     new_folder,
+    removed_text,
     unfinished_restore,
     write_json,
 )
 from natstui.jetstream.managing.snapshot import Pace, take
+from natstui.model.assets.fields import text_at
+from natstui.model.assets.limits_loss import CONSUMED, max_age_s
 from natstui.units import counted, moment_text
 
 _SNAPSHOT_FAILED = 10064
@@ -45,6 +50,10 @@ class Written:
     data_bytes: int
     remark: str = ""
     """Why the stream may be incomplete; empty if nothing says so."""
+    removed_msgs: int = 0
+    """At most as many messages of `state` are not in the data: they were removed meanwhile."""
+    is_whole: bool = True
+    """Whether everything is there that the stream still had to keep at the end of the backup."""
 
 
 class StreamLeftOut(RequestFailed):
@@ -56,6 +65,12 @@ def consumers_text(backup: Written) -> str:
     if backup.consumers_count is None:
         return f"consumers unknown: no permission to CONSUMER.LIST.{backup.stream}"
     return counted(backup.consumers_count, "consumer")
+
+
+def incomplete_texts(backups: Sequence[Written], left_out: Sequence[str]) -> list[str]:
+    """Return what is missing in backups, a clause each; empty if nothing is."""
+    unfinished = [f"{backup.stream}: {backup.remark}" for backup in backups if not backup.is_whole]
+    return [*unfinished, *left_out]
 
 
 async def back_up_stream(
@@ -144,8 +159,6 @@ async def _write(
                 code=error.code, err_code=error.err_code,
             ) from error  # fmt: skip
         raise
-    if await _created(client, stream) not in (None, created or info["created"]):
-        raise StreamLeftOut(f"stream {stream} was deleted and recreated during the backup")
     check_description(snapshot.answer, f"the reply to the snapshot of {stream}")
     sent_name = snapshot.answer["config"]["name"]
     if sent_name != stream:
@@ -153,6 +166,8 @@ async def _write(
             f"the server sent a snapshot of {clean_line(sent_name)!r} instead of {stream!r}"
         )
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
+    removed_msgs, why = await _removed(client, stream, created or info["created"], snapshot.answer)
+    is_whole = not removed_msgs or why in _EXPECTED
     description: dict[str, Any] = {
         **_made(client),
         "stream": stream,
@@ -162,12 +177,56 @@ async def _write(
             DATA_FILE: {"sha256": snapshot.sha256, "bytes": snapshot.data_bytes},
         },
         "consumers": consumers_kept,
+        "removed_msgs": removed_msgs,
+        "is_whole": is_whole,
     }
     write_json(folder / ABOUT_FILE, description)
     count = None if consumers_kept is None else len(consumers_kept)
     unfinished_text = unfinished_restore(snapshot.answer["config"])
-    remark = f"stream {stream} was {unfinished_text}" if unfinished_text else ""
-    return Written(stream, snapshot.answer["state"], count, snapshot.data_bytes, remark)
+    remarks = [f"stream {stream} was {unfinished_text}"] if unfinished_text else []
+    if removed_msgs:
+        remarks.append(f"{removed_text(removed_msgs)} ({why})")
+    return Written(
+        stream, snapshot.answer["state"], count, snapshot.data_bytes, "; ".join(remarks),
+        removed_msgs, is_whole,
+    )  # fmt: skip
+
+
+_EXPIRED, _ACKED, _REMOVED = "max age", "acks of its consumers", "limits, or somebody"
+_EXPECTED = (_EXPIRED, _ACKED)
+"""Reasons for which the stream itself has to keep nothing of what was removed."""
+
+
+async def _removed(
+    client: Client, stream: str, created: str, snapshot: Config
+) -> tuple[int, str]:
+    """Return how many messages of a snapshot's state were removed from the stream since, and why.
+
+    A server sends a message as it is stored at that moment: what was removed while the snapshot
+    was sent is not in it. Raises StreamLeftOut for a recreated stream, and the request errors.
+    """
+    before, config = snapshot["state"], snapshot["config"]
+    first_seq, last_seq, before_msgs = before["first_seq"], before["last_seq"], before["messages"]
+    try:
+        info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+    except NotFound:
+        return before_msgs, "the stream was deleted"
+    if info["created"] != created:
+        raise StreamLeftOut(f"stream {stream} was deleted and recreated during the backup")
+    state = info["state"]
+    if state["messages"] - (state["last_seq"] - last_seq) >= before_msgs:
+        return 0, ""
+    if state.get("num_deleted"):
+        body = {"deleted_details": True}
+        state = json.loads(await client.request(f"STREAM.INFO.{stream}", body))["state"]
+    holes_count = last_seq - first_seq + 1 - before_msgs
+    removed_msgs = missing_count([(first_seq, last_seq)], state) - holes_count
+    if text_at(config, "retention") in CONSUMED and state["consumer_count"]:
+        return removed_msgs, _ACKED
+    max_age_us = max_age_s(config) * 1e6
+    oldest_us = time_us(before["first_ts"])
+    has_expired = 0 < max_age_us <= server_us(info) - oldest_us
+    return removed_msgs, _EXPIRED if has_expired else _REMOVED
 
 
 def _made(client: Client) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from natstui.files import complete_folder, file_name, open_plain, read_plain
 from natstui.jetstream.connection.writer import Config
 from natstui.model.assets.subjects import is_stream_name
 from natstui.parsing import parse_json
+from natstui.units import counted
 
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
 FORMAT = 1
@@ -46,11 +47,23 @@ class Backup:
     data_bytes: int
     has_checksum: bool
     """Without one it was made by the NATS CLI, and only its shape was checked."""
+    removed_msgs: int = 0
+    """At most as many messages of `state` are missing: they were removed during the backup."""
+    is_whole: bool = True
+    """Whether nothing is missing that the stream still had to keep at the end of the backup."""
 
     @property
     def stream(self) -> str:
         """Return the name of its stream."""
         return str(self.config["name"])
+
+
+def removed_text(removed_msgs: int) -> str:
+    """Return that messages were removed during a backup, as a clause."""
+    return (
+        f"up to {counted(f'{removed_msgs:,}', 'message')} of it may be missing: removed from the "
+        "stream during the backup"
+    )
 
 
 MARK = "io.natstui.restoring"
@@ -185,12 +198,14 @@ def read_backup(folder: Path) -> Backup:
         _check_sums(folder, about_file, size_bytes)
     # A checksum only proves that the data are those that a server sent, complete or not.
     check_data(data, str(data))
-    consumers = None
+    consumers, removed_msgs, is_whole = None, 0, True
+    if about_file is not None:
+        removed_msgs, is_whole = about_file.removed_msgs, about_file.is_whole
     if about_file is not None and about_file.consumers is not None:
         consumers = tuple(consumer.name for consumer in about_file.consumers)
     return Backup(
         folder, description["config"], description["state"], consumers, size_bytes,
-        about_file is not None,
+        about_file is not None, removed_msgs, is_whole,
     )  # fmt: skip
 
 
@@ -241,6 +256,8 @@ class _About(msgspec.Struct):
     left_out: list[str] = []
     files: dict[str, _FileSum] = {}
     consumers: list[_ConsumerName] | None = None
+    removed_msgs: int = 0
+    is_whole: bool = True
 
 
 def _read_about(folder: Path) -> _About:

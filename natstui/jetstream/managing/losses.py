@@ -226,13 +226,15 @@ def _upstreams_of(config: Config) -> list[Config]:
 
 
 def _new_upstreams(config: Config, before: Config) -> list[Config]:
-    """Return those that a stream copied not before, or with another filter."""
+    """Return those that a stream copied not before, or with another filter or other subjects: the
+    server reads them from their start.
+    """
     known = {_identity_of(upstream) for upstream in _upstreams_of(before)}
     return [upstream for upstream in _upstreams_of(config) if _identity_of(upstream) not in known]
 
 
 def _identity_of(upstream: Config) -> str:
-    keys = ("name", "filter_subject", "external")
+    keys = ("name", "filter_subject", "subject_transforms", "external")
     return json.dumps([upstream.get(key) or None for key in keys], sort_keys=True)
 
 

@@ -16,7 +16,7 @@ from nats.aio.client import Client as NatsClient
 from natstui.bench.plan.check import plan_errors
 from natstui.bench.run.assets import published_loss
 from natstui.bench.run.controller import Benchmark
-from natstui.config.connection import Connection
+from natstui.config.connection import Connection, Secret
 from natstui.errors import Conflict, NotFound, Refused, SessionError
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
@@ -27,6 +27,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BENCHMARK_STREAM,
     BenchmarkPlan,
+    Fault,
     Pattern,
     Payload,
     Role,
@@ -231,6 +232,13 @@ def info_of(config: dict[str, object], messages: int = 20) -> dict[str, object]:
     return {"config": {"name": "OWN", **config}, "state": state}
 
 
+def lost_by(
+    config: dict[str, object], role: Role, present: SubjectCounts, messages: int = 20
+) -> str | None:
+    most_msgs = None if role.total_msgs is None else {role.name: role.total_msgs}
+    return published_loss(info_of(config, messages), [role], present, most_msgs)
+
+
 @pytest.mark.parametrize(
     ("config", "role", "lost"),
     [
@@ -261,10 +269,10 @@ def info_of(config: dict[str, object], messages: int = 20) -> dict[str, object]:
 def test_what_publishing_removes_is_known_before(
     config: dict[str, object], role: Role, lost: str | None
 ) -> None:
-    told = published_loss(info_of(config), [role], SubjectCounts({"own": 8}, left_count=0))
+    told = lost_by(config, role, SubjectCounts({"own": 8}, left_count=0))
     assert told is None if lost is None else lost in (told or ""), told
     nothing = SubjectCounts({}, left_count=0)
-    assert published_loss(info_of(config, messages=0), [role], nothing) is None
+    assert lost_by(config, role, nothing, messages=0) is None
 
 
 @pytest.mark.parametrize(
@@ -280,7 +288,7 @@ def test_of_subjects_that_were_not_counted_the_most_is_said_and_never_none(
     config: dict[str, object], role: Role, lost: str | None
 ) -> None:
     page = SubjectCounts({"own.1": 8}, left_count=1)
-    told = published_loss(info_of(config), [role], page)
+    told = lost_by(config, role, page)
     assert told is None if lost is None else lost in (told or ""), told
 
 
@@ -306,6 +314,69 @@ async def test_a_run_whose_messages_remove_those_of_others_is_confirmed(
     begun, _ = benchmarks()
     assert "20 messages of OWN are removed" in (begun.loses or "")
     await client.close()
+
+
+async def test_what_is_removed_is_counted_for_all_repetitions_and_added_workers(
+    account: Account,
+) -> None:
+    connection = Connection(servers=(account.url,))
+    client = await connect(connection)
+    config = {"name": "OWN", "subjects": ["own"], "storage": "memory", "max_msgs": 20}
+    await client.request("STREAM.CREATE.OWN", config)
+    for _ in range(20):
+        await client.ask("own", b"x")
+    role = Role("pubs", "js-publish-async", subject="own", total_msgs=3, workers_count=1)
+    faults = tuple(Fault(number / 10, "add", "pubs") for number in (1, 2))
+    what = replace(plan(role, stream=EXISTING), faults=faults)
+    with pytest.raises(NotConfirmed) as asked:
+        await Benchmark(what, connection, Records(), runs_count=2).check()
+    assert "up to 18 messages of OWN are removed" in asked.value.confirmation.question
+    await client.close()
+
+
+async def test_what_is_published_during_a_run_that_consumes_is_named(account: Account) -> None:
+    connection = Connection(servers=(account.url,))
+    nc = await nats.connect(account.url)
+    await fill(nc)
+    question = (await shown_of(connection, TAKING)).question
+    assert "5 messages of consumer C are acknowledged, and those that are published" in question
+    await nc.jetstream().purge_stream("OWN")
+    question = (await shown_of(connection, TAKING)).question
+    assert "messages of consumer C that are published during the run are acknowl" in question
+    await nc.close()
+
+
+async def test_a_run_into_a_bucket_that_exists_is_confirmed(account: Account) -> None:
+    nc = await nats.connect(account.url)
+    await (await nc.jetstream().create_key_value(bucket="B")).put("k", b"1")
+    role = Role("pubs", "publish", subject="$KV.B.k", total_msgs=2)
+    question = (await shown_of(Connection(servers=(account.url,)), plan(role))).question
+    assert "it changes key k of bucket B" in question
+    await nc.close()
+
+
+async def test_a_run_of_a_user_who_may_not_read_the_streams_is_confirmed(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    users = '{user: a, password: a}, {user: b, password: b, permissions: {publish: ["own"]}}'
+    server = nats_server_factory(f"authorization {{users: [{users}]}}")
+    nc = await nats.connect(server.url, user="a", password="a")
+    await nc.jetstream().add_stream(name="OWN", subjects=["own"], max_msgs=1)
+    await nc.close()
+    connection = Connection(servers=(server.url,), user="b", password=Secret("b"))
+    role = Role("pubs", "publish", subject="own", total_msgs=2)
+    question = (await shown_of(connection, plan(role))).question
+    assert "you have no permission to read which streams store own" in question
+
+
+async def test_a_stream_that_keeps_nothing_is_named_in_the_result(account: Account) -> None:
+    nc = await nats.connect(account.url)
+    await nc.jetstream().add_stream(name="OWN", subjects=["own"], retention="interest")
+    role = Role("pubs", "js-publish-async", subject="own", total_msgs=5)
+    connection = Connection(servers=(account.url,))
+    result = await Benchmark(plan(role, stream=EXISTING), connection, Records()).run()
+    assert any("OWN keeps none of the stored messages" in text for text in result.notes)
+    await nc.close()
 
 
 @pytest.mark.parametrize("pattern", ["publish", "request", "serve"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,40 @@ def test_a_new_source_says_what_its_roll_ups_or_the_limits_remove(
 
 
 @pytest.mark.server
+def test_a_source_taken_away_says_what_waits_for_it_in_an_interest_stream(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "A", retention="interest")
+        config = create(session, "B", max_msgs=1, discard="new", sources=[{"name": "A"}])
+        deadline_s = time.monotonic() + 30
+        # What comes before the source has begun is dropped.
+        while held_msgs(session, "A") < 2 and time.monotonic() < deadline_s:
+            store(session, "a.x")
+        text = "of A that only this stream still copies"
+        for sources in ([], [{"name": "A", "filter_subject": "a.y"}]):
+            with pytest.raises(Refused, match=text):
+                session.apply("edit_stream", "B", config | {"sources": sources})
+        with pytest.raises(Refused, match=text):
+            session.apply("delete_stream", "B")
+        assert held_msgs(session, "A") > 0
+
+
+@pytest.mark.server
+def test_a_wider_filter_on_a_work_queue_says_what_is_not_delivered(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", retention="workqueue")
+        config = consumer_info(session, filter_subject="s.b")["config"]
+        store(session, "s.a", "s.b")
+        session.run(pull_next(session.writer, PullNext(1, "S", "C")))
+        with pytest.raises(Refused, match=r"messages of s\.> up to sequence 2 are not delivered"):
+            session.apply("edit_consumer", "S", config | {"filter_subject": "s.>"}, consumer="C")
+        session.apply("edit_consumer", "S", config | {"filter_subject": "s.b"}, consumer="C")
+
+
+@pytest.mark.server
 def test_what_goes_on_into_a_bucket_or_to_the_api_is_said_before(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -261,6 +296,8 @@ def consumer_info(session: AdminSession, **config: Any) -> dict[str, Any]:
         ({"retention": "interest"}, {"ack_policy": "none"}, False, "is removed when it is"),
         ({}, {"max_deliver": 1}, False, "one message is not delivered again: C has max deliver 1"),
         ({}, {"max_deliver": 1}, True, None),
+        ({}, {"max_deliver": 2}, False, "2 messages of C may reach max deliver 2"),
+        ({}, {"max_deliver": 3}, False, None),
     ],
 )
 def test_what_receiving_takes_from_the_other_clients_of_a_consumer(
@@ -351,6 +388,7 @@ def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_pa
         ("$JS.API.CONSUMER.MSG.NEXT.S.C", "receive the next message"),
         ("$JS.hub.API.CONSUMER.DURABLE.CREATE.S.C", "which may change something"),
         ("$JS.API.ACCOUNT.PURGE.A", "which may change something"),
+        ("of.others.API.STREAM.PURGE.S", "the form of a request to a server"),
     ],
 )
 def test_a_message_that_the_server_obeys_is_asked_for(

@@ -23,7 +23,11 @@ from natstui.errors import (
     RequestFailed,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.connection.storing import check_ack_consumer, check_domain
+from natstui.jetstream.connection.storing import (
+    bucket_changes,
+    check_ack_consumer,
+    check_domain,
+)
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.defaults import consumer_request
@@ -71,6 +75,10 @@ class RunAssets:
     client: Client
     plan: BenchmarkPlan
     run_id: str
+    runs_count: int = 1
+    """How often the run is repeated: what is removed is counted for all of them."""
+    keeps_none: bool = False
+    """Whether the stream keeps nothing: interest retention, and no consumer."""
     epoch_ns: int = field(default_factory=time.monotonic_ns)
     """A time before the first message is due."""
     first_seq: int = 1
@@ -141,6 +149,11 @@ class RunAssets:
             if role.traits.has_shared_consumer:
                 await self._make_consumer(role)
         self.begun = await self.figures()
+        self.keeps_none = (
+            info["config"]["retention"] == "interest"
+            and not info["state"]["consumer_count"]
+            and not self.own_consumers
+        )
 
     async def target(self) -> RunTarget:
         """Return the existing assets that the run publishes to or consumes from.
@@ -155,9 +168,9 @@ class RunAssets:
         senders = [role for role in self.plan.roles if role.traits.sends]
         for role in senders:
             await check_domain(self.client, sent_subject(role))
+        lines, created_at_us = await self._bucket_losses(senders), dict[str, int]()
         stored_by = {role.name: await self._storing_streams(role) for role in senders}
         streams |= dict.fromkeys(name for names in stored_by.values() for name in names)
-        lines, created_at_us = list[str](), dict[str, int]()
         consumers = await self._consumers_to_read(existing)
         readers = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         if any(role.acks != "none" for role in readers):
@@ -178,7 +191,13 @@ class RunAssets:
                 )
                 continue
             created_at_us[name] = time_us(info["created"])
-            lines += filter(None, [published_loss(info, own_senders, present)])
+            most_msgs = None
+            if all(role.total_msgs is not None for role in own_senders):
+                most_msgs = {
+                    role.name: most_sent_msgs(self.plan, role) * self.runs_count
+                    for role in own_senders
+                }
+            lines += filter(None, [published_loss(info, own_senders, present, most_msgs)])
             if name == existing:
                 lines += self._ack_losses(name, info, consumers)
         # Of several the newest: another one in the place of any is newer.
@@ -233,16 +252,34 @@ class RunAssets:
             name: consumer.get("num_pending", 0) + consumer.get("num_ack_pending", 0)
             for name, consumer in consumers.items()
         }
-        lines = []
-        for name, count in counts.items():
-            messages_text = counted(f"{count:,}", "message")
-            if count:
-                lines.append(f"up to {messages_text} of consumer {name} {are(count)} acknowledged")
-        count = info["state"]["messages"]
-        if count and not consumers and info["config"]["retention"] == "workqueue":
-            messages_text = counted(f"{count:,}", "message")
-            lines.append(f"up to {messages_text} of {stream} {are(count)} consumed")
-        return lines
+        taken = [(count, f"consumer {name}", "acknowledged") for name, count in counts.items()]
+        if not consumers and info["config"]["retention"] == "workqueue":
+            taken.append((info["state"]["messages"], stream, "consumed"))
+        # A run that publishes what it consumes has a consumer of its own.
+        sends = any(role.traits.sends for role in self.plan.roles)
+        return [_taken_text(*entry) for entry in taken if entry[0] or not sends]
+
+    async def _bucket_losses(self, senders: list[Role]) -> list[str]:
+        """Return a clause for keys and objects that messages change, and one for what may not be
+        read.
+        """
+        lines = list[str]()
+        for role in senders:
+            subject = sent_subject(role)
+            # What puts keys is meant for them.
+            is_bucket = self.plan.stream is not None and self.plan.stream.history_count is not None
+            changes = None if is_bucket else await bucket_changes(self.client, [subject])
+            try:
+                await self.client.request("STREAM.NAMES", {"subject": subject})
+            except JetStreamUnavailable:
+                changes = None
+            except PermissionDenied:
+                changes = changes or (
+                    f"messages may be removed: you have no permission to read which streams "
+                    f"store {subject}"
+                )
+            lines += filter(None, [changes])
+        return list(dict.fromkeys(lines))
 
     async def _storing_streams(self, role: Role) -> tuple[str, ...]:
         """Return the streams that store a role's messages; empty without JetStream."""
@@ -475,6 +512,17 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
     return config
 
 
+def _taken_text(count: int, owner: str, action: str) -> str:
+    """Return the clause about messages that are taken from a consumer or stream for good."""
+    if not count:
+        return f"messages of {owner} that are published during the run are {action}"
+    messages_text = counted(f"{count:,}", "message")
+    return (
+        f"up to {messages_text} of {owner} {are(count)} {action}, and those that are published "
+        "during the run"
+    )
+
+
 def new_run_id() -> str:
     """Return a short id of a run, sortable by time and unique across hosts."""
     return f"{time.time_ns() // 1_000_000:x}{secrets.token_hex(4)}"
@@ -485,22 +533,34 @@ def sent_subject(role: Role) -> str:
     return f"{role.subject}.*" if role.subjects_count > 1 else role.subject
 
 
+def most_sent_msgs(plan: BenchmarkPlan, role: Role) -> int:
+    """Return how many messages a role sends in one run, with the workers that the plan adds."""
+    added_count = sum(fault.kind == "add" and fault.role == role.name for fault in plan.faults)
+    total_msgs = role.total_msgs or 0
+    return total_msgs + added_count * (total_msgs // role.workers_count)
+
+
 def published_loss(
-    info: Mapping[str, Any], senders: Sequence[Role], present: SubjectCounts
+    info: Mapping[str, Any],
+    senders: Sequence[Role],
+    present: SubjectCounts,
+    most_msgs: Mapping[str, int] | None,
 ) -> str | None:
     """Return the clause about messages of a stream that publishing to it removes, or None.
 
-    `info` is its STREAM.INFO; `present` has the subjects that are published to, or some of them.
-    Limits remove the oldest messages, and a roll-up those before it. A stream that a benchmark
-    created has nothing to lose.
+    `info` is its STREAM.INFO; `present` has the subjects that are published to, or some of them;
+    `most_msgs` are the most messages of each role, None without a number of messages. Limits
+    remove the oldest messages, and a roll-up those before it. A stream that a benchmark created
+    has nothing to lose.
     """
     config, state = info["config"], info["state"]
     if not state["messages"] or config.get("description") == BENCHMARK_STREAM:
         return None
-    stored_bytes = sum((role.total_msgs or 0) * _message_bytes(role) for role in senders)
-    totals = [role.total_msgs for role in senders]
     # Without a number of messages it ends by time, and reaches any limit.
-    msgs = None if None in totals else sum(total or 0 for total in totals)
+    msgs = None if most_msgs is None else sum(most_msgs.values())
+    stored_bytes = sum(
+        (most_msgs or {}).get(role.name, 0) * _message_bytes(role) for role in senders
+    )
     limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
     removed_messages = limited_stream.removed(Publishing(msgs, stored_bytes))
     lost_msgs = max(
@@ -508,7 +568,11 @@ def published_loss(
     )
     if not lost_msgs:
         return None
-    return f"up to {counted(f'{lost_msgs:,}', 'message')} of {config['name']} are removed"
+    messages_text = counted(f"{lost_msgs:,}", "message")
+    return (
+        f"up to {messages_text} of {config['name']} are removed, more for each worker that is "
+        "added by hand"
+    )
 
 
 def _message_bytes(role: Role) -> int:

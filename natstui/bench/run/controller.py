@@ -211,12 +211,15 @@ class Benchmark:
         sink: Sink,
         confirmed_name: str | None = None,
         decided_on: Confirmation | None = None,
+        runs_count: int = 1,
     ) -> None:
         """Create without workers; `confirmed_name` is the typed name, if a run has to be
         confirmed.
 
         `decided_on` is the confirmation that was shown then: the run is refused for anything else.
+        `runs_count` is how often it is repeated in all, for what the confirmation counts.
         """
+        self._runs_count = runs_count
         self.plan = plan
         self._confirmed = confirmed_name
         self.decided_on = decided_on
@@ -260,7 +263,7 @@ class Benchmark:
         kept_assets = tuple[str, ...]()
         client = await connect(self._connection)
         self.link = client.link
-        assets = state.assets = RunAssets(client, self.plan, self.run_id)
+        assets = state.assets = RunAssets(client, self.plan, self.run_id, self._runs_count)
         try:
             target = await self._checked_target(client, assets)
             state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
@@ -269,6 +272,11 @@ class Benchmark:
             check_fits(self.plan, self._max_payload_bytes)
             with RunEntry(self._writer(client), self.plan, self.run_id, target) as entry:
                 await assets.build()
+                if assets.keeps_none:
+                    state.remark(
+                        f"{assets.stream} keeps none of the stored messages: it has interest "
+                        "retention and no consumer"
+                    )
                 await self._assemble(assets)
                 self._go(start_at_us)
                 await self._wait_for_begin()
@@ -293,7 +301,8 @@ class Benchmark:
         """Connect once and raise the error that would refuse the run, before its start; close."""
         client = await connect(self._connection)
         try:
-            await self._checked_target(client, RunAssets(client, self.plan, self.run_id))
+            assets = RunAssets(client, self.plan, self.run_id, self._runs_count)
+            await self._checked_target(client, assets)
         finally:
             await client.close()
 

@@ -73,7 +73,11 @@ _OF_NATS_BENCH = (
 """Additional flags of `nats bench`."""
 
 _FLAGS = (
-    _load("--msgs", metavar="N", help="Total messages, as 1M."),
+    _load(
+        "--msgs",
+        metavar="N",
+        help="Total messages, as 1M. Who only receives ends then, and may have received more.",
+    ),
     _load("--duration", metavar="TIME", help="Run for this time, e.g. 5s."),
     _load("--rate", metavar="N", help="Messages per second; 0: as fast as possible."),
     _load("--size", metavar="BYTES", help="Payload size, e.g. 128 or 64KB."),

@@ -244,7 +244,9 @@ def _run_once(
 
     async def run() -> tuple[_Run | None, NatstuiError | None]:
         sink = recording.feed if recording else line
-        benchmark = Benchmark(plan, connection, sink, options.confirm, options.decided_on)
+        benchmark = Benchmark(
+            plan, connection, sink, options.confirm, options.decided_on, options.repeat_count
+        )
         loop, signal_numbers, stopping = asyncio.get_running_loop(), list[int](), asyncio.Event()
 
         def stop(signal_number: int) -> None:

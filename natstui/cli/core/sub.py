@@ -392,9 +392,7 @@ def _confirm_listening(
         confirm_name(connection, name, question, yes=flags["yes"], confirm=flags["confirm"])
 
 
-async def _read_loss(
-    connection: Connection, subjects: tuple[str, ...], queue: str
-) -> str | None:
+async def _read_loss(connection: Connection, subjects: tuple[str, ...], queue: str) -> str | None:
     """Return what listening takes from push consumers; None also where that cannot be read."""
     if all(map(has_wildcard, subjects)):
         return None

@@ -159,6 +159,13 @@ async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
             if traits.verb and any(overlap(verb, subject) for subject in changing):
                 return f"it is a request to the server itself: {traits.help}"
         return "it is a request to the server itself, which may change something"
+    for subject in subjects:
+        # Another account may offer its API under any name.
+        _, api, verb = subject.partition(".API.")
+        if api and any(
+            traits.verb and overlap(traits.verb, verb) for traits in CATALOGUE.values()
+        ):
+            return "it has the form of a request to a server, which would change something"
     if reach("$JS.ACK.>"):
         return "it is the acknowledgement of a message, which may remove it from its stream"
     if any(reach(server_subject) for server_subject in _SERVER_CHANGES):

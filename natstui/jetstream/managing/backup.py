@@ -98,7 +98,9 @@ async def back_up_account(
     A stream that is deleted or recreated meanwhile is left out, and so is a stream in memory that
     the server cannot back up: the reason is added to `left_out`, and written into the folder.
     """
-    names = sorted([name async for name in _names(client, "STREAM.NAMES", "streams")])
+    names, total_count = await _names(client)
+    if len(names) < total_count:
+        left_out.append(f"the server counts {total_count:,} streams and names {len(names):,}")
     created = {name: await _created(client, name) for name in names}
     with new_folder(target) as folder:
         backups = []
@@ -197,9 +199,7 @@ _EXPECTED = (_EXPIRED, _ACKED)
 """Reasons for which the stream itself has to keep nothing of what was removed."""
 
 
-async def _removed(
-    client: Client, stream: str, created: str, snapshot: Config
-) -> tuple[int, str]:
+async def _removed(client: Client, stream: str, created: str, snapshot: Config) -> tuple[int, str]:
     """Return how many messages of a snapshot's state were removed from the stream since, and why.
 
     A server sends a message as it is stored at that moment: what was removed while the snapshot
@@ -253,7 +253,11 @@ async def _consumers(client: Client, stream: str) -> list[dict[str, Any]] | None
     ]
 
 
-async def _names(client: Client, verb: str, list_field: str) -> Any:
-    async for page in client.pages(verb):
-        for name in json.loads(page).get(list_field) or ():
-            yield name
+async def _names(client: Client) -> tuple[list[str], int]:
+    """Return the sorted names of all streams, and how many there are as counted by the server."""
+    names, total_count = set[str](), 0
+    async for data in client.pages("STREAM.NAMES"):
+        page = json.loads(data)
+        names |= set(page.get("streams") or ())
+        total_count = max(total_count, page.get("total") or 0)
+    return sorted(names), total_count

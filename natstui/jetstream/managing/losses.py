@@ -25,6 +25,7 @@ from natstui.model.assets.loss import (
     allows_ttl_first,
     becomes_interest,
     consumer_edit_loss,
+    filters_of,
     has_ttl,
     limits_subjects_first,
     lowers_max_age,
@@ -76,9 +77,11 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
                 asset.config, arguments, *await _wanted(client, change, asset),
                 number_at(asset.info, "num_ack_pending"),
             )  # fmt: skip
-            return edit_loss + await _delivery_loss(client, arguments, asset.config)
+            edit_loss += await _delivery_loss(client, arguments, asset.config)
+            return edit_loss + await _added_filter_loss(client, change, asset, arguments)
         case "delete_stream":
-            return _all_of_it(asset)
+            left = await _left_upstreams_loss(client, _upstreams_of(asset.config))
+            return _all_of_it(asset) + left
         case "purge_stream":
             held_msgs, count, sure = await _purged(client, change.stream, arguments)
             stored = StoredMessages(held_msgs, asset.info["state"]["bytes"])
@@ -117,6 +120,7 @@ async def connections_loss(client: Client, config: Config, asset: Asset | None =
     loss = NOTHING
     for upstream in _new_upstreams(config, before):
         loss += await _upstream_loss(client, upstream, config, asset)
+    loss += await _left_upstreams_loss(client, _new_upstreams(before, config))
     source, destination = (text_at(config, f"republish.{key}") for key in ("src", "dest"))
     if destination and config.get("republish") != before.get("republish"):
         subject = stored_filter(source or ">", source or ">", destination)
@@ -177,6 +181,36 @@ async def _upstream_loss(
     if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
         return loss
     return loss + Loss((moved_text(name, added_msgs),), added_msgs, grows=True)
+
+
+async def _left_upstreams_loss(client: Client, upstreams: list[Config]) -> Loss:
+    """Return what goes when a stream copies others no more; raises the request errors.
+
+    Interest retention deletes what only that copying still needs.
+    """
+    loss = NOTHING
+    for upstream in upstreams:
+        name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
+        try:
+            if prefix:
+                info = await ask_api(client, prefix, f"STREAM.INFO.{name}", {})
+            else:
+                info = await _info(client, name)
+        except NotFound:
+            continue
+        except (PermissionDenied, RequestFailed) as error:
+            if not prefix and not isinstance(error, PermissionDenied):
+                raise
+            text = f"{name} cannot be read: with interest retention it loses what waits there"
+            loss += Loss((text,), None)
+            continue
+        waiting_msgs = info["state"]["messages"]
+        if waiting_msgs and text_at(info["config"], "retention") == "interest":
+            text = f"up to {counted(f'{waiting_msgs:,}', 'message')} of {name} that only this "
+            text += f"stream still copies {are(waiting_msgs)} removed for good"
+            # They are not of the changed stream, whose messages are counted again.
+            loss += Loss((text,), grows=True)
+    return loss
 
 
 def _sourced_loss(
@@ -379,6 +413,26 @@ async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config,
     stream = await _info(client, change.stream)
     config: Config = stream["config"]
     return config, asset.info["num_pending"] + asset.info["num_ack_pending"]
+
+
+async def _added_filter_loss(
+    client: Client, change: Change, asset: Asset, arguments: Config
+) -> Loss:
+    """Return what a consumer of a work queue does not deliver of the subjects that an edit adds.
+
+    It goes on behind its last delivery; nobody else may have these subjects.
+    """
+    before, after = (filters_of(config) or (">",) for config in (asset.config, arguments))
+    added = [text for text in after if not any(contains(wide, text) for wide in before)]
+    delivered_seq = number_at(asset.info, "delivered.stream_seq")
+    if not added or not delivered_seq:
+        return NOTHING
+    owner = await _info(client, change.stream)
+    first_seq = number_at(owner, "state.first_seq")
+    if text_at(owner, "config.retention") != "workqueue" or first_seq > delivered_seq:
+        return NOTHING
+    text = f"messages of {', '.join(added)} up to sequence {delivered_seq:,} are not delivered"
+    return Loss((f"{text}: it has delivered until there",))
 
 
 async def _held(

@@ -70,10 +70,16 @@ async def receiving_loss(
     limit_text = f"max deliver {max_deliver}"
     if max_deliver == 1:
         return f"{messages_text} is not delivered again: {consumer} has {limit_text}"
-    redelivered_msgs = number_at(info, "num_redelivered")
-    if redelivered_msgs:
-        redelivered_text = counted(f"{redelivered_msgs:,}", "message")
-        return f"{redelivered_text} of {consumer} may reach {limit_text}, and are given up then"
+    # The next delivery of these is the last; of the others it is the second at most.
+    counter = "num_ack_pending" if max_deliver == 2 else "num_redelivered"
+    if last_msgs := number_at(info, counter):
+        last_text = counted(f"{last_msgs:,}", "message")
+        return f"{last_text} of {consumer} may reach {limit_text}, and are given up then"
+    if most_count is None or most_count >= max_deliver:
+        return (
+            f"a message of {consumer} that reaches {limit_text} here, redelivered after the ack "
+            "wait, is given up"
+        )
     return None
 
 

@@ -309,7 +309,7 @@ def consumer_edit_loss(
             f"of {counted(held_msgs, 'message')} waiting for an ack, those delivered "
             f"{counted(max_deliver, 'time')} or more are given up"
         )
-    if is_interest and _filters(old_config) != _filters(new_config):
+    if is_interest and filters_of(old_config) != filters_of(new_config):
         most_msgs = wanted_msgs
     if most_msgs:
         lines.append(
@@ -319,7 +319,8 @@ def consumer_edit_loss(
     return Loss(tuple(lines), most_msgs, grows)
 
 
-def _filters(config: Mapping[str, object]) -> tuple[str, ...]:
+def filters_of(config: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the sorted filter subjects of a consumer; empty for all subjects."""
     filters = strings_at(config, "filter_subjects")
     single = read(config, "filter_subject")
     return tuple(sorted(filters)) or ((str(single),) if single else ())

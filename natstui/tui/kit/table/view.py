@@ -191,7 +191,8 @@ class TableView(TableLines):
     ) -> None:
         """Show newer data; marks and cursor stay with their rows, and the cursor on its line.
 
-        Marks of rows that are gone go with them. Until the user moves it, the cursor stays on the first row. `columns` replaces the columns.
+        Marks of rows that are gone go with them. Until the user moves it, the cursor stays on the
+        first row. `columns` replaces the columns.
         """
         top = round(self.scroll_y)
         offset = self.cursor - top if 0 <= self.cursor - top < self.page else None

@@ -81,6 +81,19 @@ def _write_options(
                 formatter.write_dl(records)
 
 
+def _refuse_swallowed(command: click.Command, ctx: click.Context) -> None:
+    """Raise UsageError for an option whose value is an option of the command: `--subject --yes`
+    would do without a question what was to be asked for.
+    """
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    own_names = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+    for option in options:
+        value = ctx.params.get(option.name or "")
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and text.startswith("--") and text in own_names:
+                raise click.UsageError(f"{option.opts[0]} needs a value before {text}", ctx)
+
+
 def _refuse_empty(command: click.Command, ctx: click.Context, *, allows_empty: bool) -> None:
     """Raise an error for an option with an empty value: an unset variable does not mean all.
 
@@ -114,8 +127,8 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return the remaining arguments.
 
-        Raises UsageError for an option with an empty value, and for a connection flag that the
-        command does not take, with the reason.
+        Raises UsageError for an option with an empty value, for one that took another option for
+        its value, and for a connection flag that the command does not take, with the reason.
         """
         try:
             remaining = super().parse_args(ctx, args)
@@ -127,6 +140,7 @@ class Command(click.Command):
                 reason = "works in the account of its user: connect as a user of the other account"
             raise click.UsageError(f"{error.option_name}: this command {reason}", ctx) from None
         _refuse_empty(self, ctx, allows_empty=self.allows_empty)
+        _refuse_swallowed(self, ctx)
         return remaining
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -489,3 +489,14 @@ def test_a_user_without_a_name_changes_what_he_may(
     shell.ok("stream", "add", "S", "--subjects", "s.*")
     (entry,) = json.loads(shell.ok("journal", "--json"))
     assert f"({os.getuid()})" in entry["who"]
+
+
+def test_an_option_without_its_value_does_not_take_the_next_option_for_it(shell: Shell) -> None:
+    for words in (
+        ("stream", "add", "OPT", "--subjects", "--dry-run"),
+        ("stream", "purge", "OPT", "--subject", "--yes"),
+    ):
+        done = shell.run(*words)
+        assert done.returncode == 2, done.stderr
+        assert f"{words[-2]} needs a value before {words[-1]}" in done.stderr
+    assert "OPT" not in shell.run("stream", "ls").stdout

@@ -498,5 +498,5 @@ def test_an_option_without_its_value_does_not_take_the_next_option_for_it(shell:
     ):
         done = shell.run(*words)
         assert done.returncode == 2, done.stderr
-        assert f"{words[-2]} needs a value before {words[-1]}" in done.stderr
+        assert f"needs a value before {words[-1]}" in done.stderr
     assert "OPT" not in shell.run("stream", "ls").stdout

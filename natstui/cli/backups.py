@@ -19,7 +19,12 @@ from natstui.cli.manage.writing import (
     refuse_read_only,
     run_with_writer,
 )
-from natstui.cli.options import WrittenPath, connection_options
+from natstui.cli.options import (
+    ConnectionFlags,
+    WrittenPath,
+    connection_flags,
+    connection_options,
+)
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.sections import command
 from natstui.cli.terminal_line import TerminalLine
@@ -156,14 +161,13 @@ def stream_backup(
 @consumers_option
 @rate_option
 @json_flag
-@connection_options
+@connection_flags
 def backup(
-    connection: Connection,
+    flags: ConnectionFlags,
     arguments: tuple[str, ...],
     consumers: bool,
     rate: str | None,
     as_json: bool,
-    **_flags: Any,
 ) -> None:
     """Back up every stream of the account into DIR.
 
@@ -178,6 +182,7 @@ def backup(
         raise UsageError(
             "write backup DIR, or backup verify DIR; for a folder named verify, write ./verify"
         )
+    _, connection = flags.resolve()
     target, pace, progress_line = parse_folder(folder), parse_pace(rate), BytesLine()
     left_out = list[str]()
     try:

@@ -87,6 +87,9 @@ def test_overrides_change_the_roles_they_are_about() -> None:
     assert pubs.payload.size_bytes == 1024
     assert (pubs.schedule, subs.schedule) == ((RateSegment(None, 10_000, 10_000),), ())
     assert with_changes(plan, {"duration": "5s"}).roles[1].total_msgs is None
+    for words in ({"duration": "5s", "msgs": "7"}, {"msgs": "7", "duration": "5s"}):
+        both = with_changes(plan, words)
+        assert (both.roles[1].total_msgs, both.duration_s) == (7, 5.0)
     with pytest.raises(UsageError, match="no override 'nope'"):
         with_changes(plan, {"nope": "1"})
     with pytest.raises(UsageError, match="--msgs"):

@@ -346,7 +346,8 @@ def with_changes(plan: BenchmarkPlan, changes: Mapping[str, str]) -> BenchmarkPl
 
     Raises UsageError for an unknown name or an invalid value.
     """
-    for name, value in changes.items():
+    # A duration replaces the number of messages of the plan, but not one that is given beside it.
+    for name, value in sorted(changes.items(), key=lambda entry: entry[0] != "duration"):
         change = _CHANGES.get(name)
         if change is None:
             raise UsageError(f"no override {name!r}: there are {', '.join(_CHANGES)}")

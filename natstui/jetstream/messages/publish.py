@@ -369,6 +369,8 @@ async def _rolled_up(writer: Writer, subject: str, headers: Mapping[str, str]) -
 def _loss_text(stream: str, info: Mapping[str, Any], removed_msgs: float) -> str:
     stored_msgs: int = info["state"]["messages"]
     removed = min(removed_msgs, stored_msgs)
+    if not removed:
+        return f"what {stream} stores of these subjects until then, for good"
     return f"{removed:,} of {counted(stored_msgs, 'message')} of {stream} for good"
 
 

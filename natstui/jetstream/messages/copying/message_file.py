@@ -151,6 +151,8 @@ class MessageFile:
         assert self._part is not None
         with writing(self.path):
             publish_file(self._part, self.path, replaces=False)
+        # What somebody else put into the folder is not ours to remove, and no failure of the copy.
+        with suppress(OSError):
             self._part.parent.rmdir()
 
 

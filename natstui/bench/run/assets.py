@@ -168,16 +168,18 @@ class RunAssets:
         senders = [role for role in self.plan.roles if role.traits.sends]
         for role in senders:
             await check_domain(self.client, sent_subject(role))
-        lines, created_at_us = await self._bucket_losses(senders), dict[str, int]()
+        lines, created_at_us = list[str](), dict[str, int]()
         stored_by = {role.name: await self._storing_streams(role) for role in senders}
-        streams |= dict.fromkeys(name for names in stored_by.values() for name in names)
+        for role in senders:
+            lines += await self._unnamed_losses(role, stored_by[role.name])
+        streams |= dict.fromkeys(name for names in stored_by.values() for name in names or ())
         consumers = await self._consumers_to_read(existing)
         readers = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         if any(role.acks != "none" for role in readers):
             for consumer in consumers:
                 await check_ack_consumer(self.client, str(existing), consumer)
         for name in streams:
-            own_senders = [role for role in senders if name in stored_by[role.name]]
+            own_senders = [role for role in senders if name in (stored_by[role.name] or ())]
             try:
                 info = await self._ask(f"STREAM.INFO.{name}")
                 if stream is not None and name == existing:
@@ -205,7 +207,7 @@ class RunAssets:
         times_us = times_us or list(created_at_us.values())
         return RunTarget(
             self._name_to_type(tuple(consumers), tuple(streams), is_loss=bool(lines)),
-            " and ".join(lines) or None,
+            " and ".join(dict.fromkeys(lines)) or None,
             tuple(streams),
             next(iter(consumers), None),
             created_at_us.get(existing or next(iter(streams), "")),
@@ -259,35 +261,34 @@ class RunAssets:
         sends = any(role.traits.sends for role in self.plan.roles)
         return [_taken_text(*entry) for entry in taken if entry[0] or not sends]
 
-    async def _bucket_losses(self, senders: list[Role]) -> list[str]:
-        """Return a clause for keys and objects that messages change, and one for what may not be
-        read.
+    async def _unnamed_losses(self, role: Role, streams: tuple[str, ...] | None) -> list[str]:
+        """Return a clause for the keys and objects that a role's messages change, or that it is
+        unknown what they remove.
         """
-        lines = list[str]()
-        for role in senders:
-            subject = sent_subject(role)
-            # What puts keys is meant for them.
-            is_bucket = self.plan.stream is not None and self.plan.stream.history_count is not None
-            changes = None if is_bucket else await bucket_changes(self.client, [subject])
-            try:
-                await self.client.request("STREAM.NAMES", {"subject": subject})
-            except JetStreamUnavailable:
-                changes = None
-            except PermissionDenied:
-                changes = changes or (
-                    f"messages may be removed: you have no permission to read which streams "
-                    f"store {subject}"
-                )
-            lines += filter(None, [changes])
-        return list(dict.fromkeys(lines))
+        is_bucket = self.plan.stream is not None and self.plan.stream.history_count is not None
+        # What puts keys is meant for them.
+        if streams != () and not is_bucket:
+            changes = await bucket_changes(self.client, [sent_subject(role)])
+            if changes is not None:
+                return [changes]
+        if streams is not None:
+            return []
+        return [
+            "messages may be removed: you have no permission to read which streams store "
+            f"{sent_subject(role)}"
+        ]
 
-    async def _storing_streams(self, role: Role) -> tuple[str, ...]:
-        """Return the streams that store a role's messages; empty without JetStream."""
-        # A server without JetStream, or a user who may not ask, has nothing to name.
-        with contextlib.suppress(JetStreamUnavailable, PermissionDenied):
+    async def _storing_streams(self, role: Role) -> tuple[str, ...] | None:
+        """Return the streams that store a role's messages; empty without JetStream, None for a
+        user who may not ask.
+        """
+        try:
             reply = await self.client.request("STREAM.NAMES", {"subject": sent_subject(role)})
-            return tuple(json.loads(reply).get("streams") or ())
-        return ()
+        except JetStreamUnavailable:
+            return ()
+        except PermissionDenied:
+            return None
+        return tuple(json.loads(reply).get("streams") or ())
 
     async def _present(self, info: Mapping[str, Any], senders: list[Role]) -> SubjectCounts:
         """Return the messages of a stream by subject, for what is published to it.

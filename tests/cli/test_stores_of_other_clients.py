@@ -157,6 +157,26 @@ def test_an_id_that_is_a_wildcard_purges_nothing(
     assert got.returncode == 0 and (shell.folder / "out").read_bytes() == b"precious"
 
 
+def test_an_entry_with_the_name_of_another_object_does_not_hide_it(
+    shell: Shell, account: Account
+) -> None:
+    shell.ok("object", "add", "B")
+    run(
+        publish(
+            account,
+            ("$O.B.C.n1", CONTENT),
+            *((info_subject("B", name), stored(name)) for name in ("good", "thief")),
+            (info_subject("B", "other"), stored("good", "n2", deleted=True)),
+            (info_subject("B", "third"), stored("good", "n3")),
+        )
+    )
+    listed = [row["name"] for row in json.loads(shell.ok("object", "ls", "B", "--json"))]
+    assert sorted(listed) == ["good", "thief", "third"]
+    changed = shell.run("object", "rm", "B", "thief", "--yes")
+    assert changed.returncode == 4 and "good has them too" in changed.stderr
+    assert shell.ok("object", "get", "B", "good", "-O", "-") == CONTENT.decode()
+
+
 @pytest.mark.parametrize("change", ["rm", "put"])
 def test_chunks_that_another_object_has_too_stay(
     shell: Shell, account: Account, change: str

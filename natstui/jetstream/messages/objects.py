@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -144,8 +144,8 @@ async def read_store(client: Client, bucket: str) -> StoreContent:
         created_at_us = time_us((await _info(client, bucket))["created"])
     # In this order: an upload that ends meanwhile has its object then.
     chunks = await count_chunks(client, bucket)
-    objects_by_name, damaged = await _all_objects(client, bucket)
-    nuids = {stored_object.nuid for stored_object in objects_by_name.values()}
+    objects_by_subject, damaged = await _all_objects(client, bucket)
+    nuids = {stored_object.nuid for stored_object in objects_by_subject.values()}
     unfinished = [] if damaged else await unfinished_objects(client, bucket, chunks, nuids)
     server_at_us = 0
     if created_at_us is not None:
@@ -154,7 +154,7 @@ async def read_store(client: Client, bucket: str) -> StoreContent:
             raise Conflict(f"{bucket} was deleted and recreated while it was read")
         # A local clock that is ahead would let a running upload look like a killed one.
         server_at_us = server_us(info)
-    return StoreContent(_present(objects_by_name), damaged, unfinished, server_at_us)
+    return StoreContent(_present(objects_by_subject), damaged, unfinished, server_at_us)
 
 
 async def _info(client: Client, bucket: str) -> dict[str, Any]:
@@ -164,8 +164,8 @@ async def _info(client: Client, bucket: str) -> dict[str, Any]:
 
 async def read_objects(client: Client, bucket: str) -> StoreContent:
     """Return the objects of a store, without searching unfinished uploads; raises NotFound."""
-    objects_by_name, damaged = await _all_objects(client, bucket)
-    return StoreContent(_present(objects_by_name), damaged, [])
+    objects_by_subject, damaged = await _all_objects(client, bucket)
+    return StoreContent(_present(objects_by_subject), damaged, [])
 
 
 async def names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]:
@@ -174,9 +174,13 @@ async def names_with_chunks(client: Client, bucket: str, nuid: str) -> list[str]
     return [present.name for present in store_content.objects if present.nuid == nuid]
 
 
-def _present(objects_by_name: dict[str, StoredObject]) -> list[StoredObject]:
+def _present(objects_by_subject: dict[str, StoredObject]) -> list[StoredObject]:
     return sorted(
-        (stored_object for stored_object in objects_by_name.values() if not stored_object.deleted),
+        (
+            stored_object
+            for stored_object in objects_by_subject.values()
+            if not stored_object.deleted
+        ),
         key=lambda stored_object: stored_object.name,
     )
 
@@ -184,8 +188,12 @@ def _present(objects_by_name: dict[str, StoredObject]) -> list[StoredObject]:
 async def _all_objects(
     client: Client, bucket: str
 ) -> tuple[dict[str, StoredObject], dict[str, str]]:
-    """Return the objects by name, including deleted ones, and why some cannot be read."""
-    by_name: dict[str, StoredObject] = {}
+    """Return the objects by their subject, including deleted ones, and why some cannot be read.
+
+    The name in an entry is what another client wrote: where that name has an entry of its own, an
+    object has the name of its subject.
+    """
+    by_subject: dict[str, StoredObject] = {}
     damaged: dict[str, str] = {}
     subjects = (info_subject(bucket, "") + ">",)
     async with Reader(
@@ -200,8 +208,12 @@ async def _all_objects(
             except RequestFailed as error:
                 damaged[name] = str(error)
                 continue
-            by_name[stored_object.name] = stored_object
-    return by_name, damaged
+            by_subject[message.subject] = stored_object
+    for subject, stored_object in by_subject.items():
+        own_subject = info_subject(bucket, stored_object.name)
+        if own_subject != subject and own_subject in by_subject:
+            by_subject[subject] = replace(stored_object, name=object_name(subject))
+    return by_subject, damaged
 
 
 async def copy_object(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, takewhile
 from typing import Any
 
 import click
@@ -81,17 +82,20 @@ def _write_options(
                 formatter.write_dl(records)
 
 
-def _refuse_swallowed(command: click.Command, ctx: click.Context) -> None:
-    """Raise UsageError for an option whose value is an option of the command: `--subject --yes`
-    would do without a question what was to be asked for.
+def _refuse_swallowed(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Raise UsageError where an option would take the next option for its value: `--subject --yes`
+    would do without a question what was to be asked for. `--subject=--yes` is a value.
     """
     options = [param for param in command.params if isinstance(param, click.Option)]
-    own_names = {name for option in options for name in (*option.opts, *option.secondary_opts)}
-    for option in options:
-        value = ctx.params.get(option.name or "")
-        for text in value if isinstance(value, tuple) else (value,):
-            if isinstance(text, str) and text.startswith("--") and text in own_names:
-                raise click.UsageError(f"{option.opts[0]} needs a value before {text}", ctx)
+    names = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+    with_value = {
+        # One with a value of its own may stand alone.
+        name for option in options
+        if not option.is_flag and not isinstance(option.flag_value, str) for name in option.opts
+    }  # fmt: skip
+    for name, value in pairwise(takewhile(lambda text: text != "--", args)):
+        if name in with_value and value.startswith("--") and value in names:
+            raise click.UsageError(f"{name} needs a value before {value}", ctx)
 
 
 def _refuse_empty(command: click.Command, ctx: click.Context, *, allows_empty: bool) -> None:
@@ -130,6 +134,7 @@ class Command(click.Command):
         Raises UsageError for an option with an empty value, for one that took another option for
         its value, and for a connection flag that the command does not take, with the reason.
         """
+        _refuse_swallowed(self, ctx, args)
         try:
             remaining = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -140,7 +145,6 @@ class Command(click.Command):
                 reason = "works in the account of its user: connect as a user of the other account"
             raise click.UsageError(f"{error.option_name}: this command {reason}", ctx) from None
         _refuse_empty(self, ctx, allows_empty=self.allows_empty)
-        _refuse_swallowed(self, ctx)
         return remaining
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -141,8 +141,10 @@ def test_a_switch_takes_what_follows_only_when_it_is_a_word_of_a_switch(shell: S
     ):  # fmt: skip
         done = shell.run("stream", *words, "--dry-run")
         assert done.stdout == "Deny delete: no → yes\n", (words, done.stderr)
-    done = shell.run("stream", "edit", "E", "--description", "--deny-delete", "--dry-run")
+    done = shell.run("stream", "edit", "E", "--description=--deny-delete", "--dry-run")
     assert done.stdout == "Description: before → --deny-delete\n"
+    done = shell.run("stream", "edit", "E", "--description", "--deny-delete", "--dry-run")
+    assert done.returncode == 2 and "--description needs a value before --deny-d" in done.stderr
     done = shell.run("stream", "edit", "E", "--deny-delete=maybe")
     assert "Deny delete must be yes or no, not 'maybe'" in done.stderr
 

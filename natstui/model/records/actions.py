@@ -227,7 +227,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "CONSUMER.MSG.NEXT.*.*",
         "never",
         "consumer next",
-        ("consumer sub",),
+        ("consumer sub", "sub"),
     ),
     "answer": ActionTraits("answer", "acknowledge a message", "", "never"),
     "benchmark": ActionTraits(

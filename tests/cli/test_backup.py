@@ -905,7 +905,7 @@ def test_the_restore_of_an_empty_stream_says_that_its_source_is_read_again(
     assert "starts its source A anew" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("change", ["purged", "overwritten", "grown", "acked"])
+@pytest.mark.parametrize("change", ["purged", "overwritten", "grown", "acked", "rolled"])
 async def test_what_is_removed_while_a_backup_is_made_is_said(
     shell: Shell, nats_server: Broker, tmp_path: Path, change: str
 ) -> None:
@@ -913,7 +913,8 @@ async def test_what_is_removed_while_a_backup_is_made_is_said(
     async with connected(nats_server.url) as nc:
         js = nc.jetstream()
         await js.add_stream(
-            name="S", subjects=["s.>"], max_msgs_per_subject=1,
+            name="S", subjects=["s.>"],
+            **({"max_msgs": 300} if change == "rolled" else {"max_msgs_per_subject": 1}),
             retention="workqueue" if change == "acked" else "limits",
         )  # fmt: skip
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
@@ -943,10 +944,13 @@ async def test_what_is_removed_while_a_backup_is_made_is_said(
         assert done.returncode == 0 and "missing" not in done.stdout + done.stderr
         assert verified.returncode == 0 and "whole" in verified.stdout
         return
-    counts = {"purged": r"290", "overwritten": r"300", "acked": r"\d+"}
+    counts = {"purged": r"290", "overwritten": r"300", "acked": r"\d+", "rolled": r"\d+"}
     text = f"up to {counts[change]} messages? of it may be missing"
     assert re.search(text, done.stdout + done.stderr), done
     assert re.search(text, verified.stdout) and "whole" not in verified.stdout
-    wanted = (0, 0) if change == "acked" else (4, 6)
+    # What is acknowledged, or the oldest by a limit, the stream has not to keep either.
+    is_expected = change in ("acked", "rolled")
+    wanted = (0, 0) if is_expected else (4, 6)
     assert (done.returncode, verified.returncode) == wanted, done.stderr
-    assert ("the backup is not complete: S: up to" in done.stderr) is (change != "acked")
+    assert ("the backup is not complete: S: up to" in done.stderr) is not is_expected
+    assert ("(max messages 300)" in done.stdout) is (change == "rolled")

@@ -30,8 +30,8 @@ from natstui.jetstream.managing.backup_folder import (
     write_json,
 )
 from natstui.jetstream.managing.snapshot import Pace, take
-from natstui.model.assets.fields import text_at
-from natstui.model.assets.limits_loss import CONSUMED, max_age_s
+from natstui.model.assets.fields import number_at, text_at
+from natstui.model.assets.limits_loss import CONSUMED, reached_limits
 from natstui.units import counted, moment_text
 
 _SNAPSHOT_FAILED = 10064
@@ -168,8 +168,9 @@ async def _write(
             f"the server sent a snapshot of {clean_line(sent_name)!r} instead of {stream!r}"
         )
     check_data(folder / DATA_FILE, f"the snapshot of {stream}")
-    removed_msgs, why = await _removed(client, stream, created or info["created"], snapshot.answer)
-    is_whole = not removed_msgs or why in _EXPECTED
+    removed_msgs, why, is_whole = await _removed(
+        client, stream, created or info["created"], snapshot.answer
+    )
     description: dict[str, Any] = {
         **_made(client),
         "stream": stream,
@@ -194,13 +195,12 @@ async def _write(
     )  # fmt: skip
 
 
-_EXPIRED, _ACKED, _REMOVED = "max age", "acks of its consumers", "limits, or somebody"
-_EXPECTED = (_EXPIRED, _ACKED)
-"""Reasons for which the stream itself has to keep nothing of what was removed."""
-
-
-async def _removed(client: Client, stream: str, created: str, snapshot: Config) -> tuple[int, str]:
-    """Return how many messages of a snapshot's state were removed from the stream since, and why.
+async def _removed(
+    client: Client, stream: str, created: str, snapshot: Config
+) -> tuple[int, str, bool]:
+    """Return how many messages of a snapshot's state were removed from the stream since, why, and
+    whether the stream itself had nothing of them to keep: consumers acked them, or its limits took
+    the oldest.
 
     A server sends a message as it is stored at that moment: what was removed while the snapshot
     was sent is not in it. Raises StreamLeftOut for a recreated stream, and the request errors.
@@ -210,23 +210,28 @@ async def _removed(client: Client, stream: str, created: str, snapshot: Config) 
     try:
         info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     except NotFound:
-        return before_msgs, "the stream was deleted"
+        return before_msgs, "the stream was deleted", not before_msgs
     if info["created"] != created:
         raise StreamLeftOut(f"stream {stream} was deleted and recreated during the backup")
     state = info["state"]
     if state["messages"] - (state["last_seq"] - last_seq) >= before_msgs:
-        return 0, ""
+        return 0, "", True
     if state.get("num_deleted"):
         body = {"deleted_details": True}
         state = json.loads(await client.request(f"STREAM.INFO.{stream}", body))["state"]
     holes_count = last_seq - first_seq + 1 - before_msgs
     removed_msgs = missing_count([(first_seq, last_seq)], state) - holes_count
     if text_at(config, "retention") in CONSUMED and state["consumer_count"]:
-        return removed_msgs, _ACKED
-    max_age_us = max_age_s(config) * 1e6
-    oldest_us = time_us(before["first_ts"])
-    has_expired = 0 < max_age_us <= server_us(info) - oldest_us
-    return removed_msgs, _EXPIRED if has_expired else _REMOVED
+        return removed_msgs, "acks of its consumers", True
+    age_s = (server_us(info) - time_us(before["first_ts"])) / 1e6
+    # Neither a roll-up nor the TTL of a message is seen in the state.
+    seen = {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
+    limits = ", ".join(reached_limits(config | seen, state, age_s))
+    # A newer message of its subject, which is not in the backup, takes the place of a message.
+    is_oldest = number_at(state, "num_deleted") <= number_at(before, "num_deleted")
+    is_by_limit = bool(limits) and is_oldest and number_at(config, "max_msgs_per_subject") <= 0
+    why = limits if is_by_limit else "limits, or somebody"
+    return removed_msgs, why, not removed_msgs or is_by_limit
 
 
 def _made(client: Client) -> dict[str, Any]:

@@ -212,7 +212,7 @@ def later_removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str:
     """Return what may have deleted messages of a stream since they were stored."""
-    reasons = _reached_limits(config, state, age_s)
+    reasons = reached_limits(config, state, age_s)
     if text_at(config, "retention") in CONSUMED:
         has_consumers = number_at(state, "consumer_count") > 0
         reasons.append("acks of its consumers" if has_consumers else "acks of former consumers")
@@ -228,7 +228,7 @@ _MAY_HAVE_REMOVED = 0.5
 """Share of a limit from which it may have removed messages: one of the size of the rest came."""
 
 
-def _reached_limits(
+def reached_limits(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float
 ) -> list[str]:
     """Return the limits that may have removed messages which are not older than `age_s`."""

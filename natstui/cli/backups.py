@@ -92,7 +92,13 @@ def parse_pace(rate: str | None) -> Pace:
 
 
 def parse_folder(text: str) -> Path:
-    """Return the path of a typed folder, `~` resolved; raises UsageError for an unknown user."""
+    """Return the path of a typed folder, `~` resolved.
+
+    Raises UsageError for an unknown user, and for an empty text, which would be the current
+    folder.
+    """
+    if not text.strip():
+        raise UsageError("DIR is empty: for the current folder, write .")
     return user_path(text)
 
 

@@ -101,17 +101,19 @@ def _refuse_swallowed(command: click.Command, ctx: click.Context, args: list[str
 def _refuse_empty(command: click.Command, ctx: click.Context, *, allows_empty: bool) -> None:
     """Raise an error for an option with an empty value: an unset variable does not mean all.
 
-    `allows_empty`: an empty value is allowed, except for connection options.
+    `allows_empty`: an empty value is allowed, except for connection options; a blank one never is.
     """
     for option in command.params:
         name = option.name or ""
         value = ctx.params.get(name)
-        is_empty = value == "" or (isinstance(value, tuple) and "" in value)
+        texts = value if isinstance(value, tuple) else (value,)
+        blanks = [text for text in texts if isinstance(text, str) and not text.strip()]
         is_given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if not (is_given and isinstance(option, click.Option)) or option.flag_value == "":
             # The last may stand without a value, which is read as an empty one.
             continue
-        if is_empty and not (allows_empty and _section_of(option) != CONNECTION):
+        is_removed = allows_empty and not any(blanks) and _section_of(option) != CONNECTION
+        if blanks and not is_removed:
             raise UsageError(
                 f"{option.opts[0]} is empty: give it a value, or leave the option out"
             )

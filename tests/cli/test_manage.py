@@ -500,3 +500,17 @@ def test_an_option_without_its_value_does_not_take_the_next_option_for_it(shell:
         assert done.returncode == 2, done.stderr
         assert f"needs a value before {words[-1]}" in done.stderr
     assert "OPT" not in shell.run("stream", "ls").stdout
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\n", "\r", "\xa0"])
+def test_a_blank_filter_is_no_filter_that_was_left_out(shell: Shell, blank: str) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    shell.ok("pub", "s.a", "x")
+    for words in (("--subject", blank, "--yes"), ("--subject", blank, "--keep", "1", "--yes")):
+        done = shell.run("stream", "purge", "S", *words)
+        assert done.returncode == 2 and "--filter is empty" in done.stderr, done
+    assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 1
+    done = shell.run("stream", "edit", "S", "--max-msgs", blank or " ", "--yes")
+    assert done.returncode == 2 and "--max-msgs is empty" in done.stderr, done
+    done = shell.run("restore", blank, "--yes")
+    assert done.returncode == 2 and "DIR is empty" in done.stderr, done

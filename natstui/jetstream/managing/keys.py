@@ -351,7 +351,12 @@ async def put_back(
     Raises Conflict when the key was changed since, or when the previous value is deleted.
     """
     key_change = await _taking_back(writer, entry)
-    return await change_key(writer, replace(key_change, confirmed=confirmed_name), entry.entry)
+    confirmed_change = replace(key_change, confirmed=confirmed_name)
+    result = await change_key(writer, confirmed_change, entry.entry)
+    if key_change.ttl in (None, "never"):
+        return result
+    text = f"{result.text}; it expires in {key_change.ttl}, as it had a TTL"
+    return replace(result, text=text)
 
 
 async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:

@@ -23,6 +23,7 @@ from natstui.jetstream.managing.backup_folder import MARK
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.assets.fields import without_server_metadata
+from tests.cli.rewriting import speaking
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
@@ -954,3 +955,16 @@ async def test_what_is_removed_while_a_backup_is_made_is_said(
     assert (done.returncode, verified.returncode) == wanted, done.stderr
     assert ("the backup is not complete: S: up to" in done.stderr) is not is_expected
     assert ("(max messages 300)" in done.stdout) is (change == "rolled")
+
+
+async def test_streams_that_the_server_counts_and_does_not_name_are_missed(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    async with connected(nats_server.url) as nc:
+        for name in ("A", "B"):
+            await nc.jetstream().add_stream(name=name, subjects=[name])
+    with speaking(nats_server.url, b'"total":2', b'"total":9') as url:
+        done = await asyncio.to_thread(Shell(url, tmp_path).run, "backup", str(tmp_path / "all"))
+    assert done.returncode == 4 and "the server counts 9 streams and names 2" in done.stderr
+    verified = Shell(nats_server.url, tmp_path).run("backup", "verify", str(tmp_path / "all"))
+    assert "not in this backup: the server counts 9 streams" in verified.stderr

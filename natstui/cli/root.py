@@ -220,12 +220,9 @@ def root(ctx: click.Context, engine: str | None, viewer: ViewerFlags) -> None:
 def _split_command(engine: str) -> list[str]:
     """Return the arguments of a command line; raises UsageError if it cannot be parsed."""
     try:
-        arguments = shlex.split(engine)
+        return shlex.split(engine)
     except ValueError as error:
         raise UsageError(f"--engine {engine!r}: {str(error).lower()}") from error
-    if not arguments:
-        raise UsageError("--engine needs a command")
-    return arguments
 
 
 def run() -> None:

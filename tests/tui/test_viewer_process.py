@@ -67,7 +67,7 @@ def test_a_viewer_whose_terminal_is_closed_ends_with_everything_it_started(
     [
         ("no-such-program", "the engine cannot be started with no-such-program: No such file or"),
         ("ssh 'host", '--engine "ssh \'host": no closing quotation'),
-        (" ", "--engine needs a command"),
+        (" ", "--engine is empty: give it a value, or leave the option out"),
     ],
 )
 def test_an_engine_that_cannot_be_started_is_one_sentence(command: str, sentence: str) -> None:

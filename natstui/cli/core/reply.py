@@ -139,12 +139,9 @@ def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]
 
 def _split_command(command: str) -> list[str]:
     try:
-        arguments = shlex.split(command)
+        return shlex.split(command)
     except ValueError as error:
         raise UsageError(f"--command {command!r}: {str(error).lower()}") from error
-    if not arguments:
-        raise UsageError("--command needs a command")
-    return arguments
 
 
 async def _run_program(program: list[str], request: ReceivedRequest, timeout_s: float) -> bytes:

@@ -109,7 +109,7 @@ class Disk:
             if not segment.sealed:
                 self._to_seal[segment.number] = segment.path.stat().st_size
             elif segment.number in indexes:
-                self._count(indexes[segment.number])
+                self._count(indexes[segment.number], self._steady_us())
         self.seal()
         self.continued_from_us = self._last_sealed_us or self.info.started_at_us
 
@@ -182,12 +182,14 @@ class Disk:
         """Seal every finished segment."""
         while self._to_seal:
             number = next(iter(self._to_seal))
+            # Before it can be seen: who sees it may set the clock.
+            began_us = self._steady_us()
             index = seal(self.folder, number)
             del self._to_seal[number]
             if index is not None:
-                self._count(index)
+                self._count(index, began_us)
 
-    def _count(self, index: SegmentIndex) -> None:
+    def _count(self, index: SegmentIndex, sealed_steady_us: int) -> None:
         last_us = index.last_at_us
         self._sealed_bytes += index.size_bytes
         if last_us is not None:
@@ -196,7 +198,7 @@ class Disk:
             # Not more of it: a recording may last for months.
             self._sealed.append(
                 _Sealed(
-                    index.number, index.size_bytes, index.first_at_us, last_us, self._steady_us()
+                    index.number, index.size_bytes, index.first_at_us, last_us, sealed_steady_us
                 )
             )
         for kind, count in index.records_count.items():

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.jetstream.managing.backup import limits_that_took
 from natstui.jetstream.managing.backup_folder import MARK
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -955,6 +956,29 @@ async def test_what_is_removed_while_a_backup_is_made_is_said(
     assert (done.returncode, verified.returncode) == wanted, done.stderr
     assert ("the backup is not complete: S: up to" in done.stderr) is not is_expected
     assert ("(max messages 300)" in done.stdout) is (change == "rolled")
+
+
+@pytest.mark.parametrize(
+    ("config", "left", "limits"),
+    [
+        ({"max_age": 60 * 10**9}, {"first_ts": "2026-01-01T00:00:02Z"}, "max age 1m00s"),
+        ({"max_age": 60 * 10**9}, {"first_ts": "2026-01-01T00:00:30Z"}, ""),
+        ({"max_age": 60 * 10**9}, {"messages": 0}, ""),
+        ({"max_age": 10 * 10**9}, {"messages": 0}, "max age 10s"),
+        ({"max_msgs": 9}, {}, "max messages 9"),
+        ({"max_msgs": 10}, {}, ""),
+        ({"max_msgs": 9, "max_msgs_per_subject": 5}, {}, ""),
+        ({"max_msgs": 9}, {"num_deleted": 1}, ""),
+        ({"allow_rollup_hdrs": True, "allow_msg_ttl": True}, {}, ""),
+    ],
+)
+def test_limits_explain_only_what_they_can_have_taken(
+    config: dict[str, Any], left: dict[str, Any], limits: str
+) -> None:
+    before = {"messages": 20, "last_ts": "2026-01-01T00:00:50Z"}
+    state = {"messages": 9, "bytes": 900, "first_ts": "2026-01-01T00:00:40Z"} | left
+    now_us = 1_767_225_660_000_000  # 00:01:00
+    assert limits_that_took(config, before, state, now_us) == limits
 
 
 async def test_streams_that_the_server_counts_and_does_not_name_are_missed(

@@ -35,6 +35,9 @@ from natstui.model.assets.limits_loss import CONSUMED, reached_limits
 from natstui.units import counted, moment_text
 
 _SNAPSHOT_FAILED = 10064
+_EXPIRES_SOON_S = 5.0
+"""How much longer than the max age of its stream the oldest message that is left may still have,
+if the ones before it have expired."""
 OnProgress = Callable[[str, int, int], None]
 """Called with the stream, the bytes written so far and those the stream takes on the server."""
 
@@ -222,16 +225,26 @@ async def _removed(
     holes_count = last_seq - first_seq + 1 - before_msgs
     removed_msgs = missing_count([(first_seq, last_seq)], state) - holes_count
     if text_at(config, "retention") in CONSUMED and state["consumer_count"]:
-        return removed_msgs, "acks of its consumers", True
-    age_s = (server_us(info) - time_us(before["first_ts"])) / 1e6
-    # Neither a roll-up nor the TTL of a message is seen in the state.
-    seen = {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
-    limits = ", ".join(reached_limits(config | seen, state, age_s))
-    # A newer message of its subject, which is not in the backup, takes the place of a message.
+        return removed_msgs, "acks of its consumers, or a purge", True
+    limits = limits_that_took(config, before, state, server_us(info))
+    return removed_msgs, limits or "limits, or somebody", not removed_msgs or bool(limits)
+
+
+def limits_that_took(config: Config, before: Config, state: Config, now_us: int) -> str:
+    """Return the limits that explain that the oldest messages of a stream are gone; empty if none
+    does.
+
+    `before` and `state` are its states then and at `now_us`, UTC. A limit per subject, a roll-up
+    and a TTL do not count: a newer message may have taken the place of one that is gone.
+    """
     is_oldest = number_at(state, "num_deleted") <= number_at(before, "num_deleted")
-    is_by_limit = bool(limits) and is_oldest and number_at(config, "max_msgs_per_subject") <= 0
-    why = limits if is_by_limit else "limits, or somebody"
-    return removed_msgs, why, not removed_msgs or is_by_limit
+    if not is_oldest or number_at(config, "max_msgs_per_subject") > 0:
+        return ""
+    # What is gone is older than the oldest that is left; without any, than the newest of then.
+    left_ts = state["first_ts"] if state["messages"] else before["last_ts"]
+    age_s = (now_us - time_us(left_ts)) / 1e6 + _EXPIRES_SOON_S
+    counted_config = config | {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
+    return ", ".join(reached_limits(counted_config, state, age_s))
 
 
 def _made(client: Client) -> dict[str, Any]:

@@ -132,8 +132,9 @@ class _Watching:
         before = self._before
         if before is None or steady_s() >= self._all_due_s:
             self._all_due_s = steady_s() + _ALL_S
-            self._before = await read_servers(self._asking, self._system)
+            # First, so that a server that replies to the reading also sends its events here.
             await self._subscribe()
+            self._before = await read_servers(self._asking, self._system)
         else:
             self._before = await read_heartbeat(self._asking, self._system, before)
         return self._before

@@ -44,8 +44,8 @@ from natstui.jetstream.managing.backup_folder import (
 from natstui.jetstream.managing.configure import recreated_text
 from natstui.jetstream.managing.losses import connections_loss, moved_text, upstreams
 from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
-from natstui.model.assets.buckets import TTL
 from natstui.model.assets.fields import number_at, without_server_metadata
+from natstui.model.assets.loss import has_ttl
 from natstui.model.assets.subjects import overlap
 from natstui.units import bytes_text, counted, duration_text, moment_text
 
@@ -595,19 +595,19 @@ async def _may_have_ttls(client: Client, backup: Backup, info: Config) -> bool:
     seqs = range(first_seq, last_seq + 1, step)
     for start in range(0, len(seqs), _TTLS_AT_ONCE):
         several = seqs[start : start + _TTLS_AT_ONCE]
-        if any(await asyncio.gather(*(_has_ttl(client, config["name"], seq) for seq in several))):
+        if any(await asyncio.gather(*(_expires(client, config["name"], seq) for seq in several))):
             return True
     return False
 
 
-async def _has_ttl(client: Client, stream: str, seq: int) -> bool:
+async def _expires(client: Client, stream: str, seq: int) -> bool:
     """Return whether the first message from a sequence on has a TTL of its own."""
     body = {"seq": seq, "next_by_subj": ">"}
     try:
         reply = json.loads(await client.request(f"STREAM.MSG.GET.{stream}", body))
     except NotFound:
         return False
-    return TTL.lower().encode() in base64.b64decode(reply["message"].get("hdrs") or "").lower()
+    return has_ttl(base64.b64decode(reply["message"].get("hdrs") or ""))
 
 
 def differences_of(

@@ -63,6 +63,45 @@ def sequences(found: MessagePage) -> list[int | None]:
 STORED = [number for number in range(1, 301) if not (100 <= number < 200 and number % 3 == 1)]
 
 
+async def _answered_by(client: Client, stream: str, names: set[str]) -> None:
+    """Wait until each of the streams has replied to a direct get."""
+    waiting = set(names)
+    async with asyncio.timeout(30):
+        while waiting:
+            for subject in ("s.0", "s.1"):
+                request = json.dumps({"last_by_subj": subject}).encode()
+                reply = await client.nc.request(f"$JS.API.DIRECT.GET.{stream}", request)
+                waiting.discard((reply.headers or {}).get("Nats-Stream", ""))
+
+
+def test_what_a_mirror_lacks_is_read_of_the_stream_itself(
+    account: Account, tmp_path: Path
+) -> None:
+    """With `mirror_direct` it replies to the direct gets of its stream, now and then."""
+    with admin_session(account.url, tmp_path) as session:
+        filled(session, direct=True)
+        for name, filter_subject in (("M0", "s.0"), ("M1", "s.1")):
+            mirror = {"name": "S", "filter_subject": filter_subject}
+            config = {"name": name, "mirror": mirror, "mirror_direct": True, "max_msgs": 20}
+            session.request(f"STREAM.CREATE.{name}", config)
+        session.run(_answered_by(session.writer.client, "S", {"S", "M0", "M1"}))
+        of_2 = [number for number in STORED if number % 3 == 2]
+        # Any of three replies to each request.
+        for _ in range(10):
+            assert sequences(page(session, page_msgs=40)) == STORED[-40:]
+            assert sequences(page(session, page_msgs=40, from_seq=50, newer=True)) == STORED[49:89]
+            found = page(session, page_msgs=20, filter_subject="s.2")
+            assert sequences(found) == of_2[-20:]
+            found = page(session, filter_subject="s.2", last_per_subject=True)
+            assert sequences(found) == of_2[-1:]
+            assert sequences(page(session, from_time="1h ago", page_msgs=3)) == STORED[:3]
+            policy = {"deliver_policy": "all", "filter_subject": "s.2"}
+            command = PreviewDelivery(1, "S", json.dumps(policy))
+            preview = session.run(preview_delivery(session.writer.client, command))
+            assert preview.first is not None
+            assert preview.first.stream_seq == 2
+
+
 @DIRECT
 def test_pages_go_from_the_newest_to_the_oldest_and_back(
     account: Account, tmp_path: Path, direct: bool

@@ -35,6 +35,11 @@ async def _fill(client: Client, nc: NatsClient) -> None:
         for seq in range(MESSAGES_COUNT):
             await nc.publish(f"{name}.{seq % 2}", b"x" * 50)
         await nc.flush()
+        if number == 0:
+            # It replies to direct gets in the stream's place, and lacks half of the messages.
+            mirror = {"name": name, "filter_subject": f"{name}.0"}
+            body = {"name": "M", "mirror": mirror, "mirror_direct": True, "storage": "memory"}
+            await api(client, "STREAM.CREATE.M", body)
         js = nc.jetstream()
         for consumer in range(CONSUMERS_COUNT):
             config = {"durable_name": f"C{consumer}", "ack_policy": "explicit"}

@@ -24,6 +24,7 @@ from natstui.cli.text_table import print_rows
 from natstui.config import Connection
 from natstui.errors import NotFound, UsageError
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import NO_MESSAGE
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
 from natstui.jetstream.messages.decode import from_api
 from natstui.model.assets.subjects import is_subject
@@ -151,7 +152,7 @@ def get(
     try:
         message = run_connected(connection, work)
     except NotFound as error:
-        if error.err_code != 10037:
+        if error.err_code != NO_MESSAGE:
             raise
         raise NotFound(f"stream {name} has no such message") from error
     if as_json:

@@ -13,12 +13,11 @@ import msgspec
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import NO_MESSAGE
 from natstui.jetstream.connection.subject_counts import every_subject_count
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import OBJECTS, info_subject
 from natstui.model.assets.subjects import is_literal
-
-_NO_MESSAGE = 10037
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +38,14 @@ async def read_object_info(client: Client, bucket: str, name: str) -> ObjectInfo
     try:
         return await _last(client, bucket, info_subject(bucket, name))
     except NotFound as error:
-        if error.err_code != _NO_MESSAGE:
+        if error.err_code != NO_MESSAGE:
             text = f"there is no object store {bucket}"
             raise NotFound(text, err_code=error.err_code) from error
     async for subject in _unusual_subjects(client, bucket):
         info = await _last(client, bucket, subject)
         if _name_of(info.content) == name:
             return info
-    raise NotFound(f"{bucket} has no object {name}", err_code=_NO_MESSAGE)
+    raise NotFound(f"{bucket} has no object {name}", err_code=NO_MESSAGE)
 
 
 async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:

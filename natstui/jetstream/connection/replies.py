@@ -33,7 +33,9 @@ _LONG_NUMBER = re.compile(rb"[0-9]{20}")
 _UNREADABLE = (msgspec.DecodeError, ValueError, KeyError, OverflowError, RecursionError)
 
 _NO_JETSTREAM = {10008, 10039, 10074, 10076}
-_NOT_FOUND = {10014, 10037, 10059, 10149}
+NO_MESSAGE = 10037
+"""Error code: there is no such message in a stream."""
+_NOT_FOUND = {10014, NO_MESSAGE, 10059, 10149}
 _CONFLICT = {10013, 10058, 10065, 10071, 10105, 10148, 10164}
 _SMALLER = (
     "max bytes counts as used storage, and the account or server has less left: lower max bytes"

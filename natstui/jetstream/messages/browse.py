@@ -14,7 +14,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.subject_counts import every_subject_count
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api, microseconds
-from natstui.jetstream.messages.gets import MOST_MSGS, Getter, getter_of
+from natstui.jetstream.messages.gets import MOST_MSGS, ApiGetter, Getter, read_with
 from natstui.model.records.messages import BrowseMessages, MessagePage, ReadMessage, StoredMessage
 from natstui.units import count_text, parse_moment
 
@@ -128,7 +128,8 @@ async def _is_first_since(
 async def sequence_since(client: Client, stream: str, text: str) -> int:
     """Return the first sequence stored at a time or after it; raises NotFound, UsageError."""
     bounds = await bounds_of(client, stream)
-    return await at_time(getter_of(client, stream, direct=bounds.direct), bounds, text)
+    # Not by direct gets: a mirror may reply to them, and what reads from here would miss messages.
+    return await at_time(ApiGetter(client, stream, 0), bounds, text)
 
 
 _WIDER = 16
@@ -221,9 +222,18 @@ _PAGE_BYTES = 16 * 1024 * 1024
 async def browse(client: Client, command: BrowseMessages) -> MessagePage:
     """Return a page. Raises NotFound, UsageError for an invalid request, RequestFailed."""
     bounds = await bounds_of(client, command.stream)
-    getter = getter_of(
-        client, command.stream, direct=bounds.direct, preview_bytes=command.preview_bytes
+    return await read_with(
+        client,
+        command.stream,
+        lambda getter: _browsed(client, getter, bounds, command),
+        direct=bounds.direct,
+        preview_bytes=command.preview_bytes,
     )
+
+
+async def _browsed(
+    client: Client, getter: Getter, bounds: Bounds, command: BrowseMessages
+) -> MessagePage:
     if command.last_per_subject:
         return await _last_per_subject(client, getter, bounds, command)
     sought = await seek(client, getter, bounds, command)

@@ -56,10 +56,11 @@ def from_api(
         )
 
 
-def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
-    """Read one message of DIRECT.GET, which adds its own headers behind the publisher's.
+def from_direct(msg: Msg, preview_bytes: int | None) -> tuple[str, StoredMessage]:
+    """Read one message of DIRECT.GET, and the stream that replied.
 
-    Raises RequestFailed when these are not as documented.
+    The server adds its own headers behind the publisher's. Raises RequestFailed when these are
+    not as documented.
     """
     pairs = pairs_of(msg.headers)
     with reading("DIRECT.GET"):
@@ -67,7 +68,7 @@ def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
         names = [name for name, _ in pairs]
         publishers_count = len(names) - 1 - names[::-1].index(_OWN_BEGIN)
         get_headers = dict(pairs[publishers_count:])
-        return StoredMessage(
+        message = StoredMessage(
             int(get_headers["Nats-Sequence"]),
             get_headers["Nats-Subject"],
             microseconds(get_headers["Nats-Time-Stamp"]),
@@ -75,6 +76,7 @@ def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
             _encoded(msg.data, preview_bytes),
             len(msg.data),
         )
+        return get_headers[_OWN_BEGIN], message
 
 
 def headers_of(block: bytes, *, exact: bool = False) -> tuple[tuple[str, str], ...]:

@@ -16,7 +16,7 @@ from natstui.jetstream.messages.browse import (
     moment_text,
     newest_before,
 )
-from natstui.jetstream.messages.gets import Getter, getter_of
+from natstui.jetstream.messages.gets import Getter, read_with
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery, StoredMessage
 
 _PREVIEW_BYTES = 256
@@ -24,9 +24,20 @@ _PREVIEW_BYTES = 256
 
 async def preview_delivery(client: Client, command: PreviewDelivery) -> DeliveryPreview:
     """Return the first message and the number of following ones; raises NotFound, UsageError."""
-    config: dict[str, Any] = json.loads(command.config_json)
     bounds = await bounds_of(client, command.stream)
-    getter = getter_of(client, command.stream, direct=bounds.direct, preview_bytes=_PREVIEW_BYTES)
+    return await read_with(
+        client,
+        command.stream,
+        lambda getter: _previewed(client, getter, bounds, command),
+        direct=bounds.direct,
+        preview_bytes=_PREVIEW_BYTES,
+    )
+
+
+async def _previewed(
+    client: Client, getter: Getter, bounds: Bounds, command: PreviewDelivery
+) -> DeliveryPreview:
+    config: dict[str, Any] = json.loads(command.config_json)
     single = config.get("filter_subject")
     filters = config.get("filter_subjects") or [single or None]
     policy = config.get("deliver_policy") or "all"

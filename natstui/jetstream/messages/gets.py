@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from nats.aio.msg import Msg
 
-from natstui.errors import NotFound, RequestFailed, RequestTimedOut
+from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
-from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.replies import NO_MESSAGE, reading
 from natstui.jetstream.messages.decode import from_api, from_direct
 from natstui.model.records.messages import StoredMessage
+
+T = TypeVar("T")
 
 MOST_MSGS = 500
 _IN_FLIGHT = 50
@@ -50,11 +52,18 @@ class Getter(Protocol):
         """Return the newest message of each subject; `subjects` are the existing ones."""
 
 
+class _AnsweredByMirror(RequestFailed):
+    """A mirror replied in place of the stream, of which it may have a part only."""
+
+
 class DirectGetter:
-    """Direct gets: any replica replies, up to 500 messages per request."""
+    """Direct gets: any replica replies, up to 500 messages per request.
+
+    So does a mirror with `mirror_direct`, which may have a filter or limits, or be behind.
+    """
 
     def __init__(self, client: Client, stream: str, preview_bytes: int | None) -> None:
-        self._client = client
+        self._client, self._stream = client, stream
         self._subject = f"{client.prefix}.DIRECT.GET.{stream}"
         self._preview_bytes = preview_bytes
 
@@ -72,6 +81,7 @@ class DirectGetter:
         # Only the end of a batch counts alike everywhere: until 2.11 a message counts itself.
         if not messages:
             return 0
+        self._messages(messages)
         with reading("DIRECT.GET"):
             return len(messages) + int((end.headers or {})["Nats-Num-Pending"])
 
@@ -87,7 +97,7 @@ class DirectGetter:
 
     async def _batch(self, body: dict[str, Any]) -> list[StoredMessage]:
         msgs, _ = await self._raw(body)
-        messages = [from_direct(msg, self._preview_bytes) for msg in msgs]
+        messages = self._messages(msgs)
         before_seq = body.get("seq", 1) - 1
         for message in messages:
             if (message.stream_seq or 0) <= before_seq:
@@ -97,6 +107,33 @@ class DirectGetter:
                 )
             before_seq = message.stream_seq or 0
         return messages
+
+    def _messages(self, msgs: list[Msg]) -> list[StoredMessage]:
+        messages = []
+        for msg in msgs:
+            stream, message = from_direct(msg, self._preview_bytes)
+            if stream != self._stream:
+                raise _AnsweredByMirror(f'{stream} replied on "{self._subject}"')
+            messages.append(message)
+        return messages
+
+    async def _check_none(self, body: dict[str, Any]) -> None:
+        """Raise _AnsweredByMirror if the stream's leader has a message for a request."""
+        if filters := body.get("multi_last"):
+            asked = {"last_by_subj": filters[0]}
+        else:
+            asked = {name: body[name] for name in ("seq", "start_time") if name in body}
+            asked["next_by_subj"] = body.get("next_by_subj", ">")
+        try:
+            await self._client.request(f"STREAM.MSG.GET.{self._stream}", asked)
+        except NotFound as error:
+            if error.err_code != NO_MESSAGE:
+                raise
+        except PermissionDenied:
+            # There is no other reply then.
+            return
+        else:
+            raise _AnsweredByMirror(f'a message is missing on "{self._subject}"')
 
     async def _raw(self, body: dict[str, Any]) -> tuple[list[Msg], Msg]:
         """Return the messages of a batch and the status that ends it; raises RequestTimedOut."""
@@ -110,6 +147,8 @@ class DirectGetter:
                 status = status_of(msg.headers)
                 if status is not None:
                     _check_status(status, self._subject)
+                    if not messages:
+                        await self._check_none(body)
                     return messages, msg
                 messages.append(msg)
         raise RequestTimedOut(self._subject, timeout_s)
@@ -202,7 +241,7 @@ class ApiGetter:
             reply = await self._client.request(self._verb, body)
             return from_api(reply, self._preview_bytes, exact_headers=self._exact_headers)
         except NotFound as error:
-            if error.err_code == 10037:
+            if error.err_code == NO_MESSAGE:
                 return None
             raise
 
@@ -216,10 +255,21 @@ def has_batches(client: Client) -> bool:
     return (client.api_level or 0) >= 1
 
 
-def getter_of(
-    client: Client, stream: str, *, direct: bool, preview_bytes: int | None = None
-) -> Getter:
-    """Return the best getter for a stream, depending on whether it allows direct gets."""
+async def read_with(
+    client: Client,
+    stream: str,
+    work: Callable[[Getter], Awaitable[T]],
+    *,
+    direct: bool,
+    preview_bytes: int | None = None,
+) -> T:
+    """Return what `work` reads: by direct gets if the stream allows them, else of its leader.
+
+    Of its leader as well where a mirror replied to a direct get.
+    """
     if direct and has_batches(client):
-        return DirectGetter(client, stream, preview_bytes)
-    return ApiGetter(client, stream, preview_bytes)
+        try:
+            return await work(DirectGetter(client, stream, preview_bytes))
+        except _AnsweredByMirror:
+            pass
+    return await work(ApiGetter(client, stream, preview_bytes))

@@ -274,6 +274,9 @@ class NextReading:
                 continue
             self._availability.worked(verb)
             self._availability.worked(of_stream)
+            if verb == _DIRECT and None in replies and self._availability.may_ask(_NEXT):
+                # A mirror that replies to direct gets may lack the message: ask the leader.
+                continue
             stored_messages = [stored for stored in replies if stored is not None]
             first = min(stored_messages, key=lambda stored: stored.seq, default=None)
             for row in rows:
@@ -284,7 +287,8 @@ class NextReading:
     async def _get(self, verb: str, next_request: _Wanted, subject: str) -> _Stored | None:
         body = {"seq": next_request[1], "next_by_subj": subject}
         if verb == _DIRECT:
-            return _stored(await self._api.direct(next_request[0], body, _TIMEOUT_S))
+            direct_reply = await self._api.direct(next_request[0], body, _TIMEOUT_S)
+            return _stored(direct_reply, next_request[0])
         try:
             reply, _ = await self._api.ask(f"{verb}.{next_request[0]}", body, timeout_s=_TIMEOUT_S)
         except NotFound:
@@ -293,8 +297,8 @@ class NextReading:
             return _REPLY.decode(reply).message
 
 
-def _stored(msg: Msg) -> _Stored | None:
-    """Return the message of a direct get; None without one."""
+def _stored(msg: Msg, stream: str) -> _Stored | None:
+    """Return the message of a direct get; None without one of this stream itself."""
     headers = msg.headers or {}
     status = status_of(msg.headers)
     if status == "404":
@@ -303,6 +307,8 @@ def _stored(msg: Msg) -> _Stored | None:
         code = int(status) if status.isdecimal() else None
         raise RequestFailed(f"{_DIRECT}: the server answers {status}", code=code)
     with reading(_DIRECT):
+        if headers["Nats-Stream"] != stream:
+            return None
         return _Stored(int(headers["Nats-Sequence"]), headers["Nats-Time-Stamp"])
 
 

@@ -22,6 +22,7 @@ from natstui.errors import (
     ServerGone,
 )
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import NO_MESSAGE
 from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.messages.copying.given_up import filters_of, given_up
@@ -313,7 +314,7 @@ async def _get(client: Client, stream: str, seq: int) -> Read | None:
         except _AWAY:
             await asyncio.sleep(_AGAIN_S)
         except NotFound as error:
-            if error.err_code != 10037:
+            if error.err_code != NO_MESSAGE:
                 raise
             return None
 

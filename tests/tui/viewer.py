@@ -49,6 +49,8 @@ NATSTUI = (sys.executable, "-P", "-m", "natstui")
 FRAME_S = 1 / 60
 """Textual draws, and calls what waits for a drawing, after this."""
 IDLE_WITHIN_S = 1.0
+_TURNS_OF_A_KEY = 3
+"""Of the event loop, until a key that the driver sends is in the app's queue."""
 
 
 async def until_idle() -> None:
@@ -159,13 +161,17 @@ class Viewer:
 
     async def settle(self) -> None:
         """Wait until everything on the screen is done and drawn, unless the keys ended the app."""
+        for _ in range(_TURNS_OF_A_KEY):
+            await asyncio.sleep(0)
+        # The app hands its keys on to what has the focus.
+        await self._handled(self.app)
         if self.app.screen_stack:
-            await self._handled()
+            await self._handled(self.app, *self.app.screen.walk_children(with_self=True))
             await until_idle()
             self.app.screen._on_timer_update()
 
-    async def _handled(self) -> None:
-        """Wait until every widget has handled what had come to it.
+    async def _handled(self, *nodes: MessagePump) -> None:
+        """Wait until each of the nodes has handled what had come to it.
 
         Textual's own pilot waits also for those that are removed meanwhile, which handle nothing
         any more, and fails after half a minute.
@@ -178,7 +184,7 @@ class Viewer:
             if not waiting:
                 all_done.set()
 
-        for node in (self.app, *self.app.screen.walk_children(with_self=True)):
+        for node in nodes:
             waiting.add(node)
             if not node.call_later(done, node):
                 waiting.discard(node)

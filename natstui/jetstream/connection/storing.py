@@ -128,7 +128,7 @@ _SERVER_CHANGES = (
 
 _API_READS = (
     "INFO", "STREAM.NAMES", "STREAM.LIST", "STREAM.INFO.*", "STREAM.MSG.GET.*", "DIRECT.GET.>",
-    "STREAM.SNAPSHOT.*", "CONSUMER.NAMES.*", "CONSUMER.LIST.*", "CONSUMER.INFO.*.*",
+    "CONSUMER.NAMES.*", "CONSUMER.LIST.*", "CONSUMER.INFO.*.*",
 )  # fmt: skip
 """Verbs of the API that change nothing; all others are taken to change something."""
 

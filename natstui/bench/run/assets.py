@@ -27,6 +27,7 @@ from natstui.jetstream.connection.storing import (
     bucket_changes,
     check_ack_consumer,
     check_domain,
+    effects_of,
 )
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
@@ -36,6 +37,7 @@ from natstui.model.assets.limits_loss import (
     OVERHEAD_BYTES,
     LimitedStream,
     Publishing,
+    destinations_of,
     rolled_up_filters,
     stored_filters,
 )
@@ -265,6 +267,9 @@ class RunAssets:
         """Return a clause for the keys and objects that a role's messages change, or that it is
         unknown what they remove.
         """
+        effects = await effects_of(self.client, destinations_of(role.payload.headers))
+        if effects is not None:
+            return [effects]
         is_bucket = self.plan.stream is not None and self.plan.stream.history_count is not None
         # What puts keys is meant for them.
         if streams != () and not is_bucket:

@@ -27,7 +27,7 @@ from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.files import MOST_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
-from natstui.model.assets.limits_loss import ROLLS_UP
+from natstui.model.assets.limits_loss import OBEYED
 from natstui.units import counted, were
 
 _ENDLESS_COUNT = 2**62
@@ -113,10 +113,10 @@ def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]
     """Return the function that creates replies; raises UsageError for an invalid template."""
     headers = parse_headers(flags["headers"])
     for name, _ in headers:
-        if name.lower().startswith(ROLLS_UP):
+        if name.lower().startswith(OBEYED):
             raise UsageError(
-                f"a reply cannot have the header {name}: a stream that stores it would remove "
-                "messages"
+                f"a reply cannot have the header {name}: with it a server removes "
+                "messages, or publishes others"
             )
     sleep_s = parse_optional_seconds(flags["sleep"], "--sleep") or 0.0
     timeout_s = parse_optional_seconds(flags["timeout"], "--timeout") or 0.0
@@ -129,7 +129,7 @@ def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]
             return Reply(await _run_program(program, request, timeout_s), headers)
         if flags["echo"]:
             echoed_headers = [
-                pair for pair in request.headers if not pair[0].lower().startswith(ROLLS_UP)
+                pair for pair in request.headers if not pair[0].lower().startswith(OBEYED)
             ]
             return Reply(request.payload, (*echoed_headers, *headers))
         return Reply(next(bodies), headers)

@@ -36,7 +36,7 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import OVERHEAD_BYTES, ROLLS_UP, making_room_text
+from natstui.model.assets.limits_loss import OF_ONE_WRITE, OVERHEAD_BYTES, making_room_text
 from natstui.model.assets.loss import Loss
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import restored_revisions
@@ -48,11 +48,8 @@ from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-_OF_ONE_WRITE = (
-    *ROLLS_UP, "nats-expected-", "nats-msg-id", "nats-msg-size", "nats-batch-",
-    TTL.lower(), OPERATION.lower(), MARKER.lower(),
-)  # fmt: skip
-"""Headers of a value that were meant for the write that stored it."""
+_NOT_RESTORED = (*OF_ONE_WRITE, "nats-msg-id", TTL.lower(), OPERATION.lower(), MARKER.lower())
+"""Headers of a value that are not written with it again."""
 _CHANGED = {10071, 10164}
 _TRIES_COUNT = 10
 
@@ -390,7 +387,7 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
         _headers(message).get(TTL), time_us(message["time"]), time.time_ns() // 1000
     )
     headers = tuple(
-        pair for pair in _pairs(message) if not pair[0].lower().startswith(_OF_ONE_WRITE)
+        pair for pair in _pairs(message) if not pair[0].lower().startswith(_NOT_RESTORED)
     )
     return KeyChange(
         "put_key", bucket, key, value, if_revision=present.revision, ttl=ttl, headers=headers

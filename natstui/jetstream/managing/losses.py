@@ -174,13 +174,44 @@ async def _upstream_loss(
     # More subjects than a page has are not all counted.
     added_msgs = info["state"]["messages"] if subject_filter == ">" else page_msgs
     loss = _sourced_loss(name, info, added_msgs, config, asset)
-    if text_at(info["config"], "retention") != "workqueue":
+    retention = text_at(info["config"], "retention")
+    if consumer := text_at(upstream, "consumer.name"):
+        return loss + await _consumed_loss(client, name, consumer, prefix, retention)
+    if retention != "workqueue":
         return loss
     # Of another system, consumers are not listed: its messages may be moved.
     filters = [] if prefix else await consumer_filters(client, name)
     if any(contains(consumer_filter, subject_filter) for consumer_filter in filters):
         return loss
     return loss + Loss((moved_text(name, added_msgs),), added_msgs, grows=True)
+
+
+async def _consumed_loss(
+    client: Client, stream: str, consumer: str, prefix: str, retention: str
+) -> Loss:
+    """Return what goes when another stream copies by an existing consumer, which acks for it."""
+    verb = f"CONSUMER.INFO.{stream}.{consumer}"
+    try:
+        if prefix:
+            info = await ask_api(client, prefix, verb, {})
+        else:
+            info = json.loads(await client.request(verb))
+    except NotFound:
+        return NOTHING
+    except PermissionDenied:
+        text = f"{consumer} of {stream} cannot be read: what waits for it may be moved for good"
+        return Loss((text,), None)
+    lines, moved_msgs = list[str](), 0
+    if info.get("push_bound"):
+        lines.append(f"{consumer} of {stream} is in use: others do not get what is copied by it")
+    if retention != "limits":
+        moved_msgs = number_at(info, "num_pending") + number_at(info, "num_ack_pending")
+        moved = f"what waits for {consumer} from now on is"
+        if moved_msgs:
+            text = counted(f"{moved_msgs:,}", "message")
+            moved = f"up to {text} waiting for {consumer} {are(moved_msgs)}"
+        lines.append(f"{moved} moved out of {stream} for good")
+    return Loss(tuple(lines), moved_msgs, grows=True) if lines else NOTHING
 
 
 async def _left_upstreams_loss(client: Client, upstreams: list[Config]) -> Loss:
@@ -190,6 +221,9 @@ async def _left_upstreams_loss(client: Client, upstreams: list[Config]) -> Loss:
     """
     loss = NOTHING
     for upstream in upstreams:
+        if text_at(upstream, "consumer.name"):
+            # That consumer stays, and keeps them.
+            continue
         name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
         try:
             if prefix:
@@ -268,7 +302,7 @@ def _new_upstreams(config: Config, before: Config) -> list[Config]:
 
 
 def _identity_of(upstream: Config) -> str:
-    keys = ("name", "filter_subject", "subject_transforms", "external")
+    keys = ("name", "filter_subject", "subject_transforms", "external", "consumer")
     return json.dumps([upstream.get(key) or None for key in keys], sort_keys=True)
 
 
@@ -386,8 +420,8 @@ async def _reset(client: Client, change: Change, asset: Asset, arguments: Config
     lines.append(text)
     skipped_msgs = 0
     if text_at(stream, "config.retention") == "interest":
-        waiting_msgs = asset.info["num_pending"] + asset.info["num_ack_pending"]
-        skipped_msgs = min(waiting_msgs, max(0, min(last_seq, end_seq) - first_seq + 1))
+        skipped_msgs = max(0, min(last_seq, end_seq) - first_seq + 1)
+        skipped_msgs = min(_needed_msgs(asset.info, stream["state"]), skipped_msgs)
     if skipped_msgs:
         lines.append(_only_needed_text(skipped_msgs))
     return Loss(tuple(lines), skipped_msgs)
@@ -412,7 +446,22 @@ async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config,
     """Return the stream's configuration, and how many of its messages a consumer still needs."""
     stream = await _info(client, change.stream)
     config: Config = stream["config"]
-    return config, asset.info["num_pending"] + asset.info["num_ack_pending"]
+    return config, _needed_msgs(asset.info, stream["state"])
+
+
+def _needed_msgs(consumer: Config, state: Config) -> int:
+    """Return at most how many messages of a stream a consumer keeps there by interest retention.
+
+    Those that it gave up after the last delivery stay as well, above its ack floor.
+    """
+    pending_msgs = number_at(consumer, "num_pending")
+    unacked_msgs = number_at(consumer, "num_ack_pending")
+    if number_at(consumer, "config.max_deliver") > 0:
+        floor_seq = number_at(consumer, "ack_floor.stream_seq")
+        kept_from_seq = max(floor_seq + 1, number_at(state, "first_seq"))
+        delivered_seq = number_at(consumer, "delivered.stream_seq")
+        unacked_msgs = max(unacked_msgs, delivered_seq - kept_from_seq + 1)
+    return min(number_at(state, "messages"), pending_msgs + unacked_msgs)
 
 
 async def _added_filter_loss(

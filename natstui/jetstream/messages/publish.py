@@ -42,12 +42,10 @@ from natstui.jetstream.connection.writer import (
     with_state_now,
 )
 from natstui.jetstream.messages.decode import from_api, pairs_of
-from natstui.model.assets.limits_loss import rolled_up_filters, stored_filters
+from natstui.model.assets.limits_loss import destinations_of, rolled_up_filters, stored_filters
 from natstui.model.assets.subjects import has_wildcard, is_literal
 from natstui.model.records.messages import PubAck, PublishMessage, RequestReply, StoredMessage
 from natstui.units import counted, local_text
-
-_SCHEDULE_TARGET = "nats-schedule-target"
 
 
 def _check_subject(subject: str, reply: str = "") -> None:
@@ -337,10 +335,9 @@ async def _loses(
     writer: Writer, subject: str, headers: Mapping[str, str], reply: str = ""
 ) -> str | None:
     """Return what a message deletes or changes for good: by a rollup, in a bucket, or as a request
-    to the API. The subjects for replies and of schedules count as its own.
+    to the API. The subjects for replies, of schedules and of traces count as its own.
     """
-    scheduled = [text for name, text in headers.items() if name.lower() == _SCHEDULE_TARGET]
-    subjects = [subject, *filter(None, [reply, *scheduled])]
+    subjects = [subject, *filter(None, [reply, *destinations_of(headers.items())])]
     effects = await effects_of(writer.client, subjects)
     rolled_up = await _rolled_up(writer, subject, headers)
     return " and ".join(filter(None, (rolled_up, effects))) or None

@@ -149,8 +149,14 @@ def making_room_text(
     return f"{count_text} of {text_at(config, 'name')} are removed by its limits to make room"
 
 
-ROLLS_UP = ("nats-rollup", "nats-schedule")
-"""Beginnings of the headers, in small letters, with which a message removes those before it."""
+OBEYED = ("nats-rollup", "nats-schedule", "nats-trace-")
+"""Beginnings of the headers, in small letters, with which a message removes those before it, or
+makes the server publish others.
+"""
+OF_ONE_WRITE = (
+    *OBEYED, "nats-expected-", "nats-msg-size", "nats-batch-", "nats-stream-source",
+)  # fmt: skip
+"""Beginnings of the headers that were meant for the write that stored a message, or its server."""
 
 
 def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[str]:
@@ -170,6 +176,14 @@ def rolled_up_filters(subject: str, headers: Iterable[tuple[str, str]]) -> list[
     if "nats-schedule-next" in texts:
         filters += texts.get("nats-scheduler", [">"])
     return list(dict.fromkeys(filters))
+
+
+_DESTINATIONS = ("nats-schedule-target", "nats-trace-dest")
+
+
+def destinations_of(headers: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the subjects on which servers publish because of a message with these headers."""
+    return [text.strip() for name, text in headers if name.lower() in _DESTINATIONS]
 
 
 def stored_filters(config: Mapping[str, object], filters: Iterable[str]) -> list[str]:

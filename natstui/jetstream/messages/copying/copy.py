@@ -59,15 +59,13 @@ from natstui.jetstream.messages.copying.window import (
     keeps_all,
 )
 from natstui.jetstream.messages.reading import Read
-from natstui.model.assets.limits_loss import ROLLS_UP, rolled_up_filters
+from natstui.model.assets.limits_loss import OF_ONE_WRITE, rolled_up_filters
 from natstui.model.assets.subjects import has_wildcard, map_subject, mapping_problem, overlap
 from natstui.units import duration_text
 
 MSG_ID = "Nats-Msg-Id"
 KEPT_ID = "Natstui-Msg-Id"
 """Header with the publisher's id when the copy gets one of its own."""
-_NOT_COPIED = (*ROLLS_UP, "nats-expected-", "nats-msg-size", "nats-batch-")
-"""Headers that are meant for the original stream, and would delete or refuse at another."""
 _SERVERS = ("$JS.>", "$SYS.>")
 _SAVED_EVERY_S = 0.2
 _FILE_SAVED_EVERY_S = 1.0
@@ -248,7 +246,7 @@ class Copy:
         if self.from_file is not None and has_wildcard(subject):
             return "its subject has a wildcard: a message has one subject"
         headers = [
-            pair for pair in source_message.headers if not pair[0].lower().startswith(_NOT_COPIED)
+            pair for pair in source_message.headers if not pair[0].lower().startswith(OF_ONE_WRITE)
         ]
         self.account.without_rollup_msgs += bool(
             rolled_up_filters(subject, source_message.headers)

@@ -384,3 +384,14 @@ def test_an_empty_stream_is_said_to_lose_what_is_published_until_it_is_deleted(
         confirmed = _ask_then_publish(session, change, 7)
         with pytest.raises(Conflict, match="but it was 0 messages when you confirmed"):
             session.do(confirmed)
+
+
+def test_a_limit_of_bytes_may_remove_more_than_the_mean_size_says(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        config = make(session, "S")
+        fill(session, "S", 20)
+        session.run(session.writer.client.ask("s.0", b"x" * 20_000))
+        with pytest.raises(Refused, match="up to all of them where the oldest are smaller"):
+            session.apply("edit_stream", "S", config | {"max_bytes": 15_000})

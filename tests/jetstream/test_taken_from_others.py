@@ -7,17 +7,19 @@ import base64
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from natstui.errors import Refused
+from natstui.errors import NotFound, Refused
 from natstui.jetstream.connection.storing import not_kept
 from natstui.jetstream.messages.publish import publish
 from natstui.jetstream.messages.pull import pull_identified, pull_next, receiving_loss
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.limits_loss import rolled_up_filters, stored_filters
+from natstui.model.records.managing import Action
 from natstui.model.records.messages import PublishMessage, PullNext
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
@@ -239,6 +241,136 @@ def test_a_source_taken_away_says_what_waits_for_it_in_an_interest_stream(
 
 
 @pytest.mark.server
+@pytest.mark.parametrize(
+    ("action", "config"),
+    [
+        ("delete_consumer", None),
+        ("edit_consumer", {"filter_subject": "s.other"}),
+        ("reset_consumer", {"seq": 9}),
+    ],
+)
+def test_what_a_consumer_gave_up_is_counted_where_it_is_removed(
+    nats_server: Broker, tmp_path: Path, action: Action, config: dict[str, Any] | None
+) -> None:
+    def given_up(session: AdminSession) -> bool:
+        info = session.request("CONSUMER.INFO.S.C")
+        return not info["num_pending"] and not info["num_ack_pending"]
+
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", retention="interest")
+        info = consumer_info(session, max_deliver=1, ack_wait=10**8)
+        store(session, "s.a", "s.a", "s.a")
+        deadline_s = time.monotonic() + 30
+        while not given_up(session) and time.monotonic() < deadline_s:
+            with suppress(NotFound):
+                session.run(pull_next(session.writer, PullNext(1, "S", "C", wait_s=0.1)))
+        assert given_up(session)
+        assert held_msgs(session, "S") == 3
+        wanted = (info["config"] | config) if action == "edit_consumer" else config
+        with pytest.raises(Refused, match="at most 3 messages"):
+            session.apply(action, "S", wanted or {}, consumer="C")
+
+
+@pytest.mark.server
+@pytest.mark.needs_server("2.15")
+@pytest.mark.parametrize("retention", ["workqueue", "interest"])
+def test_a_source_by_a_consumer_takes_what_waits_for_it_and_asks(
+    nats_server: Broker, tmp_path: Path, retention: str
+) -> None:
+    by_consumer = {"name": "S", "consumer": {"name": "C", "deliver_subject": "to.b"}}
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "S", retention=retention)
+        consumer_info(
+            session, ack_policy="flow_control", deliver_subject="to.b", flow_control=True,
+            idle_heartbeat=10**9,
+        )  # fmt: skip
+        store(session, "s.a", "s.a", "s.a")
+        text = "up to 3 messages waiting for C are moved out of S for good"
+        for config in ({"sources": [by_consumer]}, {"mirror": by_consumer}):
+            with pytest.raises(Refused, match=text):
+                session.apply("create_stream", "B", {"name": "B"} | config)
+        config = create(session, "B")
+        with pytest.raises(Refused, match=text):
+            session.apply("edit_stream", "B", config | {"sources": [by_consumer]})
+        assert held_msgs(session, "S") == 3
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("limits", "edit"),
+    [
+        ({"max_msgs": 2, "discard": "new"}, {"discard": "old"}),
+        ({"max_msg_size": 3}, {"max_msg_size": -1, "max_msgs": 2}),
+    ],
+)
+def test_an_edit_that_lets_a_source_go_on_says_what_its_messages_remove(
+    nats_server: Broker, tmp_path: Path, limits: dict[str, Any], edit: dict[str, Any]
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "A", retention="interest")
+        config = create(session, "B", sources=[{"name": "A"}], **limits)
+        store(session, "b.x", "b.x")
+        deadline_s = time.monotonic() + 30
+        # What comes before the source has begun is dropped.
+        while held_msgs(session, "A") < 4 and time.monotonic() < deadline_s:
+            session.run(session.writer.client.ask("a.x", b"too big for it"))
+        with pytest.raises(
+            Refused,
+            match="A may be copied on: its limits then remove up to 2 messages of it; up to",
+        ):
+            session.apply("edit_stream", "B", config | edit)
+        assert held_msgs(session, "B") == 2
+
+
+@pytest.mark.server
+def test_a_header_that_makes_the_server_publish_is_asked_for(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    traced = ("-H", "Nats-Trace-Dest:$KV.B.k")
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "KV_B", subjects=["$KV.B.>"])
+        create(session, "S")
+        store(session, "$KV.B.k")
+        for words in (
+            ("pub", "s.a", "x"), ("pub", "s.a", "x", "-J"), ("request", "s.a", "x"),
+            ("bench", "pub", "s.a", "--msgs", "1", "--no-save"),
+        ):  # fmt: skip
+            refused = shell.run(*words, *traced)
+            assert refused.returncode == 5, refused
+            assert "it changes key k of bucket B" in refused.stderr
+        refused = shell.run("reply", "q", "x", *traced)
+        assert "a reply cannot have the header Nats-Trace-Dest" in refused.stderr
+        row = {
+            "stream_seq": 1,
+            "subject": "s.a",
+            "stored_at_us": 1,
+            "payload_base64": "",
+            "payload_bytes": 0,
+            "headers": [traced[1].split(":")],
+        }
+        (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+        words = ("messages", "copy", "--from-file", str(tmp_path / "rows.jsonl"))
+        shell.ok(*words, "--to-stream", "S", "--yes")
+        assert (held_msgs(session, "S"), held_msgs(session, "KV_B")) == (1, 1)
+
+
+@pytest.mark.server
+def test_a_stream_with_sources_is_copied_without_the_header_of_its_sources(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    with admin_session(nats_server.url, tmp_path) as session:
+        create(session, "A")
+        create(session, "B", sources=[{"name": "A"}])
+        create(session, "T")
+        store(session, "a.x", "a.x")
+        session.run(until_held(session, "B", 2))
+        shell.ok("messages", "copy", "B", "--map", "a.>:t.>", "--to-stream", "T", "--yes")
+        assert held_msgs(session, "T") == 2
+
+
+@pytest.mark.server
 def test_a_wider_filter_on_a_work_queue_says_what_is_not_delivered(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -388,7 +520,9 @@ def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_pa
         ("$JS.API.CONSUMER.MSG.NEXT.S.C", "receive the next message"),
         ("$JS.hub.API.CONSUMER.DURABLE.CREATE.S.C", "which may change something"),
         ("$JS.API.ACCOUNT.PURGE.A", "which may change something"),
+        ("$JS.API.STREAM.SNAPSHOT.S", "which may change something"),
         ("of.others.API.STREAM.PURGE.S", "the form of a request to a server"),
+        ("of.others.API.STREAM.SNAPSHOT.S", "the form of a request to a server"),
     ],
 )
 def test_a_message_that_the_server_obeys_is_asked_for(

@@ -162,8 +162,9 @@ async def effects_of(client: Client, subjects: Sequence[str]) -> str | None:
     for subject in subjects:
         # Another account may offer its API under any name.
         _, api, verb = subject.partition(".API.")
+        changing_verbs = [traits.verb for traits in CATALOGUE.values() if traits.verb]
         if api and any(
-            traits.verb and overlap(traits.verb, verb) for traits in CATALOGUE.values()
+            overlap(api_verb, verb) for api_verb in (*changing_verbs, "STREAM.SNAPSHOT.*")
         ):
             return "it has the form of a request to a server, which would change something"
     if reach("$JS.ACK.>"):

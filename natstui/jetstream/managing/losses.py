@@ -16,7 +16,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
 from natstui.model.assets.defaults import normal_stream
 from natstui.model.assets.fields import is_on, number_at, text_at
-from natstui.model.assets.limits_loss import LimitedStream, Publishing
+from natstui.model.assets.limits_loss import CONSUMED, LimitedStream, Publishing
 from natstui.model.assets.loss import (
     NONE_NEEDED,
     NOTHING,
@@ -121,11 +121,75 @@ async def connections_loss(client: Client, config: Config, asset: Asset | None =
     for upstream in _new_upstreams(config, before):
         loss += await _upstream_loss(client, upstream, config, asset)
     loss += await _left_upstreams_loss(client, _new_upstreams(before, config))
+    if asset is not None and _may_have_refused(asset, config):
+        for upstream in _upstreams_of(config):
+            loss += await _resumed_loss(client, upstream, config, asset)
     source, destination = (text_at(config, f"republish.{key}") for key in ("src", "dest"))
     if destination and config.get("republish") != before.get("republish"):
         subject = stored_filter(source or ">", source or ">", destination)
         loss += await _sent_to(client, "each message that it republishes", subject)
     return loss
+
+
+def _may_have_refused(asset: Asset, config: Config) -> bool:
+    """Return whether a stream may have refused messages of its sources that it accepts once it
+    is edited.
+    """
+    before, state = asset.config, asset.info["state"]
+    max_msgs, max_size_bytes = number_at(before, "max_msgs"), number_at(before, "max_msg_size")
+    per_subject = number_at(before, "max_msgs_per_subject")
+    is_full = text_at(before, "discard") == "new" and (
+        0 < max_msgs <= state["messages"]
+        # The next message may have been too big for the rest, or of a subject that is full.
+        or number_at(before, "max_bytes") > 0
+        or (per_subject > 0 and is_on(before, "discard_new_per_subject"))
+    )
+    changed = [key for key in _ACCEPTING if before.get(key) != config.get(key)]
+    return bool(is_full and changed) or (max_size_bytes > 0 and "max_msg_size" in changed)
+
+
+_ACCEPTING = (
+    "discard", "discard_new_per_subject", "max_msgs", "max_bytes", "max_msg_size",
+    "max_msgs_per_subject",
+)  # fmt: skip
+"""Fields that decide which messages a stream accepts."""
+
+
+async def _resumed_loss(client: Client, upstream: Config, config: Config, asset: Asset) -> Loss:
+    """Return what is removed when a stream accepts what it could not copy of a source before."""
+    name = str(upstream["name"])
+    try:
+        info = await _upstream_info(client, upstream)
+    except NotFound:
+        return NOTHING
+    except (PermissionDenied, RequestFailed):
+        waiting_msgs, is_consumed = None, True
+    else:
+        # How far it has copied is not known: its lag is that of the last message that came.
+        waiting_msgs = int(info["state"]["messages"])
+        is_consumed = text_at(info["config"], "retention") in CONSUMED
+    if waiting_msgs == 0:
+        return NOTHING
+    limited_stream = LimitedStream(config, asset.info["state"], {}, has_all_subjects=False)
+    # Their sizes are unknown: any limit of bytes may be reached.
+    removed = limited_stream.removed(Publishing(waiting_msgs, number_at(config, "max_bytes") + 1))
+    lines, lost_msgs = list[str](), removed.others_msgs
+    if lost_msgs:
+        text = f"{name} may be copied on: its limits then remove up to "
+        lines.append(f"{text}{counted(f'{lost_msgs:,}', 'message')} of it")
+    if is_consumed and limited_stream.drops_messages:
+        count_text = "messages" if waiting_msgs is None else f"{waiting_msgs:,} messages"
+        lines.append(f"up to {count_text} of {name} are moved out of it, and its limits drop some")
+        return Loss(tuple(lines), None, grows=True)
+    return Loss(tuple(lines), lost_msgs, grows=bool(lines))
+
+
+async def _upstream_info(client: Client, upstream: Config, body: Config | None = None) -> Config:
+    """Request the STREAM.INFO of a source or mirror; raises the request errors."""
+    name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
+    if prefix:
+        return await ask_api(client, prefix, f"STREAM.INFO.{name}", body or {})
+    return await _info(client, name, body)
 
 
 async def _delivery_loss(client: Client, config: Config, before: Config | None = None) -> Loss:
@@ -152,12 +216,8 @@ async def _upstream_loss(
     """
     name, subject_filter = str(upstream["name"]), str(upstream.get("filter_subject") or ">")
     prefix = text_at(upstream, "external.api")
-    verb, body = f"STREAM.INFO.{name}", {"subjects_filter": subject_filter}
     try:
-        if prefix:
-            info = await ask_api(client, prefix, verb, body)
-        else:
-            info = await _info(client, name, body)
+        info = await _upstream_info(client, upstream, {"subjects_filter": subject_filter})
     except NotFound:
         return NOTHING
     except (PermissionDenied, RequestFailed) as error:
@@ -226,10 +286,7 @@ async def _left_upstreams_loss(client: Client, upstreams: list[Config]) -> Loss:
             continue
         name, prefix = str(upstream["name"]), text_at(upstream, "external.api")
         try:
-            if prefix:
-                info = await ask_api(client, prefix, f"STREAM.INFO.{name}", {})
-            else:
-                info = await _info(client, name)
+            info = await _upstream_info(client, upstream)
         except NotFound:
             continue
         except (PermissionDenied, RequestFailed) as error:

@@ -368,7 +368,8 @@ def _loss_text(stream: str, info: Mapping[str, Any], removed_msgs: float) -> str
     removed = min(removed_msgs, stored_msgs)
     if not removed:
         return f"what {stream} stores of these subjects until then, for good"
-    return f"{removed:,} of {counted(stored_msgs, 'message')} of {stream} for good"
+    now_text = f"{removed:,} of {counted(stored_msgs, 'message')} of {stream}"
+    return f"{now_text} for good, and what it stores of these subjects until then"
 
 
 async def request_reply(writer: Writer, command: RequestReply) -> StoredMessage:

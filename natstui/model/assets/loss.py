@@ -73,6 +73,9 @@ class StoredMessages:
     """Messages with a TTL that had no effect until now."""
 
 
+_ABOUT = "about "
+
+
 def removed_messages_text(count: int | None, stored: StoredMessages, accuracy: str = "") -> str:
     """Return the clause about removed messages, as `990 of 1,000 messages (about 120 KB) are …`.
 
@@ -88,7 +91,10 @@ def removed_messages_text(count: int | None, stored: StoredMessages, accuracy: s
     part = f"{count:,} of {total_text}"
     if count == stored.held_msgs:
         part = "its only message" if count == 1 else f"all {total_text}"
-    return f"{accuracy}{part}{size} {verb} removed for good"
+    text = f"{accuracy}{part}{size} {verb} removed for good"
+    # The oldest go first, and only the mean of the sizes is known.
+    more = accuracy == _ABOUT and count < stored.held_msgs
+    return f"{text}, up to all of them where the oldest are smaller" if more else text
 
 
 def stream_edit_loss(
@@ -110,7 +116,8 @@ def stream_edit_loss(
         *_consumer_loss(old_config, new_config, stored),
     )
     copies = tuple(_replica_loss(old_config, new_config))
-    loss = Loss((*lines, *further_lines), count, lines_until_undone=copies)
+    most_msgs = stored.held_msgs if accuracy == _ABOUT else count
+    loss = Loss((*lines, *further_lines), most_msgs, lines_until_undone=copies)
     return loss + _ttl_loss(stored)
 
 
@@ -191,6 +198,8 @@ def _removed_messages(
     is_mixed = (
         bool(oldest and other) or sum(kind != "oldest" for _, _, kind in effective_removals) > 1
     )
+    if is_mixed and any(accuracy == _ABOUT for _, accuracy, _ in effective_removals):
+        most_msgs = stored.held_msgs
     return most_msgs, "at most " if is_mixed else next(
         (s for c, s, _ in effective_removals if c == most_msgs), ""
     )
@@ -213,7 +222,7 @@ def _removals_by_limit(
             yield max(0, stored.held_msgs - most_msgs), "", "oldest"
         if 0 < most_bytes < stored.held_bytes:
             over = (stored.held_bytes - most_bytes) * stored.held_msgs
-            yield -(-over // stored.held_bytes), "about ", "oldest"
+            yield -(-over // stored.held_bytes), _ABOUT, "oldest"
     if lowers_max_age(old_config, new_config):
         yield stored.older_msgs, "at most " if stored.has_gaps else "", "oldest"
     if lowers_msgs_per_subject(old_config, new_config):

@@ -395,3 +395,47 @@ def test_a_limit_of_bytes_may_remove_more_than_the_mean_size_says(
         session.run(session.writer.client.ask("s.0", b"x" * 20_000))
         with pytest.raises(Refused, match="up to all of them where the oldest are smaller"):
             session.apply("edit_stream", "S", config | {"max_bytes": 15_000})
+
+
+def test_what_is_older_than_a_max_age_is_counted_by_the_clock_of_the_server(
+    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        config = make(session, "S")
+        fill(session, "S", 3)
+        asset = session.run(read_asset(session.writer, "stream", "S"))
+        late_ns = time.time_ns() - 3600 * 10**9
+        monkeypatch.setattr(time, "time_ns", lambda: late_ns)
+        body = json.dumps(config | {"max_age": 10**8, "duplicate_window": 10**8})
+        deadline_s = time.monotonic() + 30
+        loss = None
+        while (loss is None or loss.most_msgs != 3) and time.monotonic() < deadline_s:
+            asset = session.run(read_asset(session.writer, "stream", "S"))
+            change = Change(1, "edit_stream", "S", body_json=body)
+            loss = session.run(loss_of(session.writer.client, change, asset))
+        assert loss is not None and "all 3 messages" in loss.text
+
+
+def test_a_threshold_for_consumers_names_the_messages_that_go_with_them(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        config = make(session, "S", retention="interest")
+        session.apply("create_consumer", "S", _C, consumer="C")
+        fill(session, "S", 3)
+        limits = {"consumer_limits": {"inactive_threshold": 2 * 10**9}}
+        with pytest.raises(Refused, match="with up to 3 messages that only they need"):
+            session.apply("edit_stream", "S", config | limits)
+
+
+@pytest.mark.needs_server(before="2.15")
+def test_what_a_stream_kept_before_it_had_interest_retention_goes_with_its_last_consumer(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        config = make(session, "S")
+        fill(session, "S", 3)
+        session.request("STREAM.UPDATE.S", config | {"retention": "interest"})
+        session.apply("create_consumer", "S", _C | {"deliver_policy": "new"}, consumer="C")
+        with pytest.raises(Refused, match="at most 3 messages that only it needs"):
+            session.apply("delete_consumer", "S", consumer="C")

@@ -38,6 +38,7 @@ from natstui.jetstream.connection.writer import Asset
 from natstui.jetstream.managing.configure import ChangeResult, read_asset, read_config
 from natstui.jetstream.managing.replicas import settled
 from natstui.model.assets.fields import Config, without_server_metadata
+from natstui.model.assets.loss import replicas_of
 from natstui.model.assets.stream_fields import NEW_STREAM
 from natstui.model.assets.templates import template_config
 from natstui.model.records.managing import Change
@@ -217,7 +218,7 @@ def scale(connection: Connection, name: str, replicas: int, **flags: Any) -> Non
     def with_replicas(asset: Asset) -> Config:
         return {**asset.config, "num_replicas": replicas}
 
-    _change_placement(connection, name, with_replicas, lambda now: len(now) == replicas, flags)
+    _change_placement(connection, name, with_replicas, flags)
 
 
 @command()
@@ -253,14 +254,13 @@ def move(
             "placement": {key: value for key, value in placement.items() if value},
         }
 
-    _change_placement(connection, name, with_placement, bool, flags)
+    _change_placement(connection, name, with_placement, flags)
 
 
 def _change_placement(
     connection: Connection,
     name: str,
     change_config: Callable[[Asset], Config],
-    is_placed: Callable[[list[str]], bool],
     flags: dict[str, Any],
 ) -> None:
     """Change the placement of a stream, and print on which servers it is afterwards."""
@@ -268,12 +268,17 @@ def _change_placement(
     refuse_read_only(connection, flags["read_only"])
     with WriterSession(connection) as session:
         asset = session.run(lambda writer: read_asset(writer, "stream", stream))
-        body = json.dumps(change_config(asset))
+        new_config = change_config(asset)
+        # While a stream is moved, servers before 2.15 list the old servers beside the new ones.
+        copies_count = replicas_of(new_config)
+        body = json.dumps(new_config)
         seen, created_at_us = json.dumps(asset.config), asset.created_at_us
         change = Change(0, "edit_stream", stream, None, body, seen, created_at_us=created_at_us)
         edit_result = confirm_and_apply(session, change, flags)
         change_result = session.run(
-            lambda writer: settled(writer, stream, created_at_us, is_placed, edit_result)
+            lambda writer: settled(
+                writer, stream, created_at_us, lambda now: len(now) == copies_count, edit_result
+            )
         )
     print_changed(change_result, flags["as_json"])
 

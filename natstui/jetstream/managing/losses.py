@@ -388,19 +388,19 @@ class _Copy(NamedTuple):
     active_ns: int | None
 
 
-def _silent_members(asset: Asset) -> list[str]:
-    """Return the servers with a replica of a stream to which its leader has no contact."""
-    replicas = (asset.info.get("cluster") or {}).get("replicas") or ()
+def _replicas_of(asset: Asset) -> list[tuple[str, _Copy, int]]:
+    """Return the replicas of a stream beside its leader: server, state, and missing operations."""
     return [
-        str(replica["name"])
-        for replica in replicas
-        if is_away(
+        (
+            str(replica["name"]),
             _Copy(
                 replica.get("current") is True,
                 replica.get("offline") is True,
                 number_at(replica, "active"),
-            )
+            ),
+            number_at(replica, "lag"),
         )
+        for replica in (asset.info.get("cluster") or {}).get("replicas") or ()
     ]
 
 
@@ -419,13 +419,25 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
             f"{peer} has the only copy of {stream}: all messages would be lost; scale it first, "
             "or move it"
         )
-    silent_members = [member for member in _silent_members(asset) if member != peer]
+    others = [(name, copy, lag) for name, copy, lag in _replicas_of(asset) if name != peer]
+    silent_members = [name for name, copy, _ in others if is_away(copy)]
+    behind = [
+        f"{name} ({counted(f'{lag:,}', 'operation')} behind)" if lag else name
+        for name, copy, lag in others
+        if not is_away(copy) and not copy.current
+    ]
     left_count = len(members) - 1 - len(silent_members)
     silent_text = f"{', '.join(silent_members)} {'has' if len(silent_members) == 1 else 'have'}"
     if not left_count:
         raise UsageError(
             f"{peer} has the only copy of {stream} that answers: {silent_text} no contact to its "
             "leader, and all messages would be lost; scale it first, or move it"
+        )
+    if left_count == len(behind):
+        raise UsageError(
+            f"{peer} has the only whole copy of {stream} that answers: of the others, "
+            f"{', '.join(behind)} {are(len(behind))} not complete, and messages would be lost; "
+            "wait until one is"
         )
     stored_text = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
     lines = [f"the copy on {peer} ({stored_text}) is deleted"]
@@ -437,6 +449,8 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
     )
     if silent_members:
         lines.append(f"{silent_text} no contact to its leader, and may not have all of it")
+    if behind:
+        lines.append(f"not complete: {', '.join(behind)}")
     return Loss(tuple(lines))
 
 
@@ -502,8 +516,17 @@ async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
 async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config, int]:
     """Return the stream's configuration, and how many of its messages a consumer still needs."""
     stream = await _info(client, change.stream)
-    config: Config = stream["config"]
-    return config, _needed_msgs(asset.info, stream["state"])
+    config, needed_msgs = stream["config"], _needed_msgs(asset.info, stream["state"])
+    if is_in(client.link.server_version, KEEPS_WITHOUT_INTEREST):
+        # It may hold messages from before it had interest retention, which nobody waits for.
+        others_msgs = [
+            row["num_pending"] + row["num_ack_pending"]
+            for row in await _consumers(client, change.stream)
+            if row["name"] != change.consumer
+        ]
+        unneeded_msgs = stream["state"]["messages"] - max(others_msgs, default=0)
+        needed_msgs = max(needed_msgs, unneeded_msgs)
+    return config, needed_msgs
 
 
 def _needed_msgs(consumer: Config, state: Config) -> int:
@@ -552,7 +575,7 @@ async def _held(
     )
     older: int | None = 0
     if lowers_max_age(old, new):
-        older = await _older(client, stream, state, number_at(new, "max_age"))
+        older = await _older(client, stream, asset.info, number_at(new, "max_age"))
     excess = None
     if not lowers_msgs_per_subject(old, new):
         excess = 0
@@ -572,15 +595,18 @@ async def _held(
     if not consumers and is_in(version, KEEPS_WITHOUT_INTEREST):
         acked_msgs = 0
     is_later = limits_subjects_first(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
-    durable_count = sum(not row["config"].get("inactive_threshold") for row in consumers)
+    unlimited = [row for row in consumers if not row["config"].get("inactive_threshold")]
+    needed_msgs = 0
+    if text_at(new, "retention") == "interest":
+        needed_msgs = min(state["messages"], sum(_needed_msgs(row, state) for row in unlimited))
     gaps = bool(state.get("num_deleted"))
     held_msgs, held_bytes = state["messages"], state["bytes"]
     expiring_msgs: int | None = 0
     if held_msgs and allows_ttl_first(old, new):
         expiring_msgs = await _expiring(client, stream, state)
     return StoredMessages(
-        held_msgs, held_bytes, older, gaps, excess, is_later, acked_msgs, durable_count,
-        expiring_msgs,
+        held_msgs, held_bytes, older, gaps, excess, is_later, acked_msgs, len(unlimited),
+        needed_msgs, expiring_msgs,
     )  # fmt: skip
 
 
@@ -608,11 +634,13 @@ async def _expires(client: Client, stream: str, seq: int) -> bool:
     return has_ttl(base64.b64decode(reply["message"].get("hdrs") or ""))
 
 
-async def _older(client: Client, stream: str, state: Config, max_age_ns: int) -> int | None:
+async def _older(client: Client, stream: str, info: Config, max_age_ns: int) -> int | None:
     """Return how many sequences are older than `max_age_ns`; None if the user may not read
     them.
     """
-    since_us = time.time_ns() // 1000 - max_age_ns // 1000
+    # By the server's clock, which expires them; servers before 2.10 do not tell it.
+    now_us = time_us(info["ts"]) if "ts" in info else time.time_ns() // 1000
+    state, since_us = info["state"], now_us - max_age_ns // 1000
     low_seq, high_seq = state["first_seq"], state["last_seq"] + 1
     try:
         while low_seq < high_seq and state["messages"]:

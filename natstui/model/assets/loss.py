@@ -69,6 +69,8 @@ class StoredMessages:
     """Messages that no consumer needs any more; an upper bound."""
     unlimited_consumers_count: int = 0
     """Consumers without an inactive threshold of their own."""
+    unlimited_needed_msgs: int = 0
+    """Messages that only these keep in a stream with interest retention; an upper bound."""
     expiring_msgs: int | None = 0
     """Messages with a TTL that had no effect until now."""
 
@@ -287,7 +289,10 @@ def _consumer_loss(
     if _lowered(old_config, new_config, path) and stored.unlimited_consumers_count:
         unused_text = duration_text(number_at(new_config, path) / 1e9)
         consumers_text = counted(stored.unlimited_consumers_count, "consumer")
-        yield f"{consumers_text} without a threshold may be deleted once unused for {unused_text}"
+        text = f"{consumers_text} without a threshold may be deleted once unused for {unused_text}"
+        if needed_msgs := stored.unlimited_needed_msgs:
+            text += f", with up to {counted(f'{needed_msgs:,}', 'message')} that only they need"
+        yield text
 
 
 def consumer_edit_loss(

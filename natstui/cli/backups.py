@@ -42,6 +42,7 @@ from natstui.jetstream.managing.backup import (
 from natstui.jetstream.managing.backup_folder import (
     is_account,
     left_out_of,
+    left_out_text,
     read_backup,
     removed_text,
     streams_of,
@@ -248,6 +249,9 @@ def _verify(folder: Path, *, as_json: bool) -> None:
             checksum_text = "whole" if stored_backup.has_checksum else _UNCHECKED_TEXT
             if stored_backup.removed_msgs:
                 checksum_text = f"as written; {removed_text(stored_backup.removed_msgs)}"
+            if stored_backup.left_out_consumers:
+                left_out_clause = left_out_text(stored_backup.left_out_consumers)
+                checksum_text = f"as written; {left_out_clause}"
             click.echo(
                 clean_line(
                     f"{stored_backup.stream}: {state_text(stored_backup.state)}; {checksum_text}"

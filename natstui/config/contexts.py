@@ -178,7 +178,7 @@ def write_context(name: str, changes: Mapping[str, Any], *, new: bool) -> Path:
 
     A path is stored so that it leads to the same file from every folder. Unknown fields are kept.
     A new identity replaces the previous one. Raises UsageError for an existing or invalid name,
-    and for invalid values.
+    for invalid values, and where that would remove a secret which `changes` do not name.
     """
     path = context_path(name)
     changes = {field: _as_stored(field, value) for field, value in changes.items()}
@@ -205,13 +205,21 @@ def _write_context(name: str, path: Path, changes: Mapping[str, Any], *, new: bo
         group_names = ", ".join(group[0] for group in given_groups)
         raise UsageError(f"a context has only one identity, not several: {group_names}")
     if given_groups:
-        fields |= {
-            field: ""
+        replaced = [
+            field
             for group in _IDENTITIES
             if group not in given_groups
             for field in group
-            if fields.get(field)
-        }
+            if fields.get(field) and field not in changes
+        ]
+        # The context may be the only place where it is.
+        if secrets := [field for field in replaced if field in SECRET_FIELDS]:
+            options = " ".join(f"--{field.replace('_', '-')} ''" for field in secrets)
+            raise UsageError(
+                f"a context has one identity, and {clean_line(name)!r} has "
+                f"{' and '.join(secrets)}: to remove that, add {options}"
+            )
+        fields |= dict.fromkeys(replaced, "")
     fields |= changes
     with _refusals_of(path):
         text = json.dumps({"description": "", "url": "", **fields}, indent=2)

@@ -162,6 +162,20 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     assert asyncio.run(everything(nats_server.url, "S")) == before
 
 
+@pytest.mark.needs_server(before="2.15")
+def test_a_backup_names_the_consumers_that_the_server_leaves_out(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    shell.ok("consumer", "add", "S", "C")
+    shell.ok("consumer", "add", "S", "M", "--memory")
+    done = shell.run("stream", "backup", "S", str(tmp_path / "kept"))
+    text = "without 1 consumer, which the server left out: M"
+    assert done.returncode == 4 and text in done.stderr, done
+    done = shell.run("backup", "verify", str(tmp_path / "kept"))
+    assert done.returncode == 6 and text in done.stdout, done
+
+
 def test_a_folder_with_two_backups_of_one_stream_is_refused_before_anything_is_restored(
     shell: Shell, tmp_path: Path
 ) -> None:

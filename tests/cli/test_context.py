@@ -81,7 +81,11 @@ def test_a_change_keeps_what_it_does_not_know_and_replaces_the_identity(shell: S
              "--password", SECRET)  # fmt: skip
     place = files(shell) / "context" / "one.json"
     place.write_text(json.dumps({**fields(shell, "one"), "of_tomorrow": [1]}))
-    shell.ok("context", "edit", "one", "--creds", "~/ann.creds", "--js-domain", "hub")
+    words = ("context", "edit", "one", "--creds", "~/ann.creds", "--js-domain", "hub")
+    refused = shell.run(*words)
+    assert "'one' has password: to remove that, add --password ''" in refused.stderr
+    assert (refused.returncode, fields(shell, "one")["password"]) == (2, SECRET)
+    shell.ok(*words, "--password", "")
     found = fields(shell, "one")
     assert (found["creds"], found["jetstream_domain"]) == ("~/ann.creds", "hub")
     assert found["of_tomorrow"] == [1] and not found["user"] and not found["password"]
@@ -209,5 +213,5 @@ def test_files_of_a_context_are_found_from_every_folder(
     assert (fields(shell, "one")["token"], fields(shell, "one")["ca"]) == (
         f"file://{tmp_path}/t", "",
     )  # fmt: skip
-    shell.ok("context", "edit", "one", "--creds", "op://vault/nats/creds")
+    shell.ok("context", "edit", "one", "--creds", "op://vault/nats/creds", "--token", "")
     assert fields(shell, "one")["creds"] == "op://vault/nats/creds"

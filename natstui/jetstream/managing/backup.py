@@ -24,14 +24,16 @@ from natstui.jetstream.managing.backup_folder import (
     FORMAT,
     check_data,
     check_description,
+    left_out_text,
     new_folder,
     removed_text,
     unfinished_restore,
     write_json,
 )
 from natstui.jetstream.managing.snapshot import Pace, take
-from natstui.model.assets.fields import number_at, text_at
+from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import CONSUMED, reached_limits
+from natstui.model.servers.versions import LEAVES_OUT_CONSUMERS, is_in
 from natstui.units import counted, moment_text
 
 _SNAPSHOT_FAILED = 10064
@@ -148,7 +150,7 @@ async def _write(
     consumers: bool, created: str | None = None,
 ) -> Written:  # fmt: skip
     """Write a stream into a folder; `created` is the creation time of the stream that is meant."""
-    consumers_kept = await _consumers(client, stream) if consumers else []
+    listed = await _consumers(client, stream) if consumers else []
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     whole_bytes = int(info["state"]["bytes"])
     try:
@@ -174,6 +176,12 @@ async def _write(
     removed_msgs, why, is_whole = await _removed(
         client, stream, created or info["created"], snapshot.answer
     )
+    left_out: list[str] = []
+    if is_in(client.link.server_version, LEAVES_OUT_CONSUMERS):
+        left_out = [row["name"] for row in listed or () if not _is_in_data(row, info)]
+    consumers_kept = None
+    if listed is not None:
+        consumers_kept = [{key: row.get(key) for key in _KEPT_FIELDS} for row in listed]
     description: dict[str, Any] = {
         **_made(client),
         "stream": stream,
@@ -184,7 +192,8 @@ async def _write(
         },
         "consumers": consumers_kept,
         "removed_msgs": removed_msgs,
-        "is_whole": is_whole,
+        "left_out_consumers": left_out,
+        "is_whole": is_whole and not left_out,
     }
     write_json(folder / ABOUT_FILE, description)
     count = None if consumers_kept is None else len(consumers_kept)
@@ -192,10 +201,25 @@ async def _write(
     remarks = [f"stream {stream} was {unfinished_text}"] if unfinished_text else []
     if removed_msgs:
         remarks.append(f"{removed_text(removed_msgs)} ({why})")
+    if left_out:
+        remarks.append(left_out_text(left_out))
     return Written(
         stream, snapshot.answer["state"], count, snapshot.data_bytes, "; ".join(remarks),
-        removed_msgs, is_whole,
+        removed_msgs, is_whole and not left_out,
     )  # fmt: skip
+
+
+def _is_in_data(consumer: Config, stream: Config) -> bool:
+    """Return whether the snapshot of a stream before 2.15 contains a consumer: its leader has it
+    on the disk.
+    """
+    in_memory = is_on(consumer["config"], "mem_storage")
+    if in_memory and text_at(stream, "config.storage") == "file":
+        return False
+    leader = text_at(stream, "cluster.leader")
+    cluster = consumer.get("cluster") or {}
+    servers = [cluster.get("leader"), *(peer["name"] for peer in cluster.get("replicas") or ())]
+    return not leader or not cluster or leader in servers
 
 
 async def _removed(
@@ -257,6 +281,9 @@ def _made(client: Client) -> dict[str, Any]:
     }
 
 
+_KEPT_FIELDS = ("name", "config", "delivered", "ack_floor", "num_pending")
+
+
 async def _consumers(client: Client, stream: str) -> list[dict[str, Any]] | None:
     """Return the durable consumers with their positions; None if the user may not list them."""
     try:
@@ -264,7 +291,7 @@ async def _consumers(client: Client, stream: str) -> list[dict[str, Any]] | None
     except PermissionDenied:
         return None
     return [
-        {key: row.get(key) for key in ("name", "config", "delivered", "ack_floor", "num_pending")}
+        row
         for page in pages
         for row in page.get("consumers") or ()
         if row["config"].get("durable_name")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +51,8 @@ class Backup:
     """At most as many messages of `state` are missing: they were removed during the backup."""
     is_whole: bool = True
     """Whether nothing is missing that the stream still had to keep at the end of the backup."""
+    left_out_consumers: tuple[str, ...] = ()
+    """The names of consumers that are not in the data."""
 
     @property
     def stream(self) -> str:
@@ -63,6 +65,13 @@ def removed_text(removed_msgs: int) -> str:
     return (
         f"up to {counted(f'{removed_msgs:,}', 'message')} of it may be missing: removed from the "
         "stream during the backup"
+    )
+
+
+def left_out_text(names: Sequence[str]) -> str:
+    """Return that consumers are not in the data of a backup, as a clause."""
+    return f"without {counted(len(names), 'consumer')}, which the server left out: " + ", ".join(
+        names
     )
 
 
@@ -199,13 +208,15 @@ def read_backup(folder: Path) -> Backup:
     # A checksum only proves that the data are those that a server sent, complete or not.
     check_data(data, str(data))
     consumers, removed_msgs, is_whole = None, 0, True
+    left_out: tuple[str, ...] = ()
     if about_file is not None:
         removed_msgs, is_whole = about_file.removed_msgs, about_file.is_whole
+        left_out = tuple(about_file.left_out_consumers)
     if about_file is not None and about_file.consumers is not None:
         consumers = tuple(consumer.name for consumer in about_file.consumers)
     return Backup(
         folder, description["config"], description["state"], consumers, size_bytes,
-        about_file is not None, removed_msgs, is_whole,
+        about_file is not None, removed_msgs, is_whole, left_out,
     )  # fmt: skip
 
 
@@ -258,6 +269,7 @@ class _About(msgspec.Struct):
     consumers: list[_ConsumerName] | None = None
     removed_msgs: int = 0
     is_whole: bool = True
+    left_out_consumers: list[str] = []
 
 
 def _read_about(folder: Path) -> _About:

@@ -22,6 +22,9 @@ KEEPS_WITHOUT_INTEREST: Ranges = (((0, 0, 0), (2, 15, 0)),)
 interest.
 """
 
+LEAVES_OUT_CONSUMERS: Ranges = (((0, 0, 0), (2, 15, 0)),)
+"""Versions in which a snapshot lacks consumers in memory, or not on the server of the leader."""
+
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)", re.ASCII)
 
 

@@ -289,6 +289,8 @@ class _CopyCommand:
         self._state_file = StateFile(copy_identity(flags, name, connection))
         self._current_copy: Copy | None = None
         self._is_loss_confirmed = False
+        self._counted_end_seq: int | None = None
+        """Last sequence of the selection that was counted first, before a question."""
         self._stop = StopEvent()
 
     @property
@@ -410,6 +412,10 @@ class _CopyCommand:
             prepared_copy.from_file = user_path(self._flags["from_file"])
             return prepared_copy
         selection = await select(source, self._wanted)
+        if self._counted_end_seq is not None:
+            # What was stored since it was counted for the question is not copied.
+            selection = dataclasses.replace(selection, end_seq=self._counted_end_seq)
+        self._counted_end_seq = selection.end_seq
         if state is not None:
             selection = dataclasses.replace(selection, end_seq=state.end_seq)
             prepared_copy.account.removed_seqs = selection.removed_after(state.done_seq)

@@ -162,6 +162,18 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     assert asyncio.run(everything(nats_server.url, "S")) == before
 
 
+def test_a_restore_asks_before_its_push_consumers_deliver(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    shell.ok("consumer", "add", "S", "P", "--target", "app.in")
+    shell.ok("pub", "s.a", "x", "--count", "3", "-J")
+    shell.ok("stream", "backup", "S", str(tmp_path / "kept"))
+    shell.ok("stream", "rm", "S", "--yes")
+    refused = shell.run("stream", "restore", str(tmp_path / "kept"))
+    assert refused.returncode == 5
+    assert "P of S delivers up to 3 messages to app.in" in refused.stderr
+    shell.ok("stream", "restore", str(tmp_path / "kept"), "--yes")
+
+
 @pytest.mark.needs_server(before="2.15")
 def test_a_backup_names_the_consumers_that_the_server_leaves_out(
     shell: Shell, tmp_path: Path

@@ -26,6 +26,7 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
+from tests.tui.terminals import OnTerminal
 
 pytestmark = pytest.mark.server
 
@@ -958,3 +959,27 @@ def context(shell: Shell, url: str) -> str:
 async def test_an_empty_flag_does_not_mean_all_messages(shell: Shell, flag: str) -> None:
     done = await run(shell, "messages", "copy", "S", flag, "", "--to-stream", "T")
     assert (done.returncode, "is empty" in done.stderr) == (2, True), done.stderr
+
+
+async def test_what_comes_while_a_copy_asks_is_not_copied(
+    shell: Shell, nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in shell.environment.items():
+        monkeypatch.setenv(name, text)
+    words = ("messages", "copy", "S", "--to-subject", "t", "--server", nats_server.url)
+    code = "from natstui.__main__ import main; main()"
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"])
+        await js.add_stream(name="T", subjects=["t"], max_msgs=4)
+        for subject in ("s", "s", "t", "t", "t"):
+            await js.publish(subject, b"x")
+        with OnTerminal(code, *words, width=200) as terminal:
+            assert b"up to 1 message" in await asyncio.to_thread(terminal.read, b"onfirm"), (
+                terminal.output
+            )
+            for _ in range(3):
+                await js.publish("s", b"later")
+            terminal.type("t\r")
+            assert b"2 acknowledged" in await asyncio.to_thread(terminal.read, b"2 acknowledged")
+        assert (await js.stream_info("T")).state.last_seq == 5

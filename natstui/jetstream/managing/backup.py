@@ -150,7 +150,7 @@ async def _write(
     consumers: bool, created: str | None = None,
 ) -> Written:  # fmt: skip
     """Write a stream into a folder; `created` is the creation time of the stream that is meant."""
-    listed = await _consumers(client, stream) if consumers else []
+    listed, left_out = await _consumers(client, stream) if consumers else ([], [])
     info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     whole_bytes = int(info["state"]["bytes"])
     try:
@@ -176,9 +176,8 @@ async def _write(
     removed_msgs, why, is_whole = await _removed(
         client, stream, created or info["created"], snapshot.answer
     )
-    left_out: list[str] = []
     if is_in(client.link.server_version, LEAVES_OUT_CONSUMERS):
-        left_out = [row["name"] for row in listed or () if not _is_in_data(row, info)]
+        left_out += [row["name"] for row in listed or () if not _is_in_data(row, info)]
     consumers_kept = None
     if listed is not None:
         consumers_kept = [{key: row.get(key) for key in _KEPT_FIELDS} for row in listed]
@@ -284,18 +283,26 @@ def _made(client: Client) -> dict[str, Any]:
 _KEPT_FIELDS = ("name", "config", "delivered", "ack_floor", "num_pending")
 
 
-async def _consumers(client: Client, stream: str) -> list[dict[str, Any]] | None:
-    """Return the durable consumers with their positions; None if the user may not list them."""
+async def _consumers(client: Client, stream: str) -> tuple[list[Config] | None, list[str]]:
+    """Return the durable consumers with their positions, and the names of those that do not reply;
+    None and no name if the user may not list them.
+    """
     try:
         pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
     except PermissionDenied:
-        return None
-    return [
+        return None, []
+    silent = {
+        str(name)
+        for page in pages
+        for name in (*(page.get("missing") or ()), *(page.get("offline") or ()))
+    }
+    rows = [
         row
         for page in pages
         for row in page.get("consumers") or ()
-        if row["config"].get("durable_name")
+        if row and row["name"] not in ("", *silent) and row["config"].get("durable_name")
     ]
+    return rows, sorted(silent)
 
 
 async def _names(client: Client) -> tuple[list[str], int]:

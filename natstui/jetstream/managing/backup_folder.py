@@ -53,6 +53,8 @@ class Backup:
     """Whether nothing is missing that the stream still had to keep at the end of the backup."""
     left_out_consumers: tuple[str, ...] = ()
     """The names of consumers that are not in the data."""
+    push_consumers: tuple[tuple[str, str, int], ...] = ()
+    """Push consumers with messages to deliver: name, deliver subject, and how many at most."""
 
     @property
     def stream(self) -> str:
@@ -209,14 +211,22 @@ def read_backup(folder: Path) -> Backup:
     check_data(data, str(data))
     consumers, removed_msgs, is_whole = None, 0, True
     left_out: tuple[str, ...] = ()
+    push_consumers: tuple[tuple[str, str, int], ...] = ()
     if about_file is not None:
         removed_msgs, is_whole = about_file.removed_msgs, about_file.is_whole
         left_out = tuple(about_file.left_out_consumers)
     if about_file is not None and about_file.consumers is not None:
         consumers = tuple(consumer.name for consumer in about_file.consumers)
+        push_consumers = tuple(
+            (consumer.name, consumer.config.deliver_subject, consumer.waiting_msgs)
+            for consumer in about_file.consumers
+            if consumer.config is not None
+            and consumer.config.deliver_subject
+            and consumer.waiting_msgs
+        )
     return Backup(
         folder, description["config"], description["state"], consumers, size_bytes,
-        about_file is not None, removed_msgs, is_whole, left_out,
+        about_file is not None, removed_msgs, is_whole, left_out, push_consumers,
     )  # fmt: skip
 
 
@@ -256,8 +266,26 @@ class _FileSum(msgspec.Struct):
     bytes: int | None = None
 
 
-class _ConsumerName(msgspec.Struct):
+class _ConsumerConfig(msgspec.Struct):
+    deliver_subject: str | None = None
+
+
+class _Position(msgspec.Struct):
+    stream_seq: int = 0
+
+
+class _Consumer(msgspec.Struct):
     name: str
+    config: _ConsumerConfig | None = None
+    num_pending: int | None = None
+    delivered: _Position | None = None
+    ack_floor: _Position | None = None
+
+    @property
+    def waiting_msgs(self) -> int:
+        """Return how many messages it delivers when it is restored."""
+        delivered, acked = self.delivered or _Position(), self.ack_floor or _Position()
+        return (self.num_pending or 0) + max(0, delivered.stream_seq - acked.stream_seq)
 
 
 class _About(msgspec.Struct):
@@ -266,7 +294,7 @@ class _About(msgspec.Struct):
     streams: list[str] = []
     left_out: list[str] = []
     files: dict[str, _FileSum] = {}
-    consumers: list[_ConsumerName] | None = None
+    consumers: list[_Consumer] | None = None
     removed_msgs: int = 0
     is_whole: bool = True
     left_out_consumers: list[str] = []

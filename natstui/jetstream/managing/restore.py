@@ -519,8 +519,8 @@ def is_expired(config: Config, state: Config, now_us: int) -> bool:
 async def restore_losses(client: Client, restore_requests: Sequence[RestoreRequest]) -> list[str]:
     """Return what is removed for good when streams are restored, a clause each.
 
-    Of themselves, since they are too old, and of work queues that they copy. Raises the request
-    errors.
+    Of themselves, since they are too old, and of work queues that they copy; and what their push
+    consumers deliver. Raises the request errors.
     """
     now_us = time.time_ns() // 1000
     losses = [
@@ -530,6 +530,11 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
         restore_request.name: restore_request.backup for restore_request in restore_requests
     }
     for restore_request in restore_requests:
+        losses += [
+            f"{consumer} of {restore_request.name} delivers up to "
+            f"{counted(f'{waiting_msgs:,}', 'message')} to {subject}"
+            for consumer, subject, waiting_msgs in restore_request.backup.push_consumers
+        ]
         losses += (await connections_loss(client, restore_request.config)).lines
         losses += [
             moved_text(name, number_at(restored[name].state, "messages"))

@@ -993,6 +993,10 @@ async def test_what_is_removed_while_a_backup_is_made_is_said(
         ({"max_age": 10 * 10**9}, {"messages": 0}, "max age 10s"),
         ({"max_msgs": 9}, {}, "max messages 9"),
         ({"max_msgs": 10}, {}, ""),
+        ({"max_msgs": 9}, {"last_seq": 20}, ""),
+        ({"max_msgs": 9, "discard": "new"}, {}, ""),
+        ({"max_bytes": 900}, {}, "max bytes 900 B"),
+        ({"max_bytes": 1600, "max_msg_size": 100}, {}, ""),
         ({"max_msgs": 9, "max_msgs_per_subject": 5}, {}, ""),
         ({"max_msgs": 9}, {"num_deleted": 1}, ""),
         ({"allow_rollup_hdrs": True, "allow_msg_ttl": True}, {}, ""),
@@ -1001,8 +1005,13 @@ async def test_what_is_removed_while_a_backup_is_made_is_said(
 def test_limits_explain_only_what_they_can_have_taken(
     config: dict[str, Any], left: dict[str, Any], limits: str
 ) -> None:
-    before = {"messages": 20, "last_ts": "2026-01-01T00:00:50Z"}
-    state = {"messages": 9, "bytes": 900, "first_ts": "2026-01-01T00:00:40Z"} | left
+    before = {"messages": 20, "last_seq": 20, "last_ts": "2026-01-01T00:00:50Z"}
+    state = {
+        "messages": 9,
+        "bytes": 900,
+        "first_ts": "2026-01-01T00:00:40Z",
+        "last_seq": 29,
+    } | left
     now_us = 1_767_225_660_000_000  # 00:01:00
     assert limits_that_took(config, before, state, now_us) == limits
 

@@ -82,3 +82,15 @@ def test_only_what_is_over_max_age_is_said_to_have_expired(age_s: int, is_over: 
         assert remarks[0].startswith("2,301 messages expired since the backup: they were older")
     else:
         assert "messages 0 instead of 2,301" in wrong and remarks == []
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_was_removed_during_a_backup_is_no_loss_where_it_was_accepted(is_whole: bool) -> None:
+    backup = Backup(
+        Path("b"), {"name": "S"}, WAS, None, 0, True, removed_msgs=400, is_whole=is_whole
+    )
+    state = {**WAS, "messages": 2000, "first_seq": 302, "bytes": 5}
+    wrong, remarks = differences_of(backup, state, NOW_US, may_have_ttls=False)
+    text = "without 301 messages that were removed from the stream during the backup"
+    assert (remarks == [text]) is is_whole
+    assert bool(wrong) is not is_whole

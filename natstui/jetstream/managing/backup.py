@@ -40,6 +40,8 @@ _SNAPSHOT_FAILED = 10064
 _EXPIRES_SOON_S = 5.0
 """How much longer than the max age of its stream the oldest message that is left may still have,
 if the ones before it have expired."""
+_LARGEST_BYTES = 1024 * 1024
+"""Max payload of a server by default: at its limit of bytes, a stream lacks less than that."""
 OnProgress = Callable[[str, int, int], None]
 """Called with the stream, the bytes written so far and those the stream takes on the server."""
 
@@ -267,6 +269,12 @@ def limits_that_took(config: Config, before: Config, state: Config, now_us: int)
     left_ts = state["first_ts"] if state["messages"] else before["last_ts"]
     age_s = (now_us - time_us(left_ts)) / 1e6 + _EXPIRES_SOON_S
     counted_config = config | {"allow_rollup_hdrs": False, "allow_msg_ttl": False}
+    if number_at(state, "last_seq") <= number_at(before, "last_seq"):
+        # Only a new message makes a stream remove old ones for a number or for bytes.
+        counted_config |= {"max_msgs": -1, "max_bytes": -1}
+    largest_bytes = max(number_at(config, "max_msg_size"), 0) or _LARGEST_BYTES
+    if number_at(state, "bytes") + largest_bytes < number_at(config, "max_bytes"):
+        counted_config["max_bytes"] = -1
     return ", ".join(reached_limits(counted_config, state, age_s))
 
 

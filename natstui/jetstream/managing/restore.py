@@ -639,6 +639,10 @@ def differences_of(
             "stored during the backup, and are not in it"
         )
     config = backup.config
+    if backup.is_whole and 0 < missing_msgs <= backup.removed_msgs:
+        removed = counted(f"{missing_msgs:,}", "message")
+        remarks.append(f"without {removed} that were removed from the stream during the backup")
+        return ([] if newer >= 0 else [_other("last sequence", was, state, "last_seq")]), remarks
     if missing_msgs > 0 and (reason := _expiry(config, was, now_us, may_have_ttls=may_have_ttls)):
         remarks.append(
             f"{counted(f'{missing_msgs:,}', 'message')} expired since the backup: {reason}"

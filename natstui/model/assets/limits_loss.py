@@ -261,6 +261,7 @@ def reached_limits(
 def _limits(config: Mapping[str, object]) -> dict[str, str]:
     """Return the limits of a stream's messages: field → its name and value."""
     counts = {"max_msgs": "max messages", "max_msgs_per_subject": "max messages per subject"}
+    refuses = text_at(config, "discard") == "new"
     limits = {
         key: f"{label} {number_at(config, key):,}"
         for key, label in counts.items()
@@ -268,6 +269,12 @@ def _limits(config: Mapping[str, object]) -> dict[str, str]:
     }
     if number_at(config, "max_bytes") > 0:
         limits["max_bytes"] = f"max bytes {bytes_text(number_at(config, 'max_bytes'))}"
+    if refuses:
+        # What refuses new messages removes no old ones for them.
+        limits.pop("max_msgs", None)
+        limits.pop("max_bytes", None)
+        if is_on(config, "discard_new_per_subject"):
+            limits.pop("max_msgs_per_subject", None)
     if max_age_s(config):
         limits["max_age"] = f"max age {duration_text(max_age_s(config))}"
     if is_on(config, "allow_msg_ttl"):

@@ -345,8 +345,8 @@ class _CopyCommand:
         if account.removed_seqs:
             first_seq, last_seq = account.removed_seqs
             raise RequestFailed(
-                f"sequences {first_seq:,} to {last_seq:,} were removed from "
-                f"{self._current_copy.name} before they were copied: what was there is missing"
+                f"messages from sequence {first_seq:,} to {last_seq:,} were removed from "
+                f"{self._current_copy.name} before they were copied, and are missing"
             )
 
     def _copy(self) -> None:

@@ -22,6 +22,7 @@ from nats.aio.client import Client
 from nats.js.api import StreamSource
 
 from natstui.jetstream.messages.copying.account import State
+from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
@@ -170,7 +171,7 @@ async def test_what_was_removed_while_a_copy_was_stopped_is_named(
         await nc.jetstream().purge_stream("S", seq=1_001)
         done = await run(shell, "messages", "copy", *words, "--resume", "--json")
         assert done.returncode == 4, done
-        assert f"sequences {before + 1:,} to 1,000 were removed from S" in done.stderr
+        assert f"from sequence {before + 1:,} to 1,000 were removed from S" in done.stderr
         account = copied(done.stdout)
         assert account["removed_seqs"] == [before + 1, 1_000]
         assert account["acknowledged_msgs"] == 1_000
@@ -984,3 +985,27 @@ async def test_what_comes_while_a_copy_asks_is_not_copied(
             terminal.type("t\r")
             assert b"2 acknowledged" in await asyncio.to_thread(terminal.read, b"2 acknowledged")
         assert (await js.stream_info("T")).state.last_seq == 5
+
+
+@pytest.mark.parametrize(
+    ("state", "is_limits", "subjects", "read_seqs", "removed_seqs"),
+    [
+        ({}, True, (), (1, 2, 3), None),
+        ({}, True, (), (1, 5, 9), (2, 8)),
+        ({}, True, (), (4, 5), (1, 3)),
+        ({"num_deleted": 3}, True, (), (1, 5), None),
+        ({"num_deleted": 2}, True, (), (1, 5), (2, 4)),
+        ({}, True, ("s.a",), (1, 5), None),
+        ({}, False, (), (1, 5), (2, 4)),
+        ({"consumer_count": 1}, False, (), (1, 5), None),
+    ],
+)
+def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
+    state: dict[str, int], is_limits: bool, subjects: tuple[str, ...], read_seqs: tuple[int, ...],
+    removed_seqs: tuple[int, int] | None,
+) -> None:  # fmt: skip
+    selection = Selection(Wanted("S"), 0, 1, 9, subjects, None, is_limits, state=state)
+    gaps = Gaps(selection, 0)
+    for seq in read_seqs:
+        gaps.add(seq)
+    assert gaps.removed_seqs == removed_seqs

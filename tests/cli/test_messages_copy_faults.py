@@ -422,7 +422,7 @@ async def test_what_is_purged_before_it_is_copied_is_named(
     assert done.returncode == 4, done.stderr
     first_seq, last_seq = account["removed_seqs"]
     assert (first_seq, last_seq) == (account["acknowledged_msgs"] + 1, 3_000)
-    assert f"sequences {first_seq:,} to {last_seq:,} were removed from S" in done.stderr
+    assert f"from sequence {first_seq:,} to {last_seq:,} were removed from S" in done.stderr
 
 
 @pytest.mark.timeout(110)

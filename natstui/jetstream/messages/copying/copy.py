@@ -51,7 +51,7 @@ from natstui.jetstream.messages.copying.message_file import (
     MessageFile,
     SourceFile,
 )
-from natstui.jetstream.messages.copying.selection import Selection, find_removed, messages
+from natstui.jetstream.messages.copying.selection import Gaps, Selection, find_removed, messages
 from natstui.jetstream.messages.copying.window import (
     Outgoing,
     Window,
@@ -227,15 +227,19 @@ class Copy:
         for selection, after in parts:
             source = messages(client, selection, after, headers_only=headers_only)
             last_read: Read | None = None
+            gaps = Gaps(selection, after)
             async with aclosing(source) as source_messages:
                 async for item in source_messages:
                     if isinstance(item, int):
                         yield item
                         continue
                     last_read = item
+                    gaps.add(item.stream_seq)
                     yield item, f"{identity} {item.stream_seq}"
             if last_read is not None or not after:
                 removed_seqs = await find_removed(client, selection, last_read)
+                if (skipped_seqs := gaps.removed_seqs) is not None:
+                    removed_seqs = skipped_seqs[0], (removed_seqs or skipped_seqs)[1]
                 self.account.removed_seqs = self.account.removed_seqs or removed_seqs
 
     def outgoing(self, source_message: Read, identity: str) -> Outgoing | str:

@@ -202,6 +202,45 @@ async def read_source_state(client: Client, selection: Selection) -> dict[str, A
     return state
 
 
+@dataclass
+class Gaps:
+    """The sequences between the messages that were read of a whole range."""
+
+    selection: Selection
+    after_seq: int
+    """The last sequence that an earlier copy read."""
+    _last_seq: int = 0
+    _skipped_count: int = 0
+    _first_gap_seq: int = 0
+    _last_gap_seq: int = 0
+
+    def add(self, stream_seq: int) -> None:
+        """Count what is between the message read before and this one."""
+        before_seq = self._last_seq or max(self.after_seq, self.selection.first_seq - 1)
+        if stream_seq > before_seq + 1:
+            self._skipped_count += stream_seq - before_seq - 1
+            self._first_gap_seq = self._first_gap_seq or before_seq + 1
+            self._last_gap_seq = stream_seq - 1
+        self._last_seq = stream_seq
+
+    @property
+    def removed_seqs(self) -> tuple[int, int] | None:
+        """Return between which sequences messages were removed before they were read: where more
+        are skipped than the stream lacked at the start. None also where consumers may remove them,
+        and where not all messages are wanted.
+        """
+        wanted, state = self.selection.wanted, self.selection.state
+        is_whole = self.selection.seqs is None and not self.selection.subjects
+        conditions = (wanted.consumer, wanted.since_us, wanted.until_us)
+        if not is_whole or any(condition is not None for condition in conditions):
+            return None
+        if not self.selection.is_limits and state.get("consumer_count"):
+            return None
+        if self._skipped_count <= (state.get("num_deleted") or 0):
+            return None
+        return self._first_gap_seq, self._last_gap_seq
+
+
 async def find_removed(
     client: Client, selection: Selection, last_read: Read | None
 ) -> tuple[int, int] | None:

@@ -346,6 +346,110 @@ async def test_what_is_published_during_a_run_that_consumes_is_named(account: Ac
     await nc.close()
 
 
+UNACKED = plan(
+    Role("subs", "js-consume", consumer="C", total_msgs=5, acks="none"),
+    stream=EXISTING,
+    drain_s=0.1,
+)
+
+
+@pytest.mark.parametrize("pattern", ["js-consume", "js-fetch"])
+@pytest.mark.parametrize(
+    ("retention", "consumer", "sentence"),
+    [
+        ("interest", {"ack_policy": "none"}, "C has ack policy none, and OWN interest retention"),
+        ("limits", {"ack_policy": "none"}, "a received message is not redelivered"),
+        ("workqueue", {"max_deliver": 1}, "is not delivered again: C has max deliver 1"),
+        ("limits", {"max_deliver": 3}, "reaches max deliver 3 here"),
+    ],
+)
+async def test_a_run_without_acks_whose_deliveries_are_the_last_ones_is_confirmed(
+    account: Account,
+    pattern: Pattern,
+    retention: str,
+    consumer: dict[str, object],
+    sentence: str,
+) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"], retention=retention)
+    config = {"durable_name": "C", "ack_policy": "explicit"} | consumer
+    await js.add_consumer("OWN", **config)
+    for _ in range(5):
+        await js.publish("own", b"x")
+    what = replace(UNACKED, roles=(replace(UNACKED.roles[0], pattern=pattern),))
+    shown = await shown_of(Connection(servers=(account.url,)), what)
+    assert sentence in shown.question
+    assert (shown.name, await pending(nc)) == ("C", 5)
+    await nc.close()
+
+
+async def test_a_run_without_acks_whose_messages_are_redelivered_is_not_confirmed(
+    account: Account,
+) -> None:
+    nc = await nats.connect(account.url)
+    await fill(nc)
+    result = await Benchmark(UNACKED, Connection(servers=(account.url,)), Records()).run()
+    assert "the server redelivers them after ack wait" in " ".join(result.notes)
+    await nc.close()
+
+
+@pytest.mark.parametrize(
+    ("max_deliver", "sentence"),
+    [(1, "does not redeliver them, as max deliver is 1"), (3, "unless they have reached max del")],
+)
+async def test_what_was_delivered_for_the_last_time_is_not_said_to_be_redelivered(
+    account: Account, max_deliver: int, sentence: str
+) -> None:
+    nc = await nats.connect(account.url)
+    await fill(nc)
+    js = nc.jetstream()
+    await js.delete_consumer("OWN", "C")
+    await js.add_consumer(
+        "OWN", durable_name="C", ack_policy="explicit", max_deliver=max_deliver
+    )
+    connection = Connection(servers=(account.url,))
+    shown = await shown_of(connection, UNACKED)
+    result = await Benchmark(UNACKED, connection, Records(), "C", shown).run()
+    assert sentence in " ".join(result.notes)
+    await nc.close()
+
+
+@pytest.mark.needs_server(before="2.15")
+@pytest.mark.parametrize("role", [Role("subs", "js-fetch"), Role("subs", "js-ordered")])
+async def test_a_run_that_removes_what_no_consumer_needs_is_confirmed(
+    account: Account, role: Role
+) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"])
+    for _ in range(5):
+        await js.publish("own", b"x")
+    await js.update_stream(name="OWN", subjects=["own"], retention="interest")
+    what = plan(replace(role, total_msgs=5), stream=EXISTING)
+    connection = Connection(servers=(account.url,))
+    shown = await shown_of(connection, what)
+    assert "5 messages of OWN that no other consumer needs are removed" in shown.question
+    await Benchmark(what, connection, Records(), shown.name, shown).run()
+    assert (await js.stream_info("OWN")).state.messages == 0
+    await nc.close()
+
+
+async def test_a_run_beside_a_consumer_that_needs_everything_removes_nothing(
+    account: Account,
+) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"], retention="interest")
+    await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+    for _ in range(5):
+        await js.publish("own", b"x")
+    what = plan(Role("subs", "js-fetch", total_msgs=5), stream=EXISTING)
+    await Benchmark(what, Connection(servers=(account.url,)), Records()).run()
+    assert (await js.stream_info("OWN")).state.messages == 5
+    await nc.close()
+
+
 async def test_a_run_into_a_bucket_that_exists_is_confirmed(account: Account) -> None:
     nc = await nats.connect(account.url)
     await (await nc.jetstream().create_key_value(bucket="B")).put("k", b"1")

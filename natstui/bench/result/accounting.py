@@ -29,6 +29,8 @@ class ConsumerFigures:
     """Delivered and not acked (`num_ack_pending`)."""
     is_filtered: bool
     """Whether it has a filter subject."""
+    max_deliver_count: int = 0
+    """Deliveries of a message at most; 0: no limit."""
 
 
 def read_figures(info: Mapping[str, Any]) -> ConsumerFigures:
@@ -39,6 +41,7 @@ def read_figures(info: Mapping[str, Any]) -> ConsumerFigures:
         pending_msgs=info["num_pending"],
         ack_pending_msgs=info["num_ack_pending"],
         is_filtered=bool(config.get("filter_subject") or config.get("filter_subjects")),
+        max_deliver_count=max(config.get("max_deliver") or 0, 0),
     )
 
 

@@ -226,8 +226,8 @@ def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
         yield f"{_were(accounting.unread_msgs, 'delivery')} not read: their worker had ended"
     if accounting.unsettled_msgs:
         yield (
-            f"{_were(accounting.unsettled_msgs, 'delivery')} not acknowledged at the end: the "
-            "server redelivers them after ack wait; a longer drain waits for them"
+            f"{_were(accounting.unsettled_msgs, 'delivery')} not acknowledged at the end: "
+            f"{_redelivery_text(end)}"
         )
     if accounting.foreign_msgs:
         foreign_msgs = accounting.foreign_msgs
@@ -236,6 +236,20 @@ def _notes(end: RunOutcome, accounting: Accounting) -> Iterable[str]:
     if accounting.retried_msgs:
         yield f"{_were(accounting.retried_msgs, 'message')} sent again: the first try was refused"
     yield from accounting.complaints
+
+
+def _redelivery_text(end: RunOutcome) -> str:
+    """Return what the server does with deliveries that were not acked at the end."""
+    spans = {role: span for role, span in end.consumers.items() if span.end.ack_pending_msgs}
+    limits = {span.end.max_deliver_count for span in spans.values()}
+    if limits == {1}:
+        return "the server does not redeliver them, as max deliver is 1"
+    redelivered_text = "the server redelivers them after ack wait"
+    if limits - {0}:
+        redelivered_text += ", unless they have reached max deliver"
+    if all(role.acks == "none" for role in end.plan.roles if role.name in spans):
+        return redelivered_text
+    return f"{redelivered_text}; a longer drain waits for them"
 
 
 def _worker_result(end: RunOutcome, worker: WorkerEnd) -> WorkerResult:

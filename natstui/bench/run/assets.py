@@ -31,6 +31,7 @@ from natstui.jetstream.connection.storing import (
 )
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.messages.pull import receiving_loss
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.fields import is_on
 from natstui.model.assets.limits_loss import (
@@ -203,7 +204,8 @@ class RunAssets:
                 }
             lines += filter(None, [published_loss(info, own_senders, present, most_msgs)])
             if name == existing:
-                lines += self._ack_losses(name, info, consumers)
+                lines += await self._consumer_losses(name, consumers)
+                lines += await self._own_consumer_losses(name, info)
         # Of several the newest: another one in the place of any is newer.
         times_us = [time_us(info["created"]) for info in consumers.values()]
         times_us = times_us or list(created_at_us.values())
@@ -245,23 +247,61 @@ class RunAssets:
         names = dict.fromkeys(role.consumer for role in roles if role.consumer is not None)
         return {name: await self._ask(f"CONSUMER.INFO.{stream}.{name}") for name in names}
 
-    def _ack_losses(
-        self, stream: str, info: dict[str, Any], consumers: dict[str, dict[str, Any]]
+    async def _consumer_losses(
+        self, stream: str, consumers: dict[str, dict[str, Any]]
     ) -> list[str]:
-        """Return a clause for each consumer whose messages are acked for good."""
-        roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
-        if not any(role.acks != "none" for role in roles):
-            return []
-        counts = {
-            name: consumer.get("num_pending", 0) + consumer.get("num_ack_pending", 0)
-            for name, consumer in consumers.items()
-        }
-        taken = [(count, f"consumer {name}", "acknowledged") for name, count in counts.items()]
-        if not consumers and info["config"]["retention"] == "workqueue":
-            taken.append((info["state"]["messages"], stream, "consumed"))
+        """Return a clause for each existing consumer whose messages are taken for good: acked, or
+        delivered for the last time.
+        """
         # A run that publishes what it consumes has a consumer of its own.
         sends = any(role.traits.sends for role in self.plan.roles)
-        return [_taken_text(*entry) for entry in taken if entry[0] or not sends]
+        losses: list[str | None] = []
+        for name, info in consumers.items():
+            count = info.get("num_pending", 0) + info.get("num_ack_pending", 0)
+            if sends and not count:
+                continue
+            if any(role.consumer == name and role.acks != "none" for role in self.plan.roles):
+                losses.append(_taken_text(count, f"consumer {name}", "acknowledged"))
+                continue
+            # Without acks nothing is known to be processed: ack policy none is the loss then.
+            acks = None if info["config"].get("ack_policy") == "none" else False
+            losses.append(await receiving_loss(self.client, stream, info, None, acks=acks))
+        return list(filter(None, losses))
+
+    async def _own_consumer_losses(self, stream: str, info: dict[str, Any]) -> list[str]:
+        """Return a clause for the messages that consumers of the run's own remove; `info` is the
+        STREAM.INFO.
+        """
+        roles = [role for role in self.plan.roles if role.traits.consumes]
+        if all(role.consumer is not None for role in roles):
+            return []
+        held_msgs, retention = info["state"]["messages"], info["config"]["retention"]
+        if retention == "workqueue":
+            sends = any(role.traits.sends for role in self.plan.roles)
+            return [_taken_text(held_msgs, stream, "consumed")] if held_msgs or not sends else []
+        if retention != "interest" or not held_msgs:
+            return []
+        unneeded_msgs = held_msgs - await self._needed_msgs(stream)
+        if unneeded_msgs <= 0:
+            return []
+        messages_text = counted(f"{unneeded_msgs:,}", "message")
+        return [
+            f"up to {messages_text} of {stream} that no other consumer needs "
+            f"{are(unneeded_msgs)} removed"
+        ]
+
+    async def _needed_msgs(self, stream: str) -> int:
+        """Return how many messages one of the present consumers still needs, at least; 0 if that
+        may not be read.
+        """
+        needed_msgs = 0
+        try:
+            async for page in self.client.pages(f"CONSUMER.LIST.{stream}"):
+                for info in json.loads(page).get("consumers") or ():
+                    needed_msgs = max(needed_msgs, info["num_pending"] + info["num_ack_pending"])
+        except PermissionDenied:
+            return 0
+        return needed_msgs
 
     async def _unnamed_losses(self, role: Role, streams: tuple[str, ...] | None) -> list[str]:
         """Return a clause for the keys and objects that a role's messages change, or that it is

@@ -405,9 +405,7 @@ async def test_what_was_delivered_for_the_last_time_is_not_said_to_be_redelivere
     await fill(nc)
     js = nc.jetstream()
     await js.delete_consumer("OWN", "C")
-    await js.add_consumer(
-        "OWN", durable_name="C", ack_policy="explicit", max_deliver=max_deliver
-    )
+    await js.add_consumer("OWN", durable_name="C", ack_policy="explicit", max_deliver=max_deliver)
     connection = Connection(servers=(account.url,))
     shown = await shown_of(connection, UNACKED)
     result = await Benchmark(UNACKED, connection, Records(), "C", shown).run()
@@ -447,6 +445,55 @@ async def test_a_run_beside_a_consumer_that_needs_everything_removes_nothing(
     what = plan(Role("subs", "js-fetch", total_msgs=5), stream=EXISTING)
     await Benchmark(what, Connection(servers=(account.url,)), Records()).run()
     assert (await js.stream_info("OWN")).state.messages == 5
+    await nc.close()
+
+
+@pytest.mark.parametrize(
+    ("consumer", "role"),
+    [
+        ({"ack_policy": "none"}, Role("subs", "subscribe", subject="for.app")),
+        ({"ack_policy": "none"}, Role("subs", "subscribe", subject="for.app", queue="q")),
+        (
+            {"ack_policy": "explicit", "max_deliver": 1, "deliver_group": "workers"},
+            Role("service", "serve", subject="for.app", queue="workers"),
+        ),
+    ],
+)
+async def test_a_run_that_listens_where_a_push_consumer_delivers_is_confirmed(
+    account: Account, consumer: dict[str, object], role: Role
+) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"])
+    await js.add_consumer("OWN", durable_name="C", deliver_subject="for.app", **consumer)
+    await js.publish("own", b"x")
+    connection = Connection(servers=(account.url,))
+    publishing = Role("pubs", "publish", subject="for.app", total_msgs=2)
+    for what in (plan(role, duration_s=0.1), plan(role, publishing)):
+        shown = await shown_of(connection, what)
+        assert "C of OWN delivers to for.app, where nobody listens" in shown.question
+        assert (shown.name, await pending(nc)) == ("for.app", 1)
+    other = replace(role, subject="for.other", queue=None)
+    await Benchmark(plan(other, duration_s=0.1), connection, Records()).check()
+    await nc.close()
+
+
+async def test_a_run_that_may_take_messages_of_push_consumers_that_are_not_readable_notes_it(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    permissions = 'publish: ["own", "$JS.API.INFO"]'
+    server = nats_server_factory(
+        f"authorization {{users: [{{user: a, password: a}}, "
+        f"{{user: b, password: b, permissions: {{{permissions}}}}}]}}"
+    )
+    nc = await nats.connect(server.url, user="a", password="a")
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"])
+    await js.add_consumer("OWN", durable_name="C", deliver_subject="for.app", ack_policy="none")
+    connection = Connection(servers=(server.url,), user="b", password=Secret("b"))
+    what = plan(Role("subs", "subscribe", subject="for.app"), duration_s=0.1, drain_s=0.1)
+    result = await Benchmark(what, connection, Records()).run()
+    assert any("not known whether this takes messages of push" in note for note in result.notes)
     await nc.close()
 
 

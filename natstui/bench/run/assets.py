@@ -31,7 +31,7 @@ from natstui.jetstream.connection.storing import (
 )
 from natstui.jetstream.connection.subject_counts import SubjectCounts, read_subject_counts
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.messages.pull import receiving_loss
+from natstui.jetstream.messages.pull import listening_loss, receiving_loss
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.fields import is_on
 from natstui.model.assets.limits_loss import (
@@ -45,7 +45,13 @@ from natstui.model.assets.limits_loss import (
 from natstui.model.assets.rules import newer_server
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.subjects import overlap
-from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
+from natstui.model.bench.plan import (
+    BENCHMARK_STREAM,
+    SERVICE_QUEUE,
+    BenchmarkPlan,
+    Role,
+    StreamPlan,
+)
 from natstui.units import are, counted
 
 _NAME_IN_USE = 10058
@@ -69,6 +75,8 @@ class RunTarget:
     stream_created_at_us: int | None = None
     created_at_us: int | None = None
     """Creation time of the consumers that it reads from, else of the stream."""
+    notes: tuple[str, ...] = ()
+    """What could not be read of what it takes from others."""
 
 
 @dataclass(slots=True)
@@ -171,7 +179,8 @@ class RunAssets:
         senders = [role for role in self.plan.roles if role.traits.sends]
         for role in senders:
             await check_domain(self.client, sent_subject(role))
-        lines, created_at_us = list[str](), dict[str, int]()
+        lines, notes = await self._listening_losses()
+        created_at_us = dict[str, int]()
         stored_by = {role.name: await self._storing_streams(role) for role in senders}
         for role in senders:
             lines += await self._unnamed_losses(role, stored_by[role.name])
@@ -216,6 +225,7 @@ class RunAssets:
             next(iter(consumers), None),
             created_at_us.get(existing or next(iter(streams), "")),
             max(times_us, default=None),
+            tuple(notes),
         )
 
     def _check_subjects(self) -> None:
@@ -246,6 +256,23 @@ class RunAssets:
         roles = [role for role in self.plan.roles if role.traits.has_shared_consumer]
         names = dict.fromkeys(role.consumer for role in roles if role.consumer is not None)
         return {name: await self._ask(f"CONSUMER.INFO.{stream}.{name}") for name in names}
+
+    async def _listening_losses(self) -> tuple[list[str], list[str]]:
+        """Return a clause for the push consumers without a listener whose messages its
+        subscribers would receive, and a note where these are not known.
+        """
+        subjects_by_queue: dict[str, list[str]] = {}
+        for role in self.plan.roles:
+            if (role.traits.receives and not role.traits.consumes) or role.traits.answers:
+                queue = subscribed_queue(role, self.run_id)
+                subjects_by_queue.setdefault(queue, []).append(sent_subject(role))
+        losses: list[str | None] = []
+        for queue, subjects in subjects_by_queue.items():
+            try:
+                losses.append(await listening_loss(self.client, subjects, queue))
+            except RequestFailed as error:
+                return [], [f"not known whether this takes messages of push consumers: {error}"]
+        return list(filter(None, losses)), []
 
     async def _consumer_losses(
         self, stream: str, consumers: dict[str, dict[str, Any]]
@@ -577,6 +604,16 @@ def new_run_id() -> str:
 def sent_subject(role: Role) -> str:
     """Return the subject that a role publishes to, as a filter if there are several."""
     return f"{role.subject}.*" if role.subjects_count > 1 else role.subject
+
+
+def subscribed_queue(role: Role, run_id: str) -> str:
+    """Return the queue group in which a role's workers receive, empty without one.
+
+    Receivers of other runs share none with them.
+    """
+    if role.traits.answers:
+        return role.queue or SERVICE_QUEUE
+    return f"{role.queue}-{run_id}" if role.queue is not None else ""
 
 
 def most_sent_msgs(plan: BenchmarkPlan, role: Role) -> int:

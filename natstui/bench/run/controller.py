@@ -268,6 +268,8 @@ class Benchmark:
             target = await self._checked_target(client, assets)
             state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
             state.enter("starting")
+            for note in target.notes:
+                state.remark(note)
             self._max_payload_bytes = client.nc.max_payload
             check_fits(self.plan, self._max_payload_bytes)
             with RunEntry(self._writer(client), self.plan, self.run_id, target) as entry:

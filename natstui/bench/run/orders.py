@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from natstui.bench.job.content import payload_place
 from natstui.bench.job.protocol import Orders
-from natstui.bench.run.assets import RunAssets
+from natstui.bench.run.assets import RunAssets, subscribed_queue
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role
 
 
@@ -65,7 +65,7 @@ def orders_for(
     consumer = assets.consumers.get(role.name)
     if role.queue is not None and role.traits.receives:
         # In a group of its own a run gets all it should, whoever else has one by that name.
-        role = replace(role, queue=f"{role.queue}-{assets.run_id}")
+        role = replace(role, queue=subscribed_queue(role, assets.run_id))
     return Orders(
         connection=connection_line,
         run_id=assets.run_id,

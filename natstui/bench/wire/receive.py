@@ -20,6 +20,7 @@ from natstui.bench.wire.link import (
     receive,
     until_stopped,
 )
+from natstui.model.bench.plan import SERVICE_QUEUE
 
 
 class Subscriber:
@@ -71,7 +72,7 @@ class Server:
         """Subscribe, in a queue group so that workers share the requests."""
         role = self._job.orders.role
         subject = role.subject if role.subjects_count == 1 else f"{role.subject}.*"
-        sid = await self._link.subscribe(subject, self._on_run, role.queue or "natstui-bench")
+        sid = await self._link.subscribe(subject, self._on_run, role.queue or SERVICE_QUEUE)
         self._sid = b"%d" % sid
 
     async def run(self) -> None:

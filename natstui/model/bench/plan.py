@@ -13,6 +13,8 @@ FaultKind = Literal["kill", "add", "pause", "resume"]
 
 BENCHMARK_STREAM = "made by natstui for a benchmark"
 """Description of a stream that is created for a run and deleted after it."""
+SERVICE_QUEUE = "natstui-bench"
+"""Queue group of services that name none."""
 
 
 @dataclass(frozen=True, slots=True)

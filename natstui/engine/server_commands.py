@@ -21,7 +21,7 @@ from natstui.errors import NatstuiError, PermissionDenied, Refused, RequestFaile
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
-from natstui.jetstream.connection.writer import NotConfirmed, Writer
+from natstui.jetstream.connection.writer import READ_ONLY, NotConfirmed, Writer
 from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.managing.apply import apply, preview
 from natstui.jetstream.managing.configure import EditConflict
@@ -36,7 +36,7 @@ from natstui.jetstream.messages.copying.dead_letters import (
 )
 from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.publish import ack_text, publish, request_reply
-from natstui.jetstream.messages.pull import answer, pull_identified
+from natstui.jetstream.messages.pull import answer, listening_loss, pull_identified
 from natstui.jetstream.messages.tail import Tail
 from natstui.model.records.copies import CopyCommand, CountAgain, FindGivenUp, SendAgain
 from natstui.model.records.journal import done_here
@@ -187,6 +187,23 @@ class _Reading:
             await asyncio.wait({task})
 
 
+async def _check_listening(client: Client, subjects: tuple[str, ...]) -> str | None:
+    """Return a note where it is not known what listening takes from push consumers.
+
+    Raises Refused in read-only mode if it takes their messages for good; elsewhere the screen
+    asks before.
+    """
+    if not client.connection.read_only:
+        return None
+    try:
+        loses = await listening_loss(client, subjects, "")
+    except RequestFailed as error:
+        return f"not known whether this takes messages of push consumers: {error}"
+    if loses is not None:
+        raise Refused(f"{READ_ONLY}: {loses}")
+    return None
+
+
 class ListenCommands:
     """Subscribes to the subjects of the listening screen, on a connection of its own."""
 
@@ -206,6 +223,7 @@ class ListenCommands:
         match command:
             case StartListening():
                 await self.close()
+                note = await _check_listening(client, command.subjects)
                 # In a thread: numpy takes longer to import than the loop may be blocked.
                 module = await asyncio.to_thread(import_module, _LISTENER)
                 listener = module.Listener(command, self._answers.add)
@@ -214,7 +232,7 @@ class ListenCommands:
                 await self.close()
                 self._listener = listener
                 self._task = asyncio.create_task(listener.run())
-                return f"listening to {', '.join(command.subjects)}", None
+                return f"listening to {', '.join(command.subjects)}", note
             case LookAtSubjects():
                 self._listening().look_at(command.look)
                 return "shown as wanted", None

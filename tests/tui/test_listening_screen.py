@@ -174,6 +174,27 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(shared: Sha
         assert info["delivered"]["stream_seq"] == 0, "a wildcard wakes no consumer"
 
 
+async def test_read_only_it_takes_nothing_of_a_push_consumer(nats_server: Broker) -> None:
+    async with (
+        connected(nats_server.url) as nc,
+        viewing(nats_server.url, "--read-only", size=SIZE) as viewer,
+    ):
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        config = {"durable_name": "C", "deliver_subject": "push.here", "ack_policy": "none"}
+        await asked(nc, "CONSUMER.CREATE.S.C", {"stream_name": "S", "config": config})
+        await nc.request("s", b"precious", timeout=20)
+        known = viewer.app.screen
+        await viewer.until(lambda: known.state.consumer_configurations)  # type: ignore[attr-defined]
+        await viewer.type_command("sub push.here")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+        await viewer.press("down", "enter")
+        await viewer.until(lambda: "read-only: nothing is changed" in viewer.words)
+        assert "C of S delivers to push.here, where nobody listens" in viewer.words
+        info = await asked(nc, "CONSUMER.INFO.S.C")
+        assert info["delivered"]["stream_seq"] == 0, "nothing was taken"
+        await listen(viewer, "sub push.*")
+
+
 @on_the_files_loop
 async def test_panes_and_the_other_table_have_the_keys(shared: Shared) -> None:
     async with shared.as_new((80, 24)) as viewer:

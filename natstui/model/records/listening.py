@@ -37,7 +37,11 @@ class SubjectsLook:
 
 @dataclass(frozen=True, slots=True)
 class StartListening:
-    """Start to count and list messages on subjects; ends an earlier listening."""
+    """Start to count and list messages on subjects; ends an earlier listening.
+
+    The reply has a note where it is not known what this takes from push consumers. In read-only
+    mode it is refused if it takes their messages for good.
+    """
 
     command_id: int
     subjects: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -553,8 +554,11 @@ class ListenScreen(LiveScreen):
         async for record in request:
             if isinstance(record, Listened):
                 self._newest = record
-            elif isinstance(record, Answered) and record.status != "done":
-                self._refusal = record.text
+            elif isinstance(record, Answered):
+                if record.status != "done":
+                    self._refusal = record.text
+                elif note := json.loads(record.body_json or "null"):
+                    self.notify(note, severity="warning", markup=False)
             self._show_newest()
 
     def _show_newest(self) -> None:

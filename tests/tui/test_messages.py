@@ -272,6 +272,40 @@ async def test_in_production_a_message_is_published_and_pulled_once_its_name_is_
 
 
 @on_the_files_loop
+async def test_each_pull_that_takes_something_else_for_good_is_asked_for(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"])
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_deliver=2)
+        for _ in range(4):
+            await js.publish("s", b"x")
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.app.push_screen(PullScreen("S", "C"))
+        await viewer.press("enter")
+        await shows(viewer, "first delivery")
+        await viewer.press("enter")
+        await shows(viewer, "1 message of C may reach max deliver 2")
+        await viewer.press("escape")
+        await shows(viewer, "not confirmed: nothing is pulled")
+        await js.delete_consumer("S", "C")
+        await js.add_consumer("S", durable_name="C", ack_policy="none")
+        await viewer.press("enter")
+        await shows(viewer, "C has ack policy none: a received message is not")
+        await typed(viewer, "C", "enter")
+        await shows(viewer, "message 1  ·")
+        await viewer.press("enter")
+        await shows(viewer, "message 2  ·")
+        # Another consumer of that name is another question.
+        await js.delete_consumer("S", "C")
+        await js.add_consumer("S", durable_name="C", ack_policy="none")
+        await viewer.press("enter")
+        await shows(viewer, "C has ack policy none: a received message is not")
+        await viewer.press("escape")
+        await shows(viewer, "not confirmed: nothing is pulled")
+        assert await state(nc, "CONSUMER.INFO.S.C", "num_pending") == 4
+
+
+@on_the_files_loop
 async def test_a_message_is_sent_again_only_after_it_was_read_and_byte_by_byte(
     shared: Shared,
 ) -> None:

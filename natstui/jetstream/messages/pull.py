@@ -22,10 +22,11 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.storing import check_ack_consumer
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
+from natstui.jetstream.connection.writer import Asset, Config, JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.assets.fields import number_at, text_at
 from natstui.model.assets.limits_loss import CONSUMED
+from natstui.model.assets.loss import Loss
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext, StoredMessage
 from natstui.units import counted
@@ -143,14 +144,23 @@ async def _retention(client: Client, stream: str) -> str:
     return text_at(info["config"], "retention")
 
 
-async def pull_next(writer: Writer, command: PullNext, loses: str | None = None) -> PulledMessage:
+async def pull_next(
+    writer: Writer,
+    command: PullNext,
+    loses: str | None = None,
+    created_at_us: int | None = None,
+) -> PulledMessage:
     """Pull the next message; raises NotFound when there is none within `wait_s`.
 
-    `loses` is what that takes from other clients.
+    `loses` is what that takes from other clients. Raises Conflict unless the consumer, with this
+    creation time, is the confirmed one.
     """
     body = {"group": command.group} if command.group is not None else {}
     doubt = "a message may still have been delivered"
-    draft = JournalDraft("pull", command.stream, command.consumer, body, doubt=doubt)
+    found = None
+    if created_at_us is not None:
+        found = Asset({}, created_at_us, {}, Loss((loses,) if loses else (), None))
+    draft = JournalDraft("pull", command.stream, command.consumer, body, found=found, doubt=doubt)
     return await writer.send(
         draft,
         (command.consumer, command.confirmed),
@@ -171,7 +181,7 @@ async def pull_identified(writer: Writer, command: PullNext) -> PulledMessage:
         with suppress(PermissionDenied):
             loses = await receiving_loss(writer.client, command.stream, info, 1, acks=None)
     created_at_us = None if info is None else time_us(info["created"])
-    pulled = await pull_next(writer, command, loses)
+    pulled = await pull_next(writer, command, loses, created_at_us)
     return replace(pulled, consumer_created_at_us=created_at_us)
 
 

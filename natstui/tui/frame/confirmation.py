@@ -51,6 +51,11 @@ def needs_confirmation(command: Confirmable, reply: Answered) -> bool:
     return reply.status == "refused" and reply.body_json is not None and command.confirmed is None
 
 
+def confirmation_in(reply: Answered) -> Confirmation:
+    """Return the confirmation in the reply to a command that needs one."""
+    return _confirmation.decode(reply.body_json or "")
+
+
 async def request_shown(screen: LiveScreen, command: Change | Undo) -> Answered | None:
     """Return the reply to a command whose confirmation is always prompted for; None if it was not
     typed.
@@ -76,7 +81,7 @@ async def type_confirmation(
 
     `reply` contains the `Confirmation`.
     """
-    confirmation = _confirmation.decode(reply.body_json or "")
+    confirmation = confirmation_in(reply)
     question = f"{confirmation.question[:1].upper()}{confirmation.question[1:]}"
     prompt = Prompt(
         f"{question}. Type {confirmation.name} to confirm", word_to_type=confirmation.name

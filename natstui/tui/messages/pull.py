@@ -23,7 +23,11 @@ from natstui.model.records.messages import (
     PullNext,
 )
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.confirmation import (
+    confirmation_in,
+    needs_confirmation,
+    type_confirmation,
+)
 from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.raw.view import RawView
@@ -81,7 +85,8 @@ class PullScreen(LiveScreen):
         super().__init__()
         self.stream, self.consumer = stream, consumer
         self.pulled: PulledMessage | None = None
-        self._confirmed: str | None = None
+        self._confirmed: PullNext | None = None
+        """The last pull that was confirmed by its name, with what was shown then."""
         self._pulling_task: Worker[None] | None = None
         """Pulls a message: the key does nothing until it has ended."""
 
@@ -125,17 +130,31 @@ class PullScreen(LiveScreen):
 
     async def _pull(self) -> None:
         self._say("pulling …")
-        command = PullNext(0, self.stream, self.consumer, confirmed=self._confirmed)
-        reply = await request_confirmed(self, command)
+        reply = await self._pull_confirmed(PullNext(0, self.stream, self.consumer))
         if reply is None:
             self._say("not confirmed: nothing is pulled", "warn")
-        elif reply.body_json is None:
+        elif reply.body_json is None or reply.status != "done":
             self._say(reply.text, "warn")
         else:
-            # What was confirmed once is confirmed for this screen.
-            self._confirmed = self.consumer
             self.pulled = _decoder.decode(reply.body_json)
             self._draw(self.pulled)
+
+    async def _pull_confirmed(self, command: PullNext) -> Answered | None:
+        """Return the reply to a pull, after a prompt for the name if the engine requires it; None
+        if it was not typed.
+
+        What was confirmed once is not asked again on this screen, as long as it is the same.
+        """
+        engine = self.engine
+        reply = await engine.change(command)
+        if not needs_confirmation(command, reply):
+            return reply
+        if self._confirmed is None or self._confirmed.decided_on != confirmation_in(reply):
+            confirmed = await type_confirmation(self, command, reply)
+            if not isinstance(confirmed, PullNext):
+                return None
+            self._confirmed = confirmed
+        return await engine.change(self._confirmed)
 
     def action_answer(self, answer: Answer) -> None:
         """Send an acknowledgement of the message."""
@@ -162,8 +181,9 @@ class PullScreen(LiveScreen):
         reason: str | None = None,
     ) -> AnswerMessage:
         """Return the command that acks, naks or terminates a message."""
+        confirmed = None if self._confirmed is None else self._confirmed.confirmed
         return AnswerMessage(
-            0, self.consumer, pulled.reply, answer, delay_s, reason, self._confirmed,
+            0, self.consumer, pulled.reply, answer, delay_s, reason, confirmed,
             pulled.consumer_created_at_us,
         )  # fmt: skip
 

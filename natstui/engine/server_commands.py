@@ -52,6 +52,7 @@ from natstui.model.records.managing import (
     ManagingCommand,
     ReadJournal,
     ReadNamesInUse,
+    ReadPlace,
     SaveTemplate,
     SilenceFinding,
     Undo,
@@ -85,7 +86,13 @@ if TYPE_CHECKING:
 _LISTENER = "natstui.jetstream.messages.listening.listener"
 
 ReadingCommand = (
-    BrowseMessages | ReadMessage | CountSubjects | PreviewDelivery | ReadJournal | ReadNamesInUse
+    BrowseMessages
+    | ReadMessage
+    | CountSubjects
+    | PreviewDelivery
+    | ReadJournal
+    | ReadPlace
+    | ReadNamesInUse
 )
 
 
@@ -111,6 +118,8 @@ async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, obj
             newest = entries[::-1][: command.entries_count]
             parts = (f"{counted(len(entries), 'change')} on this server", content.warning)
             return "; ".join(filter(None, parts)), newest
+        case ReadPlace():
+            return "where changes are made", writer.place
         case ReadNamesInUse():
             return "what a form needs", await read_names_in_use(writer.client, command.stream)
 

@@ -40,9 +40,9 @@ READING = {
     "FindGivenUp", "ListBenchmarks", "ListSessions", "LookAtSubjects", "PauseReplay", "Play",
     "PollNow", "Prefer", "PreviewDelivery", "ReadApiAudit", "ReadClients", "ReadConnection",
     "ReadConnections", "ReadHeard", "ReadJournal", "ReadKeyNames", "ReadKeys", "ReadMessage",
-    "ReadNamesInUse", "ReadObjects", "ReadRevisions", "ReadServers", "ReadTheseKeys", "SeekMark",
-    "SeekTo", "SetInterval", "SetPolling", "StartListening", "StartTail", "StartTap", "Step",
-    "StopListening", "StopMoving", "StopReadingClients", "StopTail", "StopTap", "Watch",
+    "ReadNamesInUse", "ReadObjects", "ReadPlace", "ReadRevisions", "ReadServers", "ReadTheseKeys",
+    "SeekMark", "SeekTo", "SetInterval", "SetPolling", "StartListening", "StartTail", "StartTap",
+    "Step", "StopListening", "StopMoving", "StopReadingClients", "StopTail", "StopTap", "Watch",
 }  # fmt: skip
 
 

@@ -100,6 +100,13 @@ class ReadJournal:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadPlace:
+    """Reply with the `Place` of changes: where a form is opened, it is sent."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadNamesInUse:
     """Reply with the data of a form: streams and subjects, number of servers, templates."""
 
@@ -180,6 +187,7 @@ ManagingCommand = (
     Change
     | Undo
     | ReadJournal
+    | ReadPlace
     | ReadNamesInUse
     | SystemCommand
     | StoreCommand

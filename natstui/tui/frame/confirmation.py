@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from natstui.decoding import decoder_of
 from natstui.model.records.benchmark import StartBenchmark
-from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.confirmation import Confirmation, Place
 from natstui.model.records.managing import (
     Change,
+    ReadPlace,
     Undo,
 )
 from natstui.model.records.messages import Answered, PublishMessage, PullNext, RequestReply
@@ -31,6 +32,30 @@ Confirmable = (
 
 SENDING_TEXT = "sending … closing this does not stop it"
 _confirmation = decoder_of(Confirmation)
+_place = decoder_of(Place)
+
+
+class OpeningPlace:
+    """The server and account on which a form was opened: what is typed there is for no other."""
+
+    def __init__(self, screen: LiveScreen) -> None:
+        self._screen = screen
+        self.place: Place | None = None
+        """None while it is not known, and for a server without a lasting name: after a restart
+        that would be another one, and what was typed could not be sent."""
+
+    async def read(self) -> None:
+        """Request it; call this once, when the screen opens."""
+        reply = await self._screen.engine.request(ReadPlace(0))
+        if reply.status == "done" and reply.body_json is not None:
+            place = _place.decode(reply.body_json)
+            self.place = place if place.place is not None else None
+
+    def decision(self, name: str) -> Confirmation | None:
+        """Return what a command for `name` has been decided on, if the place is known."""
+        if self.place is None:
+            return None
+        return Confirmation("", name, needed=False, place=self.place)
 
 
 async def request_confirmed(screen: LiveScreen, command: Confirmable) -> Answered | None:

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from natstui.decoding import decoder_of
 from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
-from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.confirmation import Confirmation, Place
 from natstui.model.records.managing import (
     Change,
 )
@@ -28,7 +28,7 @@ from natstui.tui.frame.action_keys import (
     targets_text,
     word_to_type,
 )
-from natstui.tui.frame.confirmation import SENDING_TEXT
+from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
@@ -70,6 +70,8 @@ class ActionScreen(LiveScreen):
         self._lines: dict[Target, str] = {}
         self._seen: dict[Target, Confirmation] = {}
         """What was counted for the arguments on the screen: nothing else is removed."""
+        self._place: Place | None = None
+        """Where the effect was read first: nothing is changed elsewhere."""
         self._changed = set[Target]()
         """The targets that were changed before others failed: they are not changed twice."""
 
@@ -102,6 +104,14 @@ class ActionScreen(LiveScreen):
         if rows:
             rows.first().editor.focus()
         self._preview()
+        if CATALOGUE[self.spec.action].removes == "never":
+            run_task(self, self._read_place)
+
+    async def _read_place(self) -> None:
+        """Request the place of an action that removes nothing: no effect is read of it."""
+        opening = OpeningPlace(self)
+        await opening.read()
+        self._place = opening.place
 
     @on(FieldRow.Edited)
     def _edited(self, message: FieldRow.Edited) -> None:
@@ -153,6 +163,7 @@ class ActionScreen(LiveScreen):
         else:
             confirmation = _confirmation.decode(reply.body_json)
             self._seen[target] = confirmation
+            self._place = self._place or confirmation.place
             self._lines[target] = "; ".join(confirmation.lines) or "nothing is removed"
         self._uncounted.discard(target)
         loss_lines = [f"{name_of(target)}: {line}." for target, line in self._lines.items()]
@@ -219,6 +230,7 @@ class ActionScreen(LiveScreen):
             previewed_msgs=confirmation.most_msgs if confirmation else None,
             previewed_last_seq=confirmation.last_seq if confirmation else None,
             previewed_last_at_us=confirmation.last_at_us if confirmation else None,
+            place=self._place,
         )
         reply = await self.engine.change(change)
         if reply.status != "done":

@@ -21,7 +21,7 @@ from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parse_field
 from natstui.model.records.messages import PublishMessage, ReadMessage, RequestReply, StoredMessage
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task
 from natstui.tui.kit.fields import FieldRow
@@ -135,6 +135,7 @@ class PublishScreen(LiveScreen):
         """Headers of the message to publish again, until their text is changed."""
         self._typed: set[str] = set()
         """Fields with typed text that was not sent."""
+        self._opening = OpeningPlace(self)
         self._sending: set[str] = set()
         self._sending_task: Worker[None] | None = None
         """Sends the message: the key does nothing until it has ended."""
@@ -160,6 +161,7 @@ class PublishScreen(LiveScreen):
         """Request the message to publish again, if there is one."""
         self.caption.update(safe(f"Publish  ·  {key_of(self, 'publish.send')} sends it"))
         self.set_focus(self.query(FieldRow).first().editor)
+        run_task(self, self._opening.read)
         if self.seq is not None:
             run_task(self, self._read, self.seq)
 
@@ -250,6 +252,7 @@ class PublishScreen(LiveScreen):
         if self._original_headers is not None:
             # The text has room for one value of each name.
             command = replace(command, headers=self._original_headers)
+        command = replace(command, decided_on=self._opening.decision(command.subject))
         self._sending = set(self._typed)
         self.answer.update(safe(SENDING_TEXT))
         reply = await request_confirmed(self, command)

@@ -27,7 +27,7 @@ from natstui.model.records.managing import Change
 from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.requests import run_task
@@ -131,6 +131,7 @@ class BucketForm(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self.texts = dict(_START)
+        self._opening = OpeningPlace(self)
         self._is_sending = False
         self._is_done = False
 
@@ -148,6 +149,7 @@ class BucketForm(LiveScreen):
         sends = key_of(self, "bucket.make")
         self.caption.update(safe(f"New bucket or object store · {sends} creates it"))
         self.set_focus(self.query(FieldRow).first().editor)
+        run_task(self, self._opening.read)
         self._tell()
 
     @on(FieldRow.Focused)
@@ -190,7 +192,8 @@ class BucketForm(LiveScreen):
     async def _send(self, name: str, body: str) -> None:
         self._is_sending = True
         self.means.update(safe(SENDING_TEXT))
-        reply = await request_confirmed(self, Change(0, "create_stream", name, None, body))
+        change = Change(0, "create_stream", name, None, body, place=self._opening.place)
+        reply = await request_confirmed(self, change)
         self._is_sending = False
         if reply is None:
             self._tell()

@@ -25,7 +25,7 @@ from natstui.model.assets.fields import Field
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
 from natstui.paths import user_path
-from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.fields import FieldRow
@@ -132,6 +132,7 @@ class PutScreen(LiveScreen):
         """Why the current value is not known: it is not overwritten then."""
         self._hidden = ""
         """Why the current value is not shown: only a file or typed text replaces it."""
+        self._opening = OpeningPlace(self)
         self._began = ""
         self._is_sending = False
 
@@ -154,6 +155,7 @@ class PutScreen(LiveScreen):
         self.area.placeholder = f"The value: typed here, or in your own editor with {edits}."
         self.caption.update(safe(f"Put into {self.bucket} · {sends} stores it"))
         self.set_focus(self.area if self.key else self.query(FieldRow).first().editor)
+        run_task(self, self._opening.read)
         if self.key:
             run_task(self, self._read)
 
@@ -227,6 +229,7 @@ class PutScreen(LiveScreen):
             if_revision_seq=self._revision,
             if_stored_at_us=self._stored_at_us,
             created_at_us=self._created_at_us,
+            decided_on=self._opening.decision(self.key),
         )
         run_task(self, self._send, change)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import msgspec
@@ -11,7 +12,7 @@ from natstui.clean import clean_line
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
 from natstui.model.records.stores import ChangeKey, KeyRow
-from natstui.tui.frame.confirmation import request_confirmed
+from natstui.tui.frame.confirmation import OpeningPlace, request_confirmed
 from natstui.tui.frame.live import LiveScreen, Renewing
 from natstui.tui.frame.requests import run_task, show_reply
 from natstui.tui.kit.pick import LEAVE_IT, Pick
@@ -63,10 +64,13 @@ async def _change(
     screen: LiveScreen, change: ChangeKey, does: str, on_change: Callable[[], None]
 ) -> None:
     verb = change.action.partition("_")[0] if change.of_revision_seq is None else "revert"
+    opening = OpeningPlace(screen)
+    run_task(screen, opening.read)
     title = f"{verb} {clean_line(f'{change.key} of {change.bucket}')}?"
     options = (LEAVE_IT, ("do it", does))
     if await screen.app.push_screen_wait(Pick(title, options)) != "do it":
         return
+    change = replace(change, decided_on=opening.decision(change.key))
     reply = await request_confirmed(screen, change)
     if reply is not None:
         show_reply(screen.app, reply)

@@ -28,7 +28,7 @@ from natstui.model.records.managing import (
 )
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.confirmation import SENDING_TEXT, request_confirmed
+from natstui.tui.frame.confirmation import SENDING_TEXT, OpeningPlace, request_confirmed
 from natstui.tui.frame.form.text import (
     Entries,
     FormKeys,
@@ -194,6 +194,7 @@ class Sending(ScreenPart):
         self._screen, self._entries = screen, entries
         self._redraft, self._say, self._correct = redraft, show_text, correct
         self._show_reply = show_reply
+        self.opening = OpeningPlace(screen)
         self.removes: tuple[str, ...] = ()
         """What the current draft would delete for good."""
         self._previewed = json.dumps(entries.draft.config)
@@ -261,6 +262,7 @@ class Sending(ScreenPart):
             json.dumps(config),
             json.dumps(dict(subject.base)) if subject.editing else None,
             created_at_us=subject.created_at_us,
+            place=self.opening.place,
         )
 
 
@@ -430,6 +432,7 @@ class FormScreen(LiveScreen):
         """Build the fields, and request the existing names from the server."""
         await self.build()
         run_task(self, self.read_names, replaces="names")
+        run_task(self, self.sending.opening.read)
 
     async def read_names(self) -> None:
         """Request the names and limits on the server that the form validates against."""

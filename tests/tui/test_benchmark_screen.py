@@ -464,6 +464,33 @@ async def test_a_run_confirmed_in_the_app_takes_nothing_from_a_consumer_created_
     await nc.close()
 
 
+@pytest.mark.server
+async def test_a_run_in_the_app_takes_nothing_of_a_push_consumer_unasked(account: Account) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"], storage="memory")
+    await js.add_consumer("OWN", durable_name="C", deliver_subject="for.app", ack_policy="none")
+    await js.publish("own", b"x")
+    scenario = """
+title = "listening"
+duration = "1s"
+[[role]]
+name = "subs"
+pattern = "subscribe"
+subject = "for.app"
+"""
+    async with viewing(account.url, size=(200, 50)) as viewer:
+        await viewer.press("b")
+        viewer.app.screen.post_message(RunScenario(scenario))
+        question = "C of OWN delivers to for.app, where nobody listens"
+        await viewer.until(
+            lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
+        )
+        await viewer.press("escape")
+    assert (await js.consumer_info("OWN", "C")).num_pending == 1
+    await nc.close()
+
+
 @pytest.mark.long
 @pytest.mark.server
 async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and_in_the_library(

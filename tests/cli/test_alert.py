@@ -197,7 +197,8 @@ async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mo
         for name in rules:
             sender.send(some_notice(name))
         await until(lambda: len(working) == 1)
-        await until(lambda: sum("not sent" in each for each in reported) == 6)
+        lasts = ("not sent", "trying again in 60 s")
+        await until(lambda: sum(each.endswith(lasts) for each in reported) == 6)
         assert len(failing) == 6 * 3
         firsts = {each.partition(":")[0]: each for each in reversed(reported)}
         assert len(firsts) == 6
@@ -209,6 +210,33 @@ async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mo
         ended = notices.after(Findings(), found[0].since_us + 10**6)
         assert {one.status for one in ended} == {"resolved"}
         await sender.finish(0.1)
+
+
+async def test_an_outage_that_is_longer_than_the_retries_loses_no_notice() -> None:
+    requests: list[str] = []
+    reported: list[str] = []
+    async with wrong_http("ok", requests) as address:
+        port = address.rpartition(":")[2]
+    sender = Sender(
+        {"a": Alert(webhook=address)}, reported.append, retry_after_s=(0.1,), again_after_s=0.2
+    )
+    sender.send(some_notice("a"))
+    sender.send(some_notice("a"))
+    await until(lambda: sum("trying again in 0.2 s" in each for each in reported) == 3)
+    async with wrong_http("ok", requests, int(port)):
+        await until(lambda: len(requests) == 2)
+        await until(lambda: not sender.failed())
+    await sender.finish(0.1)
+
+
+async def test_a_command_that_fails_is_named_without_its_arguments() -> None:
+    reported: list[str] = []
+    sender = Sender({"a": Alert(command="false --token SECRET")}, reported.append)
+    sender.send(some_notice("a"))
+    await until(lambda: bool(reported))
+    assert reported == ["alert a: the command false ended with 1; not sent"]
+    assert "SECRET" not in sender.failed()[0].text
+    await sender.finish(0.1)
 
 
 async def test_what_succeeds_again_is_no_finding_any_more() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,7 +69,8 @@ def test_streams_and_consumers_are_found_by_what_they_are(
         (("--empty", "--invert"), ["A", "COPY"]),
         (("--mirrored",), ["COPY"]),
         (("--subject", "a.7"), ["A"]),
-        (("--idle", "1h"), ["B"]),
+        (("--idle", "1h"), []),
+        (("--idle", "1ms"), ["A", "B", "COPY"]),
         (("--created", "1h"), []),
         (("--where", "subjects =~ a.*"), ["A"]),
     ):
@@ -91,6 +93,21 @@ def test_streams_and_consumers_are_found_by_what_they_are(
     told = json.loads(shell.ok("consumer", "report", "A", "--json"))
     assert (told["name"], told["pending_msgs"]) == ("one", 8)
     assert shell.run("consumer", "report", "NONE").returncode == 2
+
+
+def test_what_was_active_before_a_restart_is_not_called_idle(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    broker = nats_server_factory()
+    shell = Shell(broker.url, tmp_path)
+    asyncio.run(filled(broker.url))
+    shell.ok("consumer", "next", "A", "one", "--ack")
+    broker.restart()
+    found = shell.run("consumer", "find", "--idle", "1h", "--names")
+    assert (found.returncode, found.stdout) == (0, "")
+    assert "left out: 1 consumer, of which the server does not know when" in found.stderr
+    missing = shell.run("consumer", "find", "NONE", "--names")
+    assert missing.returncode == 2 and "there is no stream NONE" in missing.stderr
 
 
 def test_gaps_are_listed_as_runs(shell: Shell, nats_server: Broker) -> None:

@@ -32,7 +32,11 @@ _COMMAND_TIMEOUT_S = 30.0
 WEBHOOK_TIMEOUT_S = 10.0
 """Deadline of one attempt, from resolving the host to the status of the reply."""
 RETRY_AFTER_S = (1.0, 4.0, 16.0)
-"""Delays of further attempts after a webhook failed; then the notice is dropped."""
+"""Delays of further attempts after a webhook or a subject failed."""
+AGAIN_AFTER_S = 60.0
+"""Delay of attempts after these, until the notice is received: an outage must lose none."""
+_LATER_STATUSES = (408, 429)
+"""Refusals of a webhook that may end by themselves."""
 
 
 def check_alerts(alerts: Mapping[str, Alert], connection: Connection | None) -> None:
@@ -48,8 +52,9 @@ def check_alerts(alerts: Mapping[str, Alert], connection: Connection | None) -> 
         location = f"[alerts.{name}]"
         if not (alert.bell or alert.command or alert.webhook or alert.subject):
             raise UsageError(f"{location} has no receiver: set bell, command, webhook or subject")
-        if alert.command is not None and not _find_program(alert.command):
-            raise UsageError(f"{location}: there is no command {alert.command!r}")
+        program = _program_of(alert.command or "")
+        if alert.command is not None and shutil.which(program) is None:
+            raise UsageError(f"{location}: there is no command {program!r}")
         if alert.webhook is not None and not alert.webhook.startswith(("http://", "https://")):
             raise UsageError(f"{location}: the webhook does not begin with http:// or https://")
         if alert.webhook is not None and not _is_url(alert.webhook):
@@ -89,12 +94,12 @@ def _is_url(text: str) -> bool:
         return False
 
 
-def _find_program(command: str) -> str | None:
+def _program_of(command: str) -> str:
+    """Return the program of a command line without its arguments, which may hold a secret."""
     try:
-        arguments = shlex.split(command)
+        return next(iter(shlex.split(command)), "")
     except ValueError:
-        return None
-    return shutil.which(arguments[0]) if arguments else None
+        return ""
 
 
 def notice_json(notice: Notice) -> dict[str, Any]:
@@ -119,6 +124,7 @@ class Sender:
         *,
         webhook_s: float = WEBHOOK_TIMEOUT_S,
         retry_after_s: Sequence[float] = RETRY_AFTER_S,
+        again_after_s: float = AGAIN_AFTER_S,
     ) -> None:
         """Create the queues; `report` gets a sentence for each failure, an attempt takes
         `webhook_s` at most.
@@ -126,7 +132,7 @@ class Sender:
         self._alerts = alerts
         self._report = report
         self._webhook_s = webhook_s
-        self._retry_after_s = retry_after_s
+        self._retry_after_s, self._again_after_s = retry_after_s, again_after_s
         self._queues: dict[tuple[str, str], asyncio.Queue[bytes]] = {}
         self._workers: list[asyncio.Task[None]] = []
         self._dropped_count = 0
@@ -177,22 +183,37 @@ class Sender:
         self, alert: str, channel: str, send: _Send, queue: asyncio.Queue[bytes]
     ) -> None:
         while True:
-            body = await queue.get()
-            # What a command did before it failed must not be done twice.
-            retry_after_s = self._retry_after_s if channel == "webhook" else ()
-            for wait_s in (*retry_after_s, None):
+            body, failed_count = await queue.get(), 0
+            while True:
                 try:
                     await send(body)
                 except NatstuiError as error:
+                    wait_s = self._wait_s(channel, error, failed_count)
                     retry_text = "not sent" if wait_s is None else f"trying again in {wait_s:g} s"
                     self._report(f"alert {alert}: {error}; {retry_text}")
                     self._add_failure(alert, channel, str(error))
+                    if wait_s is None:
+                        break
+                    failed_count += 1
+                    await asyncio.sleep(wait_s)
                 else:
                     self._failures.pop(f"{alert} {channel}", None)
                     break
-                if wait_s is not None:
-                    await asyncio.sleep(wait_s)
             queue.task_done()
+
+    def _wait_s(self, channel: str, error: NatstuiError, failed_count: int) -> float | None:
+        """Return when a notice is sent again after a failure; None if it is dropped.
+
+        What a command did before it failed must not be done twice.
+        """
+        if channel == "command":
+            return None
+        if failed_count < len(self._retry_after_s):
+            return self._retry_after_s[failed_count]
+        status = (error.code or 0) if isinstance(error, RequestFailed) else 0
+        # A receiver that refuses it does so each time.
+        is_refused = 300 <= status < 500 and status not in _LATER_STATUSES
+        return None if is_refused else self._again_after_s
 
     def _add_failure(self, alert: str, channel: str, reason: str) -> None:
         name = f"{alert} {channel}"
@@ -234,6 +255,8 @@ async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TI
     Raises RequestFailed if it does not start, runs longer than `limit_s`, or ends with another
     exit code than 0.
     """
+    # The sentence goes to the other receivers.
+    name = f"the command {_program_of(command)}"
     try:
         nowhere = asyncio.subprocess.DEVNULL
         transport, process = await start_session(
@@ -241,19 +264,19 @@ async def run_command(command: str, body: bytes, *, limit_s: float = _COMMAND_TI
         )
     except OSError as error:
         reason = error.strerror or error
-        raise RequestFailed(f"{command!r} cannot be started: {reason}") from error
+        raise RequestFailed(f"{name} cannot be started: {reason}") from error
     is_complete = False
     try:
         async with asyncio.timeout(limit_s):
             await process.communicate(body)
         is_complete = True
     except TimeoutError as error:
-        raise RequestFailed(f"{command!r} was stopped after {limit_s:g} s") from error
+        raise RequestFailed(f"{name} was stopped after {limit_s:g} s") from error
     finally:
         if not is_complete:
             await end_session(transport, process)
     if process.returncode:
-        raise RequestFailed(f"{command!r} ended with {process.returncode}")
+        raise RequestFailed(f"{name} ended with {process.returncode}")
 
 
 async def post(address: str, body: bytes, *, deadline_s: float) -> None:

@@ -21,6 +21,7 @@ from natstui.cli.manage.names import parse_name
 from natstui.cli.options import as_json as json_flag
 from natstui.cli.options import connection_options
 from natstui.cli.sections import command
+from natstui.cli.terminal_line import print_stderr
 from natstui.cli.text_table import stdout_width
 from natstui.cli.watch.assets import (
     asset_values,
@@ -37,7 +38,7 @@ from natstui.model.columns.column import Column, json_fields
 from natstui.model.columns.consumers import CONSUMER_COLUMNS, ConsumerRow
 from natstui.model.columns.streams import STREAM_COLUMNS, StreamRow
 from natstui.model.live.state import State
-from natstui.units import parse_bytes, parse_count, parse_duration_ns, parse_moment
+from natstui.units import counted, parse_bytes, parse_count, parse_duration_ns, parse_moment
 
 _CONDITION = re.compile(r"\s*([a-z0-9_]+)\s*(<=|>=|==|!=|=~|!~|=|<|>)\s*(.*?)\s*", re.DOTALL)
 _ORDER_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -153,7 +154,9 @@ _invert_option = click.option(
 _created_option = click.option(
     "--created", metavar="TIME", help="Created longer ago than this: 2d."
 )
-_idle_option = click.option("--idle", metavar="TIME", help="Inactive for longer than this: 1h.")
+_idle_option = click.option(
+    "--idle", metavar="TIME", help="Inactive, or unused since created, for longer than this: 1h."
+)
 _names_option = click.option("--names", is_flag=True, help="Print only names, one per line.")
 
 
@@ -211,16 +214,33 @@ def _all_hold(conditions: Sequence[Condition]) -> RowFilter:
     return hold
 
 
-def _idle_since(text: str | None) -> list[RowFilter]:
-    """Return a condition that a row was last active before a time, or never."""
-    if text is None:
-        return []
-    condition = parse_condition(f"at_us < {text} ago", ("at_us",))
-    return [
-        lambda row: (
-            row.last_active_at_us is None or condition.holds({"at_us": row.last_active_at_us})
+class _Idle:
+    """A condition that a row is inactive since before a time; counts those where it is unknown.
+
+    A server forgets at a restart when a consumer worked last, and a purged stream may not tell it.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._condition = parse_condition(f"at_us < {text} ago", ("at_us",))
+        self.unknown_count = 0
+
+    def __call__(self, row: AssetRow) -> bool:
+        active_at_us = row.last_active_at_us
+        if active_at_us is None:
+            values = asset_values(row)
+            if values.get("delivered_consumer_seq") or values.get("last_seq"):
+                self.unknown_count += 1
+                return False
+            return self._condition.holds({"at_us": values["created_at_us"]})
+        return self._condition.holds({"at_us": active_at_us})
+
+
+def _report_unknown(idle: _Idle | None, noun: str) -> None:
+    if idle is not None and idle.unknown_count:
+        print_stderr(
+            f"left out: {counted(idle.unknown_count, noun)}, of which the server does not know "
+            "when they were active last"
         )
-    ]
 
 
 @command("find")
@@ -248,10 +268,12 @@ def find_streams(connection: Connection, **flags: Any) -> None:
         conditions.append(
             lambda row: any(overlap(subject, stored_subject) for stored_subject in row.subjects)
         )
-    conditions += _idle_since(flags["idle"])
+    idle = _Idle(flags["idle"]) if flags["idle"] else None
+    conditions += [idle] if idle is not None else []
     state = _read_state(connection)
     matching_rows = _filter_rows(stream_rows(state), conditions, invert=flags["invert"])
     _print_rows(matching_rows, [row.name for row in matching_rows], stream_table, flags)
+    _report_unknown(idle, "stream")
     _fail_if_streams_away(state)
 
 
@@ -287,13 +309,17 @@ def find_consumers(connection: Connection, stream: str | None, **flags: Any) -> 
     conditions += [lambda row: row.is_pull is False] if flags["push"] else []
     conditions += [lambda row: row.push_bound is True] if flags["bound"] else []
     conditions += [lambda row: row.pinned_client is not None] if flags["pinned"] else []
-    conditions += _idle_since(flags["idle"])
+    idle = _Idle(flags["idle"]) if flags["idle"] else None
+    conditions += [idle] if idle is not None else []
     state = _read_state(connection)
+    if name is not None:
+        _check_stream(state, name)
     rows = [row for row in consumer_rows(state) if name in (None, row.stream)]
     matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
     _print_rows(
         matching_rows, [f"{row.stream} {row.name}" for row in matching_rows], consumer_table, flags
     )
+    _report_unknown(idle, "consumer")
     _fail_if_consumers_away(state, name)
 
 
@@ -305,11 +331,15 @@ def report_consumers(connection: Connection, stream: str, as_json: bool, **_flag
     """Print once how far every consumer is. STREAM is the stream of the consumers."""
     name = parse_name(stream)
     state = _read_state(connection)
-    if name not in state.streams.columns.name and name not in state.rowless_streams():
-        raise UsageError(f"there is no stream {name}")
+    _check_stream(state, name)
     rows = [row for row in consumer_rows(state) if row.stream == name]
     _print_rows(rows, [], consumer_table, {"as_json": as_json, "names": False})
     _fail_if_consumers_away(state, name)
+
+
+def _check_stream(state: State, name: str) -> None:
+    if name not in state.streams.columns.name and name not in state.rowless_streams():
+        raise UsageError(f"there is no stream {name}")
 
 
 def _print_rows(

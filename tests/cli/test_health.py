@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,32 @@ def test_what_cannot_be_told_is_3_and_one_sentence(tmp_path: Path) -> None:
         assert ended.stdout == ""
         assert ended.stderr.startswith("natstui: ")
         assert ended.stderr.count("\n") == 1
+
+
+def test_what_was_to_be_read_and_was_not_is_not_called_fine(
+    url: str, nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", "http://127.0.0.1:1")
+    words = ("health", "--server", nats_server.url, "--min-severity", "critical")
+    text = "not read: the monitoring ports"
+    for format_words in ((), ("--format", "nagios")):
+        done = run(*words, *format_words)
+        assert done.returncode == 3 and text in done.stdout, done
+    # Servers are not the subject of a stream.
+    assert run("health", "--server", url, "--stream", "WELL").returncode == 0
+
+
+def test_an_account_that_may_not_be_read_is_not_called_fine(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    broker = nats_server_factory("""
+      jetstream: enabled
+      authorization { users: [ { user: a, password: a,
+        permissions: { publish: { deny: "$JS.API.INFO" } } } ] }
+    """)
+    url = broker.url.replace("nats://", "nats://a:a@")
+    done = run("health", "--server", url, "--min-severity", "critical")
+    assert done.returncode == 3 and "the account: the user has no permission" in done.stdout, done
 
 
 def test_the_catalogue_is_printed_without_a_server() -> None:

@@ -231,6 +231,7 @@ def _read_report(
 
     from natstui.cli.health.look import read_server_state
     from natstui.cli.health.report import report_on
+    from natstui.cli.servers import unread_source_text
 
     for_s = None if for_text is None else parse_seconds(for_text, "--for")
     settings, connection = flags.resolve()
@@ -240,7 +241,14 @@ def _read_report(
     reading = asyncio.run(
         read_server_state(connection, interval_s, for_s, max_requests_per_s, tap_command, audit_s)
     )
-    state, problem = reading.state, reading.problem
+    state, problems = reading.state, [reading.problem]
+    if selection.stream is None and selection.consumer is None:
+        # Of the account and the servers, which a single stream says nothing about.
+        unread_account = state.unavailable.get("INFO")
+        problems += [f"the account: {unread_account.reason}"] if unread_account else []
+        servers = state.servers.newest
+        problems += [] if servers is None else [unread_source_text(connection, servers)]
+    problem = "; ".join(filter(None, problems)) or None
     report = report_on(
         state, selection, problem, with_silenced=with_silenced, watched_s=reading.watched_s
     )

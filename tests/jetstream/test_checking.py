@@ -58,6 +58,19 @@ async def test_an_account_without_jetstream_fails_at_jetstream(
     assert steps[-1].text == "JetStream is not enabled for the account 'PLAIN'"
 
 
+async def test_what_is_denied_of_some_consumers_is_named(nats_server_factory: Factory) -> None:
+    url = nats_server_factory("""
+      jetstream: enabled
+      authorization { users: [ { user: a, password: a,
+        permissions: { publish: { deny: ["$JS.API.CONSUMER.LIST.HID", "other"] } } } ] }
+    """).url
+    steps = await steps_of(Connection(servers=(url,), user="a", password=Secret("a")))
+    assert [step.text for step in steps if step.name == "permissions"] == [
+        'the user has no permission to publish to "$JS.API.CONSUMER.LIST.HID"'
+    ]
+    assert steps[-1].error is not None
+
+
 async def test_missing_permissions_are_named_one_by_one(nats_server_factory: Factory) -> None:
     config = MONITOR.replace('"$JS.API.STREAM.NAMES",', "").replace(
         '"$JS.API.CONSUMER.INFO.*.*",', ""

@@ -12,6 +12,7 @@ from natstui.errors import ConnectionFailed, NatstuiError, PermissionDenied, Req
 from natstui.jetstream.connection.client import Client, client_of
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import Plan, attempt, dispose, prepare
+from natstui.model.assets.subjects import overlap
 from natstui.model.live.permissions import READING, may_publish
 from natstui.model.servers.versions import version_problem
 
@@ -115,5 +116,14 @@ async def _check_permissions(client: Client, address_text: str) -> AsyncIterator
     for subject in denied_subjects:
         denial = PermissionDenied(subject)
         yield Step(address_text, "permissions", str(denial), denial)
-    if not denied_subjects:
+    # Denied for some streams or consumers only.
+    denied_parts = [
+        pattern
+        for pattern in (text.split(" ")[0] for text in permissions.publish_deny)
+        if any(overlap(pattern, subject) for subject in subjects if subject not in denied_subjects)
+    ]
+    for pattern in denied_parts:
+        denial = PermissionDenied(pattern)
+        yield Step(address_text, "permissions", str(denial), denial)
+    if not denied_subjects and not denied_parts:
         yield Step(address_text, "permissions", "may read all streams and consumers")

@@ -161,6 +161,10 @@ async def answer_copy(writer: Writer, command: CopyCommand, sessions: Path) -> t
             return "what would be sent", await count_again(writer.client, command)
         case SendAgain():
             account = await send_again(writer, command)
+            # What a confirmed limit removes is no failure.
+            is_lost = account.not_kept and command.confirmed is None
+            if account.refused_msgs or account.unknown_msgs or is_lost:
+                raise RequestFailed(account_text(account))
             return account_text(account), None
         case _:
             assert_never(command)

@@ -65,6 +65,8 @@ async def receiving_loss(
         if acks is None:
             return f"{consumer} has ack policy none: a received message is not redelivered"
         return None
+    if policy == "flow_control":
+        return f"{consumer} is for a stream that copies by it, which does not get what is received"
     max_deliver = number_at(config, "max_deliver")
     if acks or max_deliver <= 0:
         return None

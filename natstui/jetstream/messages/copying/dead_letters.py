@@ -101,6 +101,7 @@ def account_text(account: Account) -> str:
         (account.not_kept.total(), "acknowledged, but not kept"),
         (account.duplicate_msgs, "were there already"),
         (account.refused_msgs, "refused"),
+        (account.unknown_msgs, "sent without a reply: it is not known whether they are stored"),
         (account.gone_msgs, "gone meanwhile"),
         (account.without_rollup_msgs, "sent without their roll-up or schedule"),
     ):

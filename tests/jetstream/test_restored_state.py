@@ -94,3 +94,7 @@ def test_what_was_removed_during_a_backup_is_no_loss_where_it_was_accepted(is_wh
     text = "without 301 messages that were removed from the stream during the backup"
     assert (remarks == [text]) is is_whole
     assert bool(wrong) is not is_whole
+    _, remarks = differences_of(backup, WAS, NOW_US, may_have_ttls=False)
+    assert any("its backup is not complete: up to 400" in remark for remark in remarks) is not (
+        is_whole
+    )

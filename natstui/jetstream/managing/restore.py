@@ -38,6 +38,7 @@ from natstui.jetstream.managing.backup_folder import (
     Backup,
     is_account,
     read_backup,
+    removed_text,
     streams_of,
     unfinished_restore,
 )
@@ -639,6 +640,8 @@ def differences_of(
             "stored during the backup, and are not in it"
         )
     config = backup.config
+    if not backup.is_whole and backup.removed_msgs:
+        remarks.append(f"its backup is not complete: {removed_text(backup.removed_msgs)}")
     if backup.is_whole and 0 < missing_msgs <= backup.removed_msgs:
         removed = counted(f"{missing_msgs:,}", "message")
         remarks.append(f"without {removed} that were removed from the stream during the backup")

@@ -103,9 +103,10 @@ def test_what_was_active_before_a_restart_is_not_called_idle(
     asyncio.run(filled(broker.url))
     shell.ok("consumer", "next", "A", "one", "--ack")
     broker.restart()
-    found = shell.run("consumer", "find", "--idle", "1h", "--names")
-    assert (found.returncode, found.stdout) == (0, "")
-    assert "left out: 1 consumer, of which the server does not know when" in found.stderr
+    for words, names_found in (((), ""), (("--invert",), "B two\n")):
+        found = shell.run("consumer", "find", "--idle", "1h", "--names", *words)
+        assert (found.returncode, found.stdout) == (0, names_found)
+        assert "left out: 1 consumer, of which the server does not know when" in found.stderr
     missing = shell.run("consumer", "find", "NONE", "--names")
     assert missing.returncode == 2 and "there is no stream NONE" in missing.stderr
 

@@ -215,32 +215,41 @@ def _all_hold(conditions: Sequence[Condition]) -> RowFilter:
 
 
 class _Idle:
-    """A condition that a row is inactive since before a time; counts those where it is unknown.
+    """A condition that a row is inactive since before a time.
 
     A server forgets at a restart when a consumer worked last, and a purged stream may not tell it.
     """
 
     def __init__(self, text: str) -> None:
         self._condition = parse_condition(f"at_us < {text} ago", ("at_us",))
-        self.unknown_count = 0
 
-    def __call__(self, row: AssetRow) -> bool:
+    def is_known(self, row: StreamRow | ConsumerRow) -> bool:
+        """Return whether it is known when the row was active last, or that it never was."""
+        values = asset_values(row) if row.last_active_at_us is None else {}
+        return not (values.get("delivered_consumer_seq") or values.get("last_seq"))
+
+    def __call__(self, row: StreamRow | ConsumerRow) -> bool:
+        """Return whether a row is inactive for so long; one that was never active, since it was
+        created.
+        """
         active_at_us = row.last_active_at_us
         if active_at_us is None:
-            values = asset_values(row)
-            if values.get("delivered_consumer_seq") or values.get("last_seq"):
-                self.unknown_count += 1
-                return False
-            return self._condition.holds({"at_us": values["created_at_us"]})
+            return self._condition.holds({"at_us": asset_values(row)["created_at_us"]})
         return self._condition.holds({"at_us": active_at_us})
 
 
-def _report_unknown(idle: _Idle | None, noun: str) -> None:
-    if idle is not None and idle.unknown_count:
+def _known_rows(rows: Iterable[AssetRow], idle: _Idle | None, noun: str) -> list[AssetRow]:
+    """Return the rows of which it is known whether they are idle, and report the others."""
+    all_rows = list(rows)
+    if idle is None:
+        return all_rows
+    known_rows = [row for row in all_rows if idle.is_known(row)]
+    if unknown_count := len(all_rows) - len(known_rows):
         print_stderr(
-            f"left out: {counted(idle.unknown_count, noun)}, of which the server does not know "
-            "when they were active last"
+            f"left out: {counted(unknown_count, noun)}, of which the server does not know when "
+            f"{'it was' if unknown_count == 1 else 'they were'} active last"
         )
+    return known_rows
 
 
 @command("find")
@@ -271,9 +280,9 @@ def find_streams(connection: Connection, **flags: Any) -> None:
     idle = _Idle(flags["idle"]) if flags["idle"] else None
     conditions += [idle] if idle is not None else []
     state = _read_state(connection)
-    matching_rows = _filter_rows(stream_rows(state), conditions, invert=flags["invert"])
+    rows = _known_rows(stream_rows(state), idle, "stream")
+    matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
     _print_rows(matching_rows, [row.name for row in matching_rows], stream_table, flags)
-    _report_unknown(idle, "stream")
     _fail_if_streams_away(state)
 
 
@@ -315,11 +324,11 @@ def find_consumers(connection: Connection, stream: str | None, **flags: Any) -> 
     if name is not None:
         _check_stream(state, name)
     rows = [row for row in consumer_rows(state) if name in (None, row.stream)]
+    rows = _known_rows(rows, idle, "consumer")
     matching_rows = _filter_rows(rows, conditions, invert=flags["invert"])
     _print_rows(
         matching_rows, [f"{row.stream} {row.name}" for row in matching_rows], consumer_table, flags
     )
-    _report_unknown(idle, "consumer")
     _fail_if_consumers_away(state, name)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from natstui.model.findings.verdict import consumer_findings
 from tests.model.findings.life import Life, at_us
 
 
@@ -434,6 +435,20 @@ def test_a_consumer_that_is_nearly_removed_is_told() -> None:
     assert "expires soon" in life.words
     life.polls(2, waiting_pulls_count=1)
     assert life.open == {}
+
+
+def test_a_consumer_whose_last_activity_the_server_forgot_is_not_called_unused() -> None:
+    def words_of(delivered_count: int) -> set[str]:
+        life = Life({"durable": True, "inactive_threshold_ns": 600_000_000_000})
+        old = {"created_at_us": at_us(-30 * 86_400), "delivered_consumer_seq": delivered_count}
+        life.consumer |= old
+        life.configure({"durable": True, "inactive_threshold_ns": 600_000_000_000}, {})
+        life.polls(5, waiting_pulls_count=0, delivered_at_us=None, acked_at_us=None)
+        kinds = consumer_findings(life.state, 0)
+        return life.words | {finding.kind.word for finding in kinds}
+
+    assert {"unused", "expires soon"} <= words_of(0)
+    assert not {"unused", "expires soon"} & words_of(7)
 
 
 def test_a_pinned_consumer_without_its_client_is_told() -> None:

@@ -474,8 +474,10 @@ def _quiet_text(f: Facts) -> str:
     keeps, kept = "", f.kept_alone_msgs
     if kept and f.stream is not None:
         keeps = f"; only this consumer keeps {kept} of {counted(f.stream.stored_msgs, 'message')}"
-    if f.quiet_s is None:
+    if f.quiet_s is None and f.has_known_activity:
         when = "no pull ever received a message"
+    elif f.quiet_s is None:
+        when = "the server does not know when the last delivery was"
     else:
         when = f"last delivery {f.quiet_s:.0f} s ago"
     return f"{f.pending} pending, no pull request is open, {when}{keeps}"

@@ -138,7 +138,7 @@ def expiring(f: ConsumerFacts, is_open: bool) -> Symptom | None:
         return None
     threshold_s = config.inactive_threshold_ns / 1e9
     quiet_s = (f.at_us - f.idle_since_us) / 1e6
-    if quiet_s < NEAR_SHARE * threshold_s:
+    if quiet_s < NEAR_SHARE * threshold_s or not f.has_known_activity:
         return None
     text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
     # A pull between two polls starts it anew, and only the next polls tell.
@@ -220,7 +220,8 @@ def _risky_consumer(
         counts = config.replicas_count, stream.replicas_count
         yield kinds.K_FEWER_REPLICAS, f"{counts[0]} of the stream's {counts[1]} replicas"
     unused_s = (f.at_us - f.idle_since_us) / 1e6
-    if config.durable and not f.served and unused_s > UNUSED_S:
+    is_unused = not f.served and unused_s > UNUSED_S and f.has_known_activity
+    if config.durable and is_unused:
         yield kinds.K_UNUSED, f"nothing delivered for {duration_text(unused_s)}"
 
 

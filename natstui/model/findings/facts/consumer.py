@@ -153,6 +153,12 @@ class ConsumerFacts:
         return (self.floor + 1,) if delivered > self.floor else ()
 
     @property
+    def has_known_activity(self) -> bool:
+        """Whether it is known when it was active last: a server forgets it at a restart."""
+        has_times = self.delivered_at_us is not None or self.acked_at_us is not None
+        return has_times or not self.columns.delivered_consumer_seq[self.row]
+
+    @property
     def idle_since_us(self) -> int:
         """When something was delivered or acked last, or when it was created."""
         times = (self.delivered_at_us, self.acked_at_us)

@@ -634,3 +634,22 @@ def test_who_may_not_read_the_stream_still_receives_from_its_consumer(
         "not known what this takes from others: you may not read S"
         in shell.run("consumer", "sub", "S", "C", "--duration", "100ms").stderr
     )
+
+
+@pytest.mark.server
+def test_a_bucket_that_keeps_nothing_stores_no_value_and_no_object(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    (tmp_path / "empty").write_bytes(b"")
+    with admin_session(nats_server.url, tmp_path) as session:
+        rolled = {"retention": "interest", "allow_rollup_hdrs": True}
+        create(session, "KV_B", subjects=["$KV.B.>"], **rolled)
+        create(session, "OBJ_O", subjects=["$O.O.C.>", "$O.O.M.>"], **rolled)
+        for words, stream in (
+            (("kv", "put", "B", "k", "v"), "KV_B"),
+            (("object", "put", "O", str(tmp_path / "empty")), "OBJ_O"),
+        ):
+            done = shell.run(*words)
+            text = f"acknowledged, and not kept by {stream}: interest retention"
+            assert done.returncode == 4 and text in done.stderr, done

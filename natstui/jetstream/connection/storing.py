@@ -298,6 +298,18 @@ async def not_kept(
     return (count, f"{stream}: {reason}") if count else None
 
 
+async def check_kept(client: Client, config: Mapping[str, Any], seq: int, subject: str) -> None:
+    """Raise RequestFailed where a stream has acknowledged a message and not kept it, as interest
+    retention does without a consumer. `config` is that of the stream; also raises the request
+    errors.
+    """
+    if text_at(config, "retention") != "interest":
+        return
+    missing = await not_kept(client, text_at(config, "name"), [(seq, seq)], subject)
+    if missing is not None:
+        raise RequestFailed(f"acknowledged, and not kept by {missing[1]}")
+
+
 async def gone_since(
     client: Client, stream: str, ranges: Sequence[Sequence[int]]
 ) -> tuple[int, str, bool]:

@@ -15,6 +15,7 @@ from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, Usag
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.nats_client import Pairs
 from natstui.jetstream.connection.storing import (
+    check_kept,
     gone_back_text,
     has_gone_back,
     newest_of,
@@ -223,6 +224,8 @@ async def _write(
     async def put() -> tuple[PubAck, tuple[int, int]]:
         stream = f"{KV}{key_change.bucket}"
         ack = await store(writer.client, subject, key_change.value, headers, stream)
+        stored_subject = key_subject(key_change.bucket, key_change.key)
+        await check_kept(writer.client, bucket.config, ack.stored_seq, stored_subject)
         newest = 0, 0
         with suppress(NatstuiError):  # an undo does without it
             newest = newest_of((await _bucket(writer, key_change.bucket)).info["state"])

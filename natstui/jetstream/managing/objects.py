@@ -29,7 +29,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.object_info import read_object_info
-from natstui.jetstream.connection.storing import check_domain, store
+from natstui.jetstream.connection.storing import check_domain, check_kept, store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import (
     Asset,
@@ -359,7 +359,8 @@ async def _replace(
     headers = {ROLLUP: "sub", _EXPECTED: str(present.seq)}
     content, stream = json.dumps(info).encode(), f"{OBJECTS}{object_change.bucket}"
     try:
-        await store(writer.client, present.subject, content, headers, stream)
+        ack = await store(writer.client, present.subject, content, headers, stream)
+        await check_kept(writer.client, asset.config, ack.stored_seq, present.subject)
     except (RequestTimedOut, ServerGone, ReplyUnreadable, OutcomeUnknown):
         if not await _is_stored(writer, object_change, asset, info):
             raise

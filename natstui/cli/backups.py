@@ -246,12 +246,14 @@ def _verify(folder: Path, *, as_json: bool) -> None:
         if not stored_backup.is_whole:
             incomplete.append(stored_backup.stream)
         if not as_json:
-            checksum_text = "whole" if stored_backup.has_checksum else _UNCHECKED_TEXT
+            clauses = []
             if stored_backup.removed_msgs:
-                checksum_text = f"as written; {removed_text(stored_backup.removed_msgs)}"
+                clauses.append(removed_text(stored_backup.removed_msgs))
             if stored_backup.left_out_consumers:
-                left_out_clause = left_out_text(stored_backup.left_out_consumers)
-                checksum_text = f"as written; {left_out_clause}"
+                clauses.append(left_out_text(stored_backup.left_out_consumers))
+            checksum_text = "whole" if stored_backup.has_checksum else _UNCHECKED_TEXT
+            if clauses:
+                checksum_text = "; ".join(["as written", *clauses])
             click.echo(
                 clean_line(
                     f"{stored_backup.stream}: {state_text(stored_backup.state)}; {checksum_text}"

@@ -27,7 +27,7 @@ from natstui.errors import NatstuiError, RequestFailed, UsageError
 from natstui.files import MOST_PAYLOAD_BYTES
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.messages.reply import Answering, ReceivedRequest, Reply, Responder
-from natstui.model.assets.limits_loss import OBEYED
+from natstui.model.assets.limits_loss import CONTROL_HEADERS
 from natstui.units import counted, were
 
 _ENDLESS_COUNT = 2**62
@@ -113,7 +113,7 @@ def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]
     """Return the function that creates replies; raises UsageError for an invalid template."""
     headers = parse_headers(flags["headers"])
     for name, _ in headers:
-        if name.lower().startswith(OBEYED):
+        if name.lower().startswith(CONTROL_HEADERS):
             raise UsageError(
                 f"a reply cannot have the header {name}: with it a server removes "
                 "messages, or publishes others"
@@ -129,7 +129,7 @@ def _reply_function(body: str | None, command: str | None, flags: dict[str, Any]
             return Reply(await _run_program(program, request, timeout_s), headers)
         if flags["echo"]:
             echoed_headers = [
-                pair for pair in request.headers if not pair[0].lower().startswith(OBEYED)
+                pair for pair in request.headers if not pair[0].lower().startswith(CONTROL_HEADERS)
             ]
             return Reply(request.payload, (*echoed_headers, *headers))
         return Reply(next(bodies), headers)

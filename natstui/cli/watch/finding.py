@@ -214,7 +214,7 @@ def _all_hold(conditions: Sequence[Condition]) -> RowFilter:
     return hold
 
 
-class _Idle:
+class _IdleCondition:
     """A condition that a row is inactive since before a time.
 
     A server forgets at a restart when a consumer worked last, and a purged stream may not tell it.
@@ -238,7 +238,9 @@ class _Idle:
         return self._condition.holds({"at_us": active_at_us})
 
 
-def _known_rows(rows: Iterable[AssetRow], idle: _Idle | None, noun: str) -> list[AssetRow]:
+def _known_rows(
+    rows: Iterable[AssetRow], idle: _IdleCondition | None, noun: str
+) -> list[AssetRow]:
     """Return the rows of which it is known whether they are idle, and report the others."""
     all_rows = list(rows)
     if idle is None:
@@ -277,7 +279,7 @@ def find_streams(connection: Connection, **flags: Any) -> None:
         conditions.append(
             lambda row: any(overlap(subject, stored_subject) for stored_subject in row.subjects)
         )
-    idle = _Idle(flags["idle"]) if flags["idle"] else None
+    idle = _IdleCondition(flags["idle"]) if flags["idle"] else None
     conditions += [idle] if idle is not None else []
     state = _read_state(connection)
     rows = _known_rows(stream_rows(state), idle, "stream")
@@ -318,7 +320,7 @@ def find_consumers(connection: Connection, stream: str | None, **flags: Any) -> 
     conditions += [lambda row: row.is_pull is False] if flags["push"] else []
     conditions += [lambda row: row.push_bound is True] if flags["bound"] else []
     conditions += [lambda row: row.pinned_client is not None] if flags["pinned"] else []
-    idle = _Idle(flags["idle"]) if flags["idle"] else None
+    idle = _IdleCondition(flags["idle"]) if flags["idle"] else None
     conditions += [idle] if idle is not None else []
     state = _read_state(connection)
     if name is not None:

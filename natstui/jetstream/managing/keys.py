@@ -37,7 +37,7 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.fields import is_on
-from natstui.model.assets.limits_loss import OF_ONE_WRITE, OVERHEAD_BYTES, making_room_text
+from natstui.model.assets.limits_loss import ONE_WRITE_HEADERS, OVERHEAD_BYTES, making_room_text
 from natstui.model.assets.loss import Loss
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import restored_revisions
@@ -49,7 +49,7 @@ from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted, duration_text, parse_duration_ns
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-_NOT_RESTORED = (*OF_ONE_WRITE, "nats-msg-id", TTL.lower(), OPERATION.lower(), MARKER.lower())
+_NOT_RESTORED = (*ONE_WRITE_HEADERS, "nats-msg-id", TTL.lower(), OPERATION.lower(), MARKER.lower())
 """Headers of a value that are not written with it again."""
 _CHANGED = {10071, 10164}
 _TRIES_COUNT = 10

@@ -122,8 +122,10 @@ async def connections_loss(client: Client, config: Config, asset: Asset | None =
         loss += await _upstream_loss(client, upstream, config, asset)
     loss += await _left_upstreams_loss(client, _new_upstreams(before, config))
     if asset is not None and _may_have_refused(asset, config):
+        new_upstreams = _new_upstreams(config, before)
         for upstream in _upstreams_of(config):
-            loss += await _resumed_loss(client, upstream, config, asset)
+            if upstream not in new_upstreams:
+                loss += await _resumed_loss(client, upstream, config, asset)
     source, destination = (text_at(config, f"republish.{key}") for key in ("src", "dest"))
     if destination and config.get("republish") != before.get("republish"):
         subject = stored_filter(source or ">", source or ">", destination)
@@ -135,7 +137,7 @@ def _may_have_refused(asset: Asset, config: Config) -> bool:
     """Return whether a stream may have refused messages of its sources that it accepts once it
     is edited.
     """
-    before, state = asset.config, asset.info["state"]
+    before, after, state = normal_stream(asset.config), normal_stream(config), asset.info["state"]
     max_msgs, max_size_bytes = number_at(before, "max_msgs"), number_at(before, "max_msg_size")
     per_subject = number_at(before, "max_msgs_per_subject")
     is_full = text_at(before, "discard") == "new" and (
@@ -144,7 +146,7 @@ def _may_have_refused(asset: Asset, config: Config) -> bool:
         or number_at(before, "max_bytes") > 0
         or (per_subject > 0 and is_on(before, "discard_new_per_subject"))
     )
-    changed = [key for key in _ACCEPTING if before.get(key) != config.get(key)]
+    changed = [key for key in _ACCEPTING if before.get(key) != after.get(key)]
     return bool(is_full and changed) or (max_size_bytes > 0 and "max_msg_size" in changed)
 
 
@@ -175,11 +177,14 @@ async def _resumed_loss(client: Client, upstream: Config, config: Config, asset:
     removed = limited_stream.removed(Publishing(waiting_msgs, number_at(config, "max_bytes") + 1))
     lines, lost_msgs = list[str](), removed.others_msgs
     if lost_msgs:
-        text = f"{name} may be copied on: its limits then remove up to "
-        lines.append(f"{text}{counted(f'{lost_msgs:,}', 'message')} of it")
+        lost_text = counted(f"{lost_msgs:,}", "message")
+        text = f"it accepts more messages of {name}, for which its limits remove up to {lost_text}"
+        lines.append(text)
     if is_consumed and limited_stream.drops_messages:
-        count_text = "messages" if waiting_msgs is None else f"{waiting_msgs:,} messages"
-        lines.append(f"up to {count_text} of {name} are moved out of it, and its limits drop some")
+        count_text = "messages"
+        if waiting_msgs is not None:
+            count_text = f"up to {counted(f'{waiting_msgs:,}', 'message')}"
+        lines.append(f"{count_text} of {name} may move to it, where its limits remove some")
         return Loss(tuple(lines), None, grows=True)
     return Loss(tuple(lines), lost_msgs, grows=bool(lines))
 
@@ -530,9 +535,9 @@ async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config,
 
 
 def _needed_msgs(consumer: Config, state: Config) -> int:
-    """Return at most how many messages of a stream a consumer keeps there by interest retention.
+    """Return the maximum of messages that a consumer keeps in a stream with interest retention.
 
-    Those that it gave up after the last delivery stay as well, above its ack floor.
+    Those that were dropped after max deliver stay as well, above its ack floor.
     """
     pending_msgs = number_at(consumer, "num_pending")
     unacked_msgs = number_at(consumer, "num_ack_pending")

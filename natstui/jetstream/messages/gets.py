@@ -52,7 +52,7 @@ class Getter(Protocol):
         """Return the newest message of each subject; `subjects` are the existing ones."""
 
 
-class _AnsweredByMirror(RequestFailed):
+class _MirrorReply(RequestFailed):
     """A mirror replied in place of the stream, of which it may have a part only."""
 
 
@@ -113,12 +113,12 @@ class DirectGetter:
         for msg in msgs:
             stream, message = from_direct(msg, self._preview_bytes)
             if stream != self._stream:
-                raise _AnsweredByMirror(f'{stream} replied on "{self._subject}"')
+                raise _MirrorReply(f'{stream} replied on "{self._subject}"')
             messages.append(message)
         return messages
 
     async def _check_none(self, body: dict[str, Any]) -> None:
-        """Raise _AnsweredByMirror if the stream's leader has a message for a request."""
+        """Raise _MirrorReply if the stream's leader has a message for a request."""
         if filters := body.get("multi_last"):
             asked = {"last_by_subj": filters[0]}
         else:
@@ -133,7 +133,7 @@ class DirectGetter:
             # There is no other reply then.
             return
         else:
-            raise _AnsweredByMirror(f'a message is missing on "{self._subject}"')
+            raise _MirrorReply(f'a message is missing on "{self._subject}"')
 
     async def _raw(self, body: dict[str, Any]) -> tuple[list[Msg], Msg]:
         """Return the messages of a batch and the status that ends it; raises RequestTimedOut."""
@@ -270,6 +270,6 @@ async def read_with(
     if direct and has_batches(client):
         try:
             return await work(DirectGetter(client, stream, preview_bytes))
-        except _AnsweredByMirror:
+        except _MirrorReply:
             pass
     return await work(ApiGetter(client, stream, preview_bytes))

@@ -149,12 +149,12 @@ def making_room_text(
     return f"{count_text} of {text_at(config, 'name')} are removed by its limits to make room"
 
 
-OBEYED = ("nats-rollup", "nats-schedule", "nats-trace-")
+CONTROL_HEADERS = ("nats-rollup", "nats-schedule", "nats-trace-")
 """Beginnings of the headers, in small letters, with which a message removes those before it, or
 makes the server publish others.
 """
-OF_ONE_WRITE = (
-    *OBEYED, "nats-expected-", "nats-msg-size", "nats-batch-", "nats-stream-source",
+ONE_WRITE_HEADERS = (
+    *CONTROL_HEADERS, "nats-expected-", "nats-msg-size", "nats-batch-", "nats-stream-source",
 )  # fmt: skip
 """Beginnings of the headers that were meant for the write that stored a message, or its server."""
 

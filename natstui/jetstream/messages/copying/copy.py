@@ -59,7 +59,7 @@ from natstui.jetstream.messages.copying.window import (
     keeps_all,
 )
 from natstui.jetstream.messages.reading import Read
-from natstui.model.assets.limits_loss import OF_ONE_WRITE, rolled_up_filters
+from natstui.model.assets.limits_loss import ONE_WRITE_HEADERS, rolled_up_filters
 from natstui.model.assets.subjects import has_wildcard, map_subject, mapping_problem, overlap
 from natstui.units import duration_text
 
@@ -250,7 +250,9 @@ class Copy:
         if self.from_file is not None and has_wildcard(subject):
             return "its subject has a wildcard: a message has one subject"
         headers = [
-            pair for pair in source_message.headers if not pair[0].lower().startswith(OF_ONE_WRITE)
+            pair
+            for pair in source_message.headers
+            if not pair[0].lower().startswith(ONE_WRITE_HEADERS)
         ]
         self.account.without_rollup_msgs += bool(
             rolled_up_filters(subject, source_message.headers)

@@ -93,6 +93,16 @@ async def until_held(session: AdminSession, stream: str, count: int) -> None:
             await asyncio.sleep(0.05)
 
 
+async def until_bound(session: AdminSession, stream: str, consumer: str) -> None:
+    """Wait until a stream copies by this consumer: the server begins after its reply."""
+    async with asyncio.timeout(30):
+        while True:
+            reply = await session.writer.client.request(f"CONSUMER.INFO.{stream}.{consumer}")
+            if json.loads(reply).get("push_bound"):
+                return
+            await asyncio.sleep(0.05)
+
+
 def refused_text(session: AdminSession, headers: Sequence[tuple[str, str]], subject: str) -> str:
     command = PublishMessage(1, subject, X, tuple(headers))
     with pytest.raises(Refused) as refused:
@@ -309,6 +319,7 @@ def test_what_brings_a_source_by_a_consumer_back_asks_again(
             idle_heartbeat=10**9,
         )  # fmt: skip
         create(session, "B", sources=[by_consumer])
+        session.run(until_bound(session, "S", "C"))
         shell.ok("stream", "backup", "B", str(tmp_path / "kept"))
         copied = shell.run("stream", "copy", "B", "D", "--subjects", "d")
         assert copied.returncode == 5 and "C of S is in use" in copied.stderr, copied

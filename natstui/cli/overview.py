@@ -87,8 +87,7 @@ async def _read_systems(
         reading = await read_server_state(
             connection, monitor.interval_s, for_s, monitor.max_requests_per_s
         )
-        servers = reading.state.servers.newest
-        return reading, None if servers is None else unread_source_text(connection, servers)
+        return reading, unread_source_text(connection, reading.state.servers.newest)
 
     results = await asyncio.gather(*map(read_system, by_name.values()))
     return dict(zip(by_name, results, strict=True))

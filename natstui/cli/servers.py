@@ -114,10 +114,17 @@ def servers(
         raise RequestFailed(unread_text)
 
 
-def unread_source_text(connection: Connection, servers_read: Servers) -> str | None:
-    """Return a sentence where [system] or monitoring ports are set, and none could be read."""
-    is_source_named = connection.system is not None or bool(connection.monitoring)
-    if not is_source_named or servers_read.source != "account":
+def unread_source_text(connection: Connection, servers_read: Servers | None) -> str | None:
+    """Return a sentence where [system] or monitoring ports are set, and none could be read.
+
+    `servers_read` is None where nothing was read of the servers yet.
+    """
+    if not connection.names_servers_source:
+        return None
+    if servers_read is None:
+        source = "the monitoring ports" if connection.system is None else "the system account"
+        return f"not read: {source}: nothing replied yet; use a longer --for"
+    if servers_read.source != "account":
         return None
     unread = " and ".join(missing.what for missing in servers_read.missing)
     return f"not read: {unread}; what is printed is from your account"

@@ -109,6 +109,11 @@ class Connection:
         return self.event_prefix or "$JS.EVENT"
 
     @property
+    def names_servers_source(self) -> bool:
+        """Return whether [system] or monitoring ports are set, to read the servers from."""
+        return self.system is not None or bool(self.monitoring)
+
+    @property
     def wants_tls(self) -> bool:
         """Return whether an unencrypted connection must be refused."""
         is_required = self.tls_required or self.tls_first or bool(self.ca or self.cert)

@@ -933,6 +933,36 @@ def test_the_restore_of_an_empty_stream_says_that_its_source_is_read_again(
     assert "starts its source A anew" in done.stdout + done.stderr
 
 
+async def _summed(url: str) -> None:
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="A", subjects=["a"])
+        await js.publish("a", b"x")
+        config = {"name": "SUM", "sources": [{"name": "A"}]}
+        await nc.request("$JS.API.STREAM.CREATE.SUM", json.dumps(config).encode(), timeout=20)
+    await holds(url, "SUM", 1)
+
+
+@pytest.mark.parametrize("is_together", [True, False])
+def test_a_restore_asks_before_messages_are_copied_once_more(
+    shell: Shell, tmp_path: Path, is_together: bool
+) -> None:
+    asyncio.run(_summed(shell.environment["NATSTUI_CONNECTION_SERVER"]))
+    folder = str(tmp_path / "backup")
+    if is_together:
+        shell.ok("backup", folder)
+        shell.ok("stream", "rm", "SUM", "--yes")
+        restore = ("restore", folder)
+    else:
+        shell.ok("stream", "backup", "A", folder)
+        restore = ("stream", "restore", folder)
+    shell.ok("stream", "rm", "A", "--yes")
+    refused = shell.run(*restore)
+    assert refused.returncode == 5, refused
+    assert "SUM copies up to 1 message of A once more" in refused.stderr
+    shell.ok(*restore, "--yes")
+
+
 @pytest.mark.parametrize("change", ["purged", "overwritten", "grown", "acked", "rolled"])
 async def test_what_is_removed_while_a_backup_is_made_is_said(
     shell: Shell, nats_server: Broker, tmp_path: Path, change: str

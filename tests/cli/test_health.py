@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
@@ -20,6 +21,7 @@ import pytest
 from nats.js.api import ConsumerConfig, StreamConfig
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from natstui.cli.servers import unread_source_text
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
@@ -198,6 +200,24 @@ def test_what_was_to_be_read_and_was_not_is_not_called_fine(
         assert done.returncode == 3 and text in done.stdout, done
     # Servers are not the subject of a stream.
     assert run("health", "--server", url, "--stream", "WELL").returncode == 0
+
+
+def test_servers_that_are_still_to_be_read_are_waited_for(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("NATSTUI_CONNECTION_REQUEST_TIMEOUT_S", "1")
+        done = run("overview", "--server", nats_server.url, "--for", "0s")
+    assert done.returncode == 4 and "not read: the monitoring ports" in done.stderr, done
+
+
+def test_servers_that_were_not_read_in_time_are_named() -> None:
+    read_from_ports = Connection(servers=("nats://localhost",), monitoring=("http://localhost:8222",))
+    text = unread_source_text(read_from_ports, None)
+    assert text is not None and text.startswith("not read: the monitoring ports: nothing replied")
+    assert unread_source_text(Connection(servers=("nats://localhost",)), None) is None
 
 
 def test_an_account_that_may_not_be_read_is_not_called_fine(

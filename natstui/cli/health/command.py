@@ -246,8 +246,7 @@ def _read_report(
         # Of the account and the servers, which a single stream says nothing about.
         unread_account = state.unavailable.get("INFO")
         problems += [f"the account: {unread_account.reason}"] if unread_account else []
-        servers = state.servers.newest
-        problems += [] if servers is None else [unread_source_text(connection, servers)]
+        problems.append(unread_source_text(connection, state.servers.newest))
     problem = "; ".join(filter(None, problems)) or None
     report = report_on(
         state, selection, problem, with_silenced=with_silenced, watched_s=reading.watched_s

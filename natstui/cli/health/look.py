@@ -78,7 +78,7 @@ async def read_server_state(
                 tap_command,
                 stop,
                 tap_results.append,
-                _wait_for_samples(collector, control, for_s),
+                _wait_for_samples(collector, control, for_s, connection),
             ),
         )
         # Before our own end of the connection is news.
@@ -224,9 +224,9 @@ def is_undecided(state: State, start_us: int) -> bool:
 
 
 async def _wait_for_samples(
-    collector: Collector, control: PollControl, for_s: float | None
+    collector: Collector, control: PollControl, for_s: float | None, connection: Connection
 ) -> None:
-    """Wait for the time, and for the minimum of samples."""
+    """Wait for the time, for the minimum of samples, and for the servers where they are set."""
     start_mono_s, polls_count, samples = time.monotonic(), 0, SampleCounts()
     start_us = time.time_ns() // 1000
     show = show_progress(for_s)
@@ -245,11 +245,12 @@ async def _wait_for_samples(
             raise ServerGone(link.reason or "the connection was lost")
         waited_s = time.monotonic() - start_mono_s
         fewest_count = min(polls_count, samples.fewest_count(state))
+        are_servers_read = state.servers.newest is not None or not connection.names_servers_source
         is_done = is_enough(
             waited_s,
             for_s,
             polls_count,
-            fewest_count if collector.is_complete else 0,
+            fewest_count if collector.is_complete and are_servers_read else 0,
             is_refused=collector.problem is not None,
             is_undecided=is_undecided(state, start_us),
         )

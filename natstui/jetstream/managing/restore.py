@@ -12,6 +12,7 @@ import json
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -518,7 +519,7 @@ def is_expired(config: Config, state: Config, now_us: int) -> bool:
 
 
 async def restore_losses(client: Client, restore_requests: Sequence[RestoreRequest]) -> list[str]:
-    """Return what is removed for good when streams are restored, a clause each.
+    """Return what is removed for good when streams are restored, or copied twice, a clause each.
 
     Of themselves, since they are too old, and of work queues that they copy; and what their push
     consumers deliver. Raises the request errors.
@@ -544,7 +545,43 @@ async def restore_losses(client: Client, restore_requests: Sequence[RestoreReque
             and restored[name].config.get("retention") == "workqueue"
             and number_at(restored[name].state, "messages")
         ]
-    return list(filter(None, losses))
+    return list(filter(None, [*losses, *await _copied_twice(client, restored)]))
+
+
+async def _copied_twice(client: Client, restored: dict[str, Backup]) -> list[str]:
+    """Return which messages are copied once more when streams are restored, a clause each.
+
+    A restored stream is a new one to those that have copied it.
+    """
+    existing: dict[str, Config] = {}
+    with suppress(PermissionDenied):
+        async for page in client.pages("STREAM.LIST"):
+            infos = json.loads(page).get("streams") or ()
+            existing |= {str(info["config"]["name"]): info for info in infos}
+    copied = list[tuple[str, str, int]]()
+    for name, backup in restored.items():
+        last_us = time_us(str(backup.state.get("last_ts") or NEVER))
+        for source in _sources_within(backup.config):
+            if source in restored:
+                copied.append((name, source, number_at(restored[source].state, "messages")))
+            elif source in existing and time_us(existing[source]["created"]) > last_us:
+                copied.append((name, source, number_at(existing[source]["state"], "messages")))
+        copied += [
+            (info["config"]["name"], name, number_at(backup.state, "messages"))
+            for info in existing.values()
+            if name in _sources_within(info["config"]) and number_at(info["state"], "messages")
+        ]
+    return [
+        f"{name} copies up to {counted(f'{count:,}', 'message')} of {source} once more"
+        for name, source, count in copied
+        if count and (name not in restored or number_at(restored[name].state, "messages"))
+    ]
+
+
+def _sources_within(config: Config) -> list[str]:
+    """Return the streams of the same account that a stream has as sources."""
+    sources = config.get("sources") or ()
+    return [str(source["name"]) for source in sources if not source.get("external")]
 
 
 def _expired_text(backup: Backup, now_us: int) -> str:
@@ -569,10 +606,7 @@ async def _read_again(client: Client, backup: Backup) -> list[str]:
     read, and has no message of an empty stream to continue after.
     """
     again, last = list[str](), str(backup.state.get("last_ts") or NEVER)
-    for source in backup.config.get("sources") or ():
-        name = source["name"]
-        if source.get("external"):
-            continue
+    for name in _sources_within(backup.config):
         try:
             info = json.loads(await client.request(f"STREAM.INFO.{name}"))
         except (NotFound, PermissionDenied):

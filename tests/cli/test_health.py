@@ -214,7 +214,9 @@ def test_servers_that_are_still_to_be_read_are_waited_for(
 
 
 def test_servers_that_were_not_read_in_time_are_named() -> None:
-    read_from_ports = Connection(servers=("nats://localhost",), monitoring=("http://localhost:8222",))
+    read_from_ports = Connection(
+        servers=("nats://localhost",), monitoring=("http://localhost:8222",)
+    )
     text = unread_source_text(read_from_ports, None)
     assert text is not None and text.startswith("not read: the monitoring ports: nothing replied")
     assert unread_source_text(Connection(servers=("nats://localhost",)), None) is None

@@ -88,7 +88,9 @@ async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
     asked = await run(url, folder, "stream", "peer-remove", "S", "--peer", before[0])
     assert asked.returncode == 5
     assert f"the copy on {before[0]} (20 messages" in asked.stderr
+    assert "only on" not in asked.stderr, "no consumer is"
     assert await members(nc, "S") == before
+    await _consumers_with_one_replica(nc, url, folder)
     done = await run(url, folder, "stream", "peer-remove", "S", "--peer", before[0], "--yes")
     assert done.returncode == 0, done.stderr
     assert f"{before[0]} has no copy any more; it is current on" in done.stdout
@@ -115,6 +117,19 @@ async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
             await asyncio.sleep(0.2)
     state = json.loads((await nc.request("$JS.API.STREAM.INFO.S", b"", 30)).data)["state"]
     assert state["messages"] == 20
+
+
+async def _consumers_with_one_replica(nc: NatsClient, url: str, folder: Path) -> None:
+    """What only one server has of consumers is named before its copy is removed."""
+    for name in ("durable_name", "name"):
+        config = {name: "only", "num_replicas": 1, "ack_policy": "explicit"}
+        body = json.dumps({"stream_name": "S", "config": config}).encode()
+        created = json.loads((await nc.request("$JS.API.CONSUMER.CREATE.S.only", body, 30)).data)
+        server = created["cluster"]["leader"]
+        asked = await run(url, folder, "stream", "peer-remove", "S", "--peer", server)
+        loss = "their delivery state is lost" if name == "durable_name" else "they are deleted"
+        assert asked.returncode == 5 and f"only on {server}, so {loss}: only" in asked.stderr
+        await nc.request("$JS.API.CONSUMER.DELETE.S.only", b"", 30)
 
 
 async def _kick(url: str, home: str, folder: Path) -> None:

@@ -310,7 +310,8 @@ def _ask_then_publish(session: AdminSession, change: Change, count: int) -> Chan
 
 
 @pytest.mark.parametrize(
-    ("body", "left"), [({}, 9), ({"filter": "s.0"}, 5 + 9), ({"seq": 1_000_000}, 9)]
+    ("body", "left"),
+    [({}, 9), ({"filter": "s.0"}, 5 + 9), ({"seq": 1_000_000}, 9), ({"seq": 1}, 10 + 9)],
 )
 def test_a_purge_leaves_what_was_published_after_the_question(
     nats_server: Broker, tmp_path: Path, body: dict[str, object], left: int
@@ -321,6 +322,15 @@ def test_a_purge_leaves_what_was_published_after_the_question(
         asked = Change(1, "purge_stream", "S", body_json=json.dumps(body))
         session.do(_ask_then_publish(session, asked, 9))
         assert held(session, "S") == left
+
+
+def test_a_purge_of_an_empty_stream_leaves_what_was_published_after_the_question(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        make(session, "S")
+        session.do(_ask_then_publish(session, Change(1, "purge_stream", "S", body_json="{}"), 9))
+        assert held(session, "S") == 9
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,21 @@ def test_what_a_stream_without_interest_does_not_keep_is_counted_beside_what_it_
 
 
 @pytest.mark.server
+@pytest.mark.parametrize(("stored", "is_kept"), [("x.a", True), ("s.a", False)])
+def test_what_a_transform_renames_is_kept_where_a_consumer_wants_its_new_subject(
+    nats_server: Broker, tmp_path: Path, stored: str, is_kept: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        transform = {"src": "s.>", "dest": "x.>"}
+        create(session, "S", retention="interest", subject_transform=transform)
+        consumer_info(session, filter_subject=stored)
+        store(session, "s.a")
+        missing = session.run(not_kept(session.writer.client, "S", [(1, 1)], "s.a"))
+        assert (missing is None) is is_kept
+        assert held_msgs(session, "S") == is_kept
+
+
+@pytest.mark.server
 def test_a_message_is_not_stored_where_nobody_wants_it_though_others_are(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -277,8 +292,12 @@ def test_what_a_consumer_gave_up_is_counted_where_it_is_removed(
         assert given_up(session)
         assert held_msgs(session, "S") == 3
         wanted = (info["config"] | config) if action == "edit_consumer" else config
-        with pytest.raises(Refused, match="at most 3 messages"):
-            session.apply(action, "S", wanted or {}, consumer="C")
+        for _ in range(2):
+            with pytest.raises(Refused, match="at most 3 messages"):
+                session.apply(action, "S", wanted or {}, consumer="C")
+            # They stay also when the limit is lifted.
+            session.apply("edit_consumer", "S", info["config"] | {"max_deliver": -1}, consumer="C")
+            wanted = wanted and wanted | {"max_deliver": -1}
 
 
 @pytest.mark.server

@@ -33,7 +33,12 @@ from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import bucket_change
 from natstui.model.assets.fields import number_at, text_at
-from natstui.model.assets.limits_loss import CONSUMED, later_removal_reason, removal_reason
+from natstui.model.assets.limits_loss import (
+    CONSUMED,
+    later_removal_reason,
+    removal_reason,
+    stored_filters,
+)
 from natstui.model.assets.subjects import contains, overlap
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.messages import PubAck
@@ -272,12 +277,16 @@ async def not_kept(
     is_interest = text_at(config, "retention") == "interest"
     acked_msgs = sum(last - first + 1 for first, last in ranges)
     sent_msgs = {subject: acked_msgs} if subject else sent_msgs or {}
-    if sent_msgs and is_interest and consumers_count and not config.get("subject_transform"):
+    if sent_msgs and is_interest and consumers_count:
         filters = await consumer_filters(client, stream)
         unwanted = {
             sent_subject: count
             for sent_subject, count in sent_msgs.items()
-            if not any(contains(subject_filter, sent_subject) for subject_filter in filters)
+            if not any(
+                overlap(subject_filter, stored)
+                for stored in stored_filters(config, [sent_subject])
+                for subject_filter in filters
+            )
         }
         if unwanted:
             what = next(iter(unwanted)) if len(unwanted) == 1 else f"{len(unwanted):,} subjects"

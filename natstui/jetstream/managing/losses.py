@@ -91,7 +91,9 @@ async def _loss_now(client: Client, change: Change, asset: Asset, arguments: Con
         case "delete_consumer":
             return await _consumer(client, change, asset)
         case "remove_peer_stream":
-            return _copy_of_it(change.stream, asset, str(arguments.get("peer") or ""))
+            peer = str(arguments.get("peer") or "")
+            copy_loss = _copy_of_it(change.stream, asset, peer)
+            return copy_loss + await _consumers_only_on(client, change.stream, asset, peer)
         case "reset_consumer":
             return await _reset(client, change, asset, arguments)
         case _:
@@ -459,6 +461,28 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
     return Loss(tuple(lines))
 
 
+async def _consumers_only_on(client: Client, stream: str, asset: Asset, peer: str) -> Loss:
+    """Return what the consumers lose whose only replica is on a server: another one begins anew."""
+    if not number_at(asset.info, "state.consumer_count"):
+        return NOTHING
+    try:
+        rows = await _consumers(client, stream)
+    except PermissionDenied:
+        return Loss((f"the delivery state of consumers that are only on {peer} is lost",))
+    alone = [
+        row
+        for row in rows
+        if text_at(row, "cluster.leader") == peer and not row["cluster"].get("replicas")
+    ]
+    kept = ", ".join(str(row["name"]) for row in alone if text_at(row, "config.durable_name"))
+    deleted = ", ".join(
+        str(row["name"]) for row in alone if not text_at(row, "config.durable_name")
+    )
+    lines = [f"only on {peer}, so their delivery state is lost: {kept}"] if kept else []
+    lines += [f"only on {peer}, so they are deleted: {deleted}"] if deleted else []
+    return Loss(tuple(lines))
+
+
 async def _one_message(client: Client, stream: str, seq: object) -> Loss:
     """Return the loss of one message; raises NotFound if it does not exist."""
     try:
@@ -537,11 +561,12 @@ async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config,
 def _needed_msgs(consumer: Config, state: Config) -> int:
     """Return the maximum of messages that a consumer keeps in a stream with interest retention.
 
-    Those that were dropped after max deliver stay as well, above its ack floor.
+    Those that were dropped after max deliver stay as well, above its ack floor, also when that
+    limit was lifted since.
     """
     pending_msgs = number_at(consumer, "num_pending")
     unacked_msgs = number_at(consumer, "num_ack_pending")
-    if number_at(consumer, "config.max_deliver") > 0:
+    if text_at(consumer, "config.ack_policy") != "none":
         floor_seq = number_at(consumer, "ack_floor.stream_seq")
         kept_from_seq = max(floor_seq + 1, number_at(state, "first_seq"))
         delivered_seq = number_at(consumer, "delivered.stream_seq")

@@ -121,9 +121,9 @@ def removal_loss(meta: Meta, name: str) -> str:
     left_count = max(1, meta.size_count - 1)
     quorum = left_count // 2 + 1
     return (
-        "its replicas are removed, and recreated on other servers if possible; a stream whose "
-        f"only copy is on {name} is recreated empty, its messages are lost, and the other servers "
-        f"do not tell which these are; {cluster_text(meta)} then has "
+        "its replicas are removed, and recreated on other servers if possible; what has its only "
+        f"copy on {name} is lost: the messages of a stream, the delivery state of a consumer; the "
+        f"other servers do not tell which these are; {cluster_text(meta)} then has "
         f"{counted(left_count, 'member')}, of which {quorum} must be up; {name} may come back "
         "only with an empty store: keep the old one until nothing is missing"
     )

@@ -462,7 +462,7 @@ def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
 
 
 async def _consumers_only_on(client: Client, stream: str, asset: Asset, peer: str) -> Loss:
-    """Return what the consumers lose whose only replica is on a server: another one begins anew."""
+    """Return what is lost of consumers whose only replica is on a server."""
     if not number_at(asset.info, "state.consumer_count"):
         return NOTHING
     try:

@@ -269,6 +269,29 @@ def test_a_source_taken_away_says_what_waits_for_it_in_an_interest_stream(
 @pytest.mark.parametrize(
     ("action", "config"),
     [
+        ("delete_consumer", {}),
+        ("edit_consumer", {"filter_subject": "s.other"}),
+        ("edit_consumer", {"inactive_threshold": 300 * 10**9}),
+    ],
+)
+def test_what_nobody_waits_for_goes_with_a_consumer_of_a_stream_that_became_interest(
+    nats_server: Broker, tmp_path: Path, action: Action, config: dict[str, Any]
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        stream = create(session, "S")
+        consumer = consumer_info(session, filter_subject="s.a")["config"]
+        store(session, "s.b", "s.b")
+        session.request("STREAM.UPDATE.S", stream | {"retention": "interest"})
+        assert held_msgs(session, "S") == 2
+        wanted = consumer | config if action == "edit_consumer" else config
+        with pytest.raises(Refused, match="at most 2 messages"):
+            session.apply(action, "S", wanted, consumer="C")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("action", "config"),
+    [
         ("delete_consumer", None),
         ("edit_consumer", {"filter_subject": "s.other"}),
         ("reset_consumer", {"seq": 9}),

@@ -89,12 +89,12 @@ async def purge_stream(writer: Writer, change: Change) -> ChangeResult:
         body["seq"] = min(body.get("seq", sys.maxsize), change.previewed_last_seq + 1)
         change = replace(change, body_json=json.dumps(body))
     target = await target_with_loss(writer, change)
+    sent = body
     if body.get("seq") == 1:
         # Servers before 2.14 take the lowest sequence for none, and would remove all.
-        text = f"no message of {change.stream} removed: none is before sequence 1"
-        return ChangeResult(text, target.config, target.config)
+        sent = {name: body[name] for name in body if name != "seq"} | {"keep": sys.maxsize}
     verb = f"STREAM.PURGE.{change.stream}"
-    request = Request(verb, body, body, target)
+    request = Request(verb, sent, body, target)
     reply = await writer.write(change, request)
     purged_msgs: int = reply["purged"]
     text = f"{counted(purged_msgs, 'message')} of {change.stream} removed"

@@ -521,7 +521,8 @@ async def _reset(client: Client, change: Change, asset: Asset, arguments: Config
     skipped_msgs = 0
     if text_at(stream, "config.retention") == "interest":
         skipped_msgs = max(0, min(last_seq, end_seq) - first_seq + 1)
-        skipped_msgs = min(_needed_msgs(asset.info, stream["state"]), skipped_msgs)
+        _, needed_msgs = await _wanted(client, change, asset)
+        skipped_msgs = min(needed_msgs, skipped_msgs)
     if skipped_msgs:
         lines.append(_only_needed_text(skipped_msgs))
     return Loss(tuple(lines), skipped_msgs)
@@ -543,19 +544,35 @@ async def _consumer(client: Client, change: Change, asset: Asset) -> Loss:
 
 
 async def _wanted(client: Client, change: Change, asset: Asset) -> tuple[Config, int]:
-    """Return the stream's configuration, and how many of its messages a consumer still needs."""
+    """Return the stream's configuration, and how many of its messages go without a consumer.
+
+    Only interest retention removes what no consumer needs.
+    """
     stream = await _info(client, change.stream)
-    config, needed_msgs = stream["config"], _needed_msgs(asset.info, stream["state"])
-    if is_in(client.link.server_version, KEEPS_WITHOUT_INTEREST):
-        # It may hold messages from before it had interest retention, which nobody waits for.
-        others_msgs = [
-            row["num_pending"] + row["num_ack_pending"]
-            for row in await _consumers(client, change.stream)
-            if row["name"] != change.consumer
-        ]
-        unneeded_msgs = stream["state"]["messages"] - max(others_msgs, default=0)
-        needed_msgs = max(needed_msgs, unneeded_msgs)
-    return config, needed_msgs
+    config, state = stream["config"], stream["state"]
+    if text_at(config, "retention") != "interest":
+        return config, _needed_msgs(asset.info, state)
+    try:
+        rows = await _consumers(client, change.stream)
+    except PermissionDenied:
+        return config, number_at(state, "messages")
+    others = [row for row in rows if row["name"] != change.consumer]
+    return config, _removed_without(state, [asset.info], others)
+
+
+def _removed_without(state: Config, consumers: list[Config], others: list[Config]) -> int:
+    """Return the maximum of messages that interest retention removes without some consumers.
+
+    What nobody waits for, as from before it had interest retention, may go with any consumer.
+    """
+    needed_msgs = sum(_needed_msgs(consumer, state) for consumer in consumers)
+    waiting_msgs = max(map(_waiting_msgs, others), default=0)
+    held_msgs = number_at(state, "messages")
+    return min(held_msgs, max(needed_msgs, held_msgs - waiting_msgs))
+
+
+def _waiting_msgs(consumer: Config) -> int:
+    return number_at(consumer, "num_pending") + number_at(consumer, "num_ack_pending")
 
 
 def _needed_msgs(consumer: Config, state: Config) -> int:
@@ -615,9 +632,8 @@ async def _held(
         excess = sum(max(0, count - max_msgs) for count in (counts or {}).values())
     limits = wanted_config.get("consumer_limits") != asset.config.get("consumer_limits")
     consumers = await _consumers(client, stream) if limits or becomes_interest(old, new) else []
-    needed_by_consumer = [row["num_pending"] + row["num_ack_pending"] for row in consumers]
     acked_msgs = (
-        max(0, state["messages"] - max(needed_by_consumer, default=0))
+        max(0, state["messages"] - max(map(_waiting_msgs, consumers), default=0))
         if becomes_interest(old, new)
         else 0
     )
@@ -627,8 +643,9 @@ async def _held(
     is_later = limits_subjects_first(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
     unlimited = [row for row in consumers if not row["config"].get("inactive_threshold")]
     needed_msgs = 0
-    if text_at(new, "retention") == "interest":
-        needed_msgs = min(state["messages"], sum(_needed_msgs(row, state) for row in unlimited))
+    if unlimited and text_at(new, "retention") == "interest":
+        others = [row for row in consumers if row not in unlimited]
+        needed_msgs = _removed_without(state, unlimited, others)
     gaps = bool(state.get("num_deleted"))
     held_msgs, held_bytes = state["messages"], state["bytes"]
     expiring_msgs: int | None = 0

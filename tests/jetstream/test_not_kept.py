@@ -40,7 +40,12 @@ FAR = {"max_msgs": 500, "max_bytes": 10_000, "max_age": 3600 * 10**9}
     [
         ({"retention": "interest"}, {}, "interest retention, and it has no consumer"),
         ({"retention": "interest"}, {"consumer_count": 1}, None),
-        ({"retention": "workqueue", "max_msgs": 5}, {}, None),
+        ({"retention": "workqueue", "max_msgs": 5}, {"consumer_count": 1, "messages": 4}, None),
+        ({"retention": "workqueue", "max_msgs": 5}, {"consumer_count": 1, "messages": 5},
+         "max messages 5, or acks of its consumers"),
+        ({"retention": "workqueue", "max_msgs": 5}, {"messages": 5},
+         f"max messages 5, acks of former consumers or {SOMEBODY}"),
+        ({"retention": "interest", "allow_msg_ttl": True}, {"consumer_count": 1}, None),
         ({"max_msgs": 5, "max_age": 3 * 10**9}, {"messages": 5},
          f"max messages 5, max age 3s or {SOMEBODY}"),
         ({"max_bytes": 90}, {"bytes": 60}, f"max bytes 90 B or {SOMEBODY}"),

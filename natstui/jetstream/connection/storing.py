@@ -32,7 +32,7 @@ from natstui.jetstream.connection.nats_client import status_of
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.buckets import bucket_change
-from natstui.model.assets.fields import number_at, text_at
+from natstui.model.assets.fields import is_on, number_at, text_at
 from natstui.model.assets.limits_loss import (
     CONSUMED,
     later_removal_reason,
@@ -293,7 +293,9 @@ async def not_kept(
             text = f"{stream}: interest retention, and no consumer of {what}"
             return sum(unwanted.values()), text
     reason = removal_reason(config, state, age_s)
-    if reason is not None and is_interest:
+    if reason is None and consumers_count and len(sent_msgs) == 1:
+        reason = await _full_subject_reason(client, config, next(iter(sent_msgs)))
+    if is_interest and not consumers_count:
         # What it had before, for consumers of that time, it may still have.
         return acked_msgs, f"{stream}: {reason}"
     if reason is None and any(last > number_at(state, "last_seq") for _, last in ranges):
@@ -305,6 +307,22 @@ async def not_kept(
         state = json.loads(await client.request(verb, {"deleted_details": True}))["state"]
     count = missing_count(ranges, state)
     return (count, f"{stream}: {reason}") if count else None
+
+
+async def _full_subject_reason(
+    client: Client, config: Mapping[str, Any], sent_subject: str
+) -> str | None:
+    """Return that the limit of a subject may have removed new messages; None if it has fewer."""
+    most_msgs = number_at(config, "max_msgs_per_subject")
+    if most_msgs <= 0 or is_on(config, "discard_new_per_subject"):
+        return None
+    (stored_subject,) = stored_filters(config, [sent_subject])
+    body = {"subjects_filter": stored_subject}
+    info = json.loads(await client.request(f"STREAM.INFO.{text_at(config, 'name')}", body))
+    subject_msgs = max((info["state"].get("subjects") or {}).values(), default=0)
+    if subject_msgs < most_msgs:
+        return None
+    return f"max messages per subject {most_msgs:,}, or acks of its consumers"
 
 
 async def check_kept(client: Client, config: Mapping[str, Any], seq: int, subject: str) -> None:

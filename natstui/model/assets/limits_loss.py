@@ -209,16 +209,19 @@ def max_age_s(config: Mapping[str, object]) -> float:
 def removal_reason(
     config: Mapping[str, object], state: Mapping[str, object], age_s: float = math.inf
 ) -> str | None:
-    """Return what may have deleted new messages of a stream; None if its consumers may have.
+    """Return what may have deleted new messages of a stream; None if only its consumers may have.
 
-    Acks delete messages of a work queue, and with interest retention those of all consumers.
-    `state` is that of its INFO, `age_s` the age of the oldest of these messages.
+    Acks delete messages of a work queue, and with interest retention those of all consumers. They
+    begin with the oldest: in a full stream a limit takes the new ones. `state` is that of its
+    INFO, `age_s` the age of the oldest of these messages.
     """
-    retention = text_at(config, "retention")
-    if retention == "interest" and not number_at(state, "consumer_count"):
+    retention, has_consumers = text_at(config, "retention"), bool(state.get("consumer_count"))
+    if retention == "interest" and not has_consumers:
         return "interest retention, and it has no consumer"
-    if retention in CONSUMED:
-        return None
+    if retention in CONSUMED and has_consumers:
+        size_limits = {key: config.get(key) for key in ("max_msgs", "max_bytes", "discard")}
+        reasons = reached_limits(size_limits, state, age_s)
+        return f"{', '.join(reasons)}, or acks of its consumers" if reasons else None
     return later_removal_reason(config, state, age_s)
 
 

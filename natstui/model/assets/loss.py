@@ -320,8 +320,9 @@ def consumer_edit_loss(
     if held_msgs and _lowered(old_config, new_config, "max_deliver"):
         max_deliver = number_at(new_config, "max_deliver")
         lines.append(
-            f"of {counted(held_msgs, 'message')} waiting for an ack, those delivered "
-            f"{counted(max_deliver, 'time')} or more are given up"
+            f"of {counted(held_msgs, 'message')} waiting for an ack, and of those that are "
+            f"delivered until you confirm, those delivered {counted(max_deliver, 'time')} or more "
+            "are given up"
         )
     if is_interest and filters_of(old_config) != filters_of(new_config):
         most_msgs = wanted_msgs

@@ -150,14 +150,16 @@ class Root(LazyGroup):
         """Run the command and return its result; translate errors that every command may raise.
 
         Ctrl-C raises Interrupted, a declined prompt Refused, a path longer than the file system
-        allows UsageError.
+        allows, or that the user may not reach, UsageError.
         """
         try:
             return super().invoke(ctx)
         except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-            raise UsageError(f"{error.filename} is too long for the name of a file") from error
+            if error.errno == errno.ENAMETOOLONG:
+                raise UsageError(f"{error.filename} is too long for the name of a file") from error
+            if isinstance(error, PermissionError) and error.filename is not None:
+                raise UsageError(f"no permission to reach {error.filename}") from error
+            raise
         except KeyboardInterrupt:
             raise Interrupted("natstui was stopped", signal.SIGINT) from None
         except click.Abort as error:

@@ -47,15 +47,19 @@ from natstui.units import counted
 def session_folders(sessions: Path) -> list[Path]:
     """Return the folders of a library, the newest first; none when there is no library.
 
-    A link is no session of the library: what it leads to is another one's.
+    A link is no session of the library: what it leads to is another one's. Raises SessionError
+    without permission.
     """
-    if not sessions.is_dir():
-        return []
-    folders = [path for path in sessions.iterdir() if not path.name.startswith(".")]
-    return sorted(
-        (path for path in folders if not path.is_symlink() and (path / INFO).is_file()),
-        reverse=True,
-    )
+    try:
+        if not sessions.is_dir():
+            return []
+        folders = [path for path in sessions.iterdir() if not path.name.startswith(".")]
+        return sorted(
+            (path for path in folders if not path.is_symlink() and (path / INFO).is_file()),
+            reverse=True,
+        )
+    except PermissionError as error:
+        raise SessionError(f"no permission to read {error.filename}") from error
 
 
 def find(sessions: Path, name: str) -> Path:

@@ -127,3 +127,30 @@ def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, g
     assert done.returncode == 0, done.stderr
     tried = {(case["command"], case["in_the_way"]) for case in cases}
     assert tried >= {pair for name in names for pair in expected(name)}
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (("sessions", "ls", "--sessions"), 6),
+        (("record", "--duration", "1s", "--sessions"), 6),
+        (("health", "--session", "last", "--sessions"), 3),
+        (("sessions", "show"), 2),
+    ],
+)
+def test_a_folder_that_the_user_may_not_reach_is_named(
+    tmp_path: Path, command: tuple[str, ...], code: int
+) -> None:
+    barred = tmp_path / "barred"
+    barred.mkdir(mode=0)
+    done = subprocess.run(
+        [*without_rights(), sys.executable, "-m", "natstui", *command, str(barred / "sessions")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    barred.chmod(0o700)
+    assert (done.returncode, str(barred) in done.stderr) == (code, True), done
+    assert "Traceback" not in done.stderr

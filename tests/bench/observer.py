@@ -83,7 +83,7 @@ async def prove(
         faults=(Fault(1.0, "kill", "subs", 1),),
     )
     records = Records()
-    result = await Benchmark(what, connection, records).run()
+    result = await Benchmark(what, connection, records, "shared").run()
     check_sums(result, records)
     await compare(result, observer)
 

@@ -46,6 +46,7 @@ pytestmark = pytest.mark.server
 
 EXISTING = StreamPlan("OWN", create=False)
 TAKING = plan(Role("subs", "js-fetch", consumer="C", total_msgs=5, batch_msgs=5), stream=EXISTING)
+PUBLISHING = Role("pubs", "js-publish-async", subject="own", total_msgs=5)
 
 
 def rolling_up(what: str) -> Role:
@@ -339,10 +340,31 @@ async def test_what_is_published_during_a_run_that_consumes_is_named(account: Ac
     nc = await nats.connect(account.url)
     await fill(nc)
     question = (await shown_of(connection, TAKING)).question
-    assert "5 messages of consumer C are acknowledged, and those that are published" in question
+    assert "5 messages of consumer C are acknowledged, and those that others publish" in question
     await nc.jetstream().purge_stream("OWN")
-    question = (await shown_of(connection, TAKING)).question
-    assert "messages of consumer C that are published during the run are acknowl" in question
+    # Also where it publishes what it consumes: others may publish as well.
+    both = replace(TAKING, roles=(*TAKING.roles, replace(PUBLISHING, total_msgs=5)))
+    for what in (TAKING, both):
+        question = (await shown_of(connection, what)).question
+        assert "messages of consumer C that others publish during the run are acknowl" in question
+    await nc.close()
+
+
+async def test_what_others_publish_to_a_work_queue_during_a_run_that_consumes_it_is_named(
+    account: Account,
+) -> None:
+    connection = Connection(servers=(account.url,))
+    nc = await nats.connect(account.url)
+    await nc.jetstream().add_stream(name="OWN", subjects=["own"], retention="workqueue")
+    what = plan(Role("subs", "js-fetch", total_msgs=5), PUBLISHING, stream=EXISTING)
+    shown = await shown_of(connection, what)
+    assert "messages of OWN that others publish during the run are consumed" in shown.question
+    result = await Benchmark(what, connection, Records(), shown.name, shown).run()
+    assert result.verdict == "ok", result.notes
+    # Of one that the run creates nobody else knows.
+    own = StreamPlan("NEW", subjects=("new",), retention="workqueue")
+    roles = (what.roles[0], replace(PUBLISHING, subject="new"))
+    await Benchmark(plan(*roles, stream=own), connection, Records()).run()
     await nc.close()
 
 

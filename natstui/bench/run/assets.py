@@ -280,13 +280,9 @@ class RunAssets:
         """Return a clause for each existing consumer whose messages are taken for good: acked, or
         delivered for the last time.
         """
-        # A run that publishes what it consumes has a consumer of its own.
-        sends = any(role.traits.sends for role in self.plan.roles)
         losses: list[str | None] = []
         for name, info in consumers.items():
             count = info.get("num_pending", 0) + info.get("num_ack_pending", 0)
-            if sends and not count:
-                continue
             if any(role.consumer == name and role.acks != "none" for role in self.plan.roles):
                 losses.append(_taken_text(count, f"consumer {name}", "acknowledged"))
                 continue
@@ -304,8 +300,7 @@ class RunAssets:
             return []
         held_msgs, retention = info["state"]["messages"], info["config"]["retention"]
         if retention == "workqueue":
-            sends = any(role.traits.sends for role in self.plan.roles)
-            return [_taken_text(held_msgs, stream, "consumed")] if held_msgs or not sends else []
+            return [_taken_text(held_msgs, stream, "consumed")]
         if retention != "interest" or not held_msgs:
             return []
         unneeded_msgs = held_msgs - await self._needed_msgs(stream)
@@ -588,10 +583,10 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
 def _taken_text(count: int, owner: str, action: str) -> str:
     """Return the clause about messages that are taken from a consumer or stream for good."""
     if not count:
-        return f"messages of {owner} that are published during the run are {action}"
+        return f"messages of {owner} that others publish during the run are {action}"
     messages_text = counted(f"{count:,}", "message")
     return (
-        f"up to {messages_text} of {owner} {are(count)} {action}, and those that are published "
+        f"up to {messages_text} of {owner} {are(count)} {action}, and those that others publish "
         "during the run"
     )
 

@@ -13,17 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_orders
 from nats.aio.msg import Msg
 
+from natstui.bench.job.job import published_msgs
+from natstui.bench.job.protocol import CreatedStream
 from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.worker.process import clean_up
 from natstui.config.connection import Connection
-from natstui.errors import NotFound, PermissionDenied, UsageError
+from natstui.errors import NotFound, PermissionDenied, Refused, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.counts import Counts
 from natstui.model.bench.plan import (
     BenchmarkPlan,
+    Fault,
     Pattern,
     Payload,
     RateSegment,
@@ -40,6 +45,7 @@ from natstui.model.records.benchmark import (
 from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.bench.running import Records, plan, run_plan
+from tests.bench.test_content import orders
 from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
@@ -269,8 +275,8 @@ async def test_a_stream_with_messages_of_others_is_not_removed_with_the_run(
     result = await asyncio.wait_for(benchmark.run(), 60)
     await asyncio.gather(*published)
     kept = (
-        "stream FAILING stored 30 messages that this run did not publish: natstui keeps it, and "
-        "natstui stream rm FAILING removes it"
+        "stream FAILING stored 30 messages that no worker of this run has reported: natstui keeps "
+        "it, and natstui stream rm FAILING removes it"
     )
     assert kept in result.notes
     await own.request("STREAM.DELETE.FAILING")
@@ -278,6 +284,69 @@ async def test_a_stream_with_messages_of_others_is_not_removed_with_the_run(
     with pytest.raises(NotFound):
         await own.request("STREAM.INFO.FAILING")
     await own.close()
+
+
+async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_an_early_stop(
+    account: Account,
+) -> None:
+    own = await connect(Connection(servers=(account.url,)))
+    rate = (RateSegment(None, 50, 50),)
+    killing = plan(
+        Role("pubs", "js-publish-sync", workers_count=2, schedule=rate),
+        stream=STREAM,
+        duration_s=2,
+    )
+    killing = replace(killing, faults=(Fault(0.5, "kill", "pubs"),))
+    kept = "that no worker of this run has reported: natstui keeps it"
+
+    async def run(what: BenchmarkPlan, *, stops: bool) -> list[str]:
+        """Publish 30 messages once the stream is there; return the log."""
+        records = Records()
+        benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
+        start_at_us = time.time_ns() // 1000 + 600_000_000 if stops else None
+        running = asyncio.ensure_future(benchmark.run(start_at_us))
+        async with asyncio.timeout(30):
+            while "FAILING" not in await _streams(account.url):
+                await asyncio.sleep(0.05)
+        for _ in range(30):
+            await own.ask("bench", b"of somebody else")
+        if stops:
+            benchmark.stop()
+            with pytest.raises(Refused, match="stopped before it began"):
+                await asyncio.wait_for(running, 60)
+        else:
+            await asyncio.wait_for(running, 60)
+        return [record.text for record in records.all if isinstance(record, BenchmarkLog)]
+
+    for stops in (True, False):
+        log = await run(killing, stops=stops)
+        assert any(f"30 messages {kept}" in text for text in log), log
+        await own.request("STREAM.DELETE.FAILING")
+    await run_plan(Connection(servers=(account.url,)), killing)
+    assert await _streams(account.url) == []
+    await own.close()
+
+
+def test_messages_of_a_worker_count_for_the_stream_that_stores_them() -> None:
+    counts = Counts(sent_msgs=10, duplicate_acked_msgs=3, refused_msgs=2, retried_msgs=5)
+    created = {
+        "REQUESTS": CreatedStream("", ("bench.>",)),
+        "RESPONSES": CreatedStream("", ("back.*",)),
+    }
+    cases: dict[tuple[Pattern, str], dict[str, int]] = {
+        ("js-publish-async", "bench.a"): {"REQUESTS": 10},
+        ("publish", "bench.a"): {"REQUESTS": 10},
+        ("publish", "core"): {},
+        ("serve", "core"): {},
+        ("js-request", "bench.a"): {"REQUESTS": 10},
+        ("js-respond", ""): {"RESPONSES": 10},
+        ("js-consume", ""): {},
+    }
+    for (pattern, subject), msgs in cases.items():
+        worker = replace_orders(
+            orders(Role("r", pattern, subject=subject)), created=created, responses="RESPONSES"
+        )
+        assert published_msgs(worker, counts) == msgs, pattern
 
 
 async def test_answers_that_come_too_late_are_none(nats_server: Broker) -> None:
@@ -363,8 +432,9 @@ async def _until(true: Callable[[], bool], within_s: float = 40.0) -> bool:
     return true()
 
 
-async def test_killing_the_app_leaves_no_process_no_consumer_and_no_stream(
-    account: Account, tmp_path: Path
+@pytest.mark.parametrize("others_msgs", [0, 20])
+async def test_killing_the_app_leaves_no_process_no_consumer_and_no_stream_but_that_of_others(
+    account: Account, tmp_path: Path, others_msgs: int
 ) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text("""
@@ -393,10 +463,12 @@ rate = 200
         async with asyncio.timeout(40):
             while not await _stored_msgs(own, "ORPHANED"):
                 await asyncio.sleep(0.05)
+        for _ in range(others_msgs):
+            await own.ask("bench", b"of somebody else")
         await own.close()
         os.kill(app.pid, signal.SIGKILL)
     assert await _until(lambda: not children & _workers())
-    assert await _streams(account.url) == []
+    assert await _streams(account.url) == (["ORPHANED"] if others_msgs else [])
 
 
 async def test_killing_the_app_leaves_an_existing_stream_as_it_was_and_no_consumer(
@@ -580,10 +652,15 @@ async def test_workers_of_a_killed_run_leave_the_stream_of_the_next_one(
         return str(json.loads(reply)["created"])
 
     monkeypatch.setattr(slow, "request", request)
-    created = {"BENCH": await create()}
-    workers = [asyncio.create_task(clean_up(slow, ("STREAM.DELETE.BENCH",), created))]
+    created = {"BENCH": CreatedStream(await create(), ("bench",))}
+    ended = replace_orders(orders(Role("subs", "js-consume")), created=created)
+
+    def cleaning(client: Client) -> asyncio.Task[None]:
+        return asyncio.create_task(clean_up(client, ("STREAM.DELETE.BENCH",), ended, Counts()))
+
+    workers = [cleaning(slow)]
     await is_read.wait()
-    workers.append(asyncio.create_task(clean_up(quick, ("STREAM.DELETE.BENCH",), created)))
+    workers.append(cleaning(quick))
     # Long enough for a worker that does not wait for the other.
     await asyncio.wait(workers[1:], timeout=1)
     is_next = workers[1].done()

@@ -50,6 +50,6 @@ async def test_no_publisher_needs_to_look_whether_it_may_go_on(
         await asyncio.wait_for(program.run(), 30)
         assert job.tally.count("acked_msgs") == 900
     finally:
-        await assets.remove(None)
+        await assets.remove({"WAIT": 900})
         await link.close()
         await client.close()

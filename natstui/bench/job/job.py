@@ -12,39 +12,69 @@ import numpy as np
 
 from natstui.bench.job.content import SenderSettings
 from natstui.bench.job.digits import Int64s
-from natstui.bench.job.protocol import Go, Orders
+from natstui.bench.job.protocol import CreatedStream, Go, Orders
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
 from natstui.jetstream.connection.client import Client
+from natstui.model.assets.subjects import overlap
+from natstui.model.bench.counts import Counts
+from natstui.model.bench.plan import Role
 from natstui.units import counted
 
 _DELETE = "STREAM.DELETE."
 
 
+def sent_subject(role: Role) -> str:
+    """Return the subject that a role publishes to, as a filter if there are several."""
+    return f"{role.subject}.*" if role.subjects_count > 1 else role.subject
+
+
+def published_msgs(orders: Orders, counts: Counts) -> dict[str, int]:
+    """Return how many messages a worker published, at most, to each stream that its run created.
+
+    `counts` are those of the worker.
+    """
+    stored_msgs = (
+        counts.sent_msgs - counts.duplicate_acked_msgs - counts.refused_msgs + counts.retried_msgs
+    )
+    return {name: stored_msgs for name in orders.created if _publishes_to(orders, name)}
+
+
+def _publishes_to(orders: Orders, stream: str) -> bool:
+    role = orders.role
+    if stream == orders.responses:
+        return role.traits.responds
+    subjects = orders.created[stream].subjects
+    return role.traits.is_stored or (
+        role.traits.sends and any(overlap(sent_subject(role), subject) for subject in subjects)
+    )
+
+
 async def remove(
     client: Client,
     verb: str,
-    created: Mapping[str, str],
+    created: Mapping[str, CreatedStream],
+    own_msgs: Mapping[str, int],
     timeout_s: float | None = None,
-    own_last_seq: int | None = None,
 ) -> str:
     """Send an API verb that deletes an asset of a run; return why it is kept, or "" if deleted.
 
-    `created` has the creation time of each stream of the run, as the server printed it: another
-    one of its name may have come during the run, and is kept. So is a stream with messages of
-    others: those after `own_last_seq`, if known. Raises the request errors.
+    `created` are the streams of the run: another one of their name may have come during the run,
+    and is kept. So is a stream with messages of others: more than `own_msgs`, those that its
+    workers have reported. Raises the request errors.
     """
     if verb.startswith(_DELETE):
         name = verb.removeprefix(_DELETE)
         info = json.loads(await client.request(f"STREAM.INFO.{name}", timeout_s=timeout_s))
-        if info["created"] != created[name]:
+        if info["created"] != created[name].created:
             return f"stream {name} was recreated during the run: natstui keeps it"
         last_seq: int = info["state"]["last_seq"]
-        if own_last_seq is not None and last_seq > own_last_seq:
-            others = counted(f"{last_seq - own_last_seq:,}", "message")
+        other_msgs = last_seq - own_msgs.get(name, 0)
+        if other_msgs > 0:
+            messages_text = counted(f"{other_msgs:,}", "message")
             return (
-                f"stream {name} stored {others} that this run did not publish: natstui keeps it, "
-                f"and natstui stream rm {name} removes it"
+                f"stream {name} stored {messages_text} that no worker of this run has reported: "
+                f"natstui keeps it, and natstui stream rm {name} removes it"
             )
     await client.request(verb, timeout_s=timeout_s)
     return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from natstui.decoding import decoder_of
@@ -11,6 +13,15 @@ from natstui.model.bench.plan import Payload, Role
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="say"):
     """A line of the protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedStream:
+    """A stream that a run created, and deletes unless others have published to it."""
+
+    created: str
+    """Its creation time, as the server printed it."""
+    subjects: tuple[str, ...]
 
 
 class Orders(_Line, frozen=True, tag="orders"):
@@ -49,8 +60,8 @@ class Orders(_Line, frozen=True, tag="orders"):
     """Prefix of response subjects; the number of the requester follows."""
     cleanup: tuple[str, ...] = ()
     """API verbs to send when the controller ends unexpectedly."""
-    created: dict[str, str] = {}
-    """Creation time of each stream of the run, by name, as the server printed it."""
+    created: dict[str, CreatedStream] = {}
+    """The streams that the run created, by name."""
 
 
 class Go(_Line, frozen=True, tag="go"):

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from natstui.bench.job.job import consumer_description, remove
+from natstui.bench.job.job import consumer_description, remove, sent_subject
+from natstui.bench.job.protocol import CreatedStream
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
 from natstui.errors import (
     Conflict,
@@ -103,8 +104,8 @@ class RunAssets:
     begun: dict[str, ConsumerFigures] = field(default_factory=dict)
     """Role → the figures of that consumer before the run."""
     own_consumers: list[str] = field(default_factory=list)
-    created: dict[str, str] = field(default_factory=dict)
-    """Creation time of each stream that the run created, by name, as the server printed it."""
+    created: dict[str, CreatedStream] = field(default_factory=dict)
+    """The streams that the run created, by name."""
     _in_memory: bool = True
     _created_at_us: dict[str, int] = field(default_factory=dict)
     """Creation times of the stream and of the shared consumers when they were read first, by API
@@ -370,21 +371,16 @@ class RunAssets:
         msgs = {subject: count for page in pages for subject, count in page.msgs.items()}
         return SubjectCounts(msgs, sum(page.left_count for page in pages))
 
-    async def remove(self, stored_most_msgs: int | None) -> tuple[str, ...]:
+    async def remove(self, own_msgs: Mapping[str, int]) -> tuple[str, ...]:
         """Delete the created assets, and return those that were kept; ignores deleted ones.
 
-        `stored_most_msgs` are the most messages that the run can have stored in its stream: more
-        are of other publishers. None if unknown.
+        `own_msgs` are the messages that its workers have published, by stream: a stream with more
+        has messages of others.
         """
         kept_assets = list[str]()
         for verb in (*self.cleanup(), *await self._left_behind()):
-            own_last_seq = None
-            if stored_most_msgs is not None and verb == f"STREAM.DELETE.{self.stream}":
-                own_last_seq = self.first_seq - 1 + stored_most_msgs
             with contextlib.suppress(NotFound):
-                kept_assets.append(
-                    await remove(self.client, verb, self.created, own_last_seq=own_last_seq)
-                )
+                kept_assets.append(await remove(self.client, verb, self.created, own_msgs))
         return tuple(filter(None, kept_assets))
 
     async def _left_behind(self) -> tuple[str, ...]:
@@ -466,7 +462,9 @@ class RunAssets:
                 f" --stream, or work on {name} (--stream {name} without --create, or create ="
                 " false in a scenario)"
             ) from error
-        self.created[name] = json.loads(reply).get("created", "")
+        self.created[name] = CreatedStream(
+            json.loads(reply).get("created", ""), tuple(config["subjects"])
+        )
 
     async def _check_keys(self, bucket: StreamPlan, info: dict[str, Any]) -> None:
         """Raise Refused if the run would overwrite keys of a bucket that no benchmark created."""
@@ -594,11 +592,6 @@ def _taken_text(count: int, owner: str, action: str) -> str:
 def new_run_id() -> str:
     """Return a short id of a run, sortable by time and unique across hosts."""
     return f"{time.time_ns() // 1_000_000:x}{secrets.token_hex(4)}"
-
-
-def sent_subject(role: Role) -> str:
-    """Return the subject that a role publishes to, as a filter if there are several."""
-    return f"{role.subject}.*" if role.subjects_count > 1 else role.subject
 
 
 def subscribed_queue(role: Role, run_id: str) -> str:

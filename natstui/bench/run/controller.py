@@ -136,21 +136,6 @@ def _message_counts(plan: BenchmarkPlan, result: BenchmarkResult) -> dict[str, A
     }
 
 
-def _stored_most_msgs(plan: BenchmarkPlan, result: BenchmarkResult) -> int | None:
-    """Return the maximum of messages that a run has stored; None without all final reports."""
-    if any(worker.ended in ("died", "killed") for worker in result.workers):
-        return None
-    roles = {role.name: role for role in plan.roles}
-    stored_msgs = 0
-    for worker in result.workers:
-        traits, counts = roles[worker.role].traits, worker.counts
-        if traits.is_stored:
-            stored_msgs += counts.acked_msgs + counts.unanswered_msgs + counts.retried_msgs
-        elif traits.sends or traits.answers:
-            stored_msgs += counts.sent_msgs
-    return stored_msgs
-
-
 def changed_payload(plan: BenchmarkPlan, role: Role, text: str) -> Role:
     """Return a role of a running plan with the payload that a text describes.
 
@@ -259,7 +244,7 @@ class Benchmark:
         Raises a NatstuiError if nothing could be measured: no connection, stream or worker; and
         NotConfirmed without the typed name, in production or if it consumes messages of others.
         """
-        state, stored_most_msgs = self._state, None
+        state = self._state
         kept_assets = tuple[str, ...]()
         client = await connect(self._connection)
         self.link = client.link
@@ -283,14 +268,15 @@ class Benchmark:
                 self._go(start_at_us)
                 await self._wait_for_begin()
                 result = entry.result = await self._measure(assets)
-                stored_most_msgs = _stored_most_msgs(self.plan, result)
             state.failure = state.failure or entry.failure
         finally:
             try:
                 await state.pool.end_all()
                 # A server that is gone cannot be asked to delete anything; leftovers expire.
                 with contextlib.suppress(NatstuiError):
-                    kept_assets = await assets.remove(stored_most_msgs)
+                    kept_assets = await assets.remove(state.pool.published_msgs())
+                for text in kept_assets:
+                    state.log(text)
             finally:
                 await client.close()
         if kept_assets:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
 
 from natstui.bench.job import protocol
+from natstui.bench.job.job import published_msgs
 from natstui.bench.job.protocol import (
     Die,
     Done,
@@ -148,6 +150,17 @@ class WorkerPool:
         for member in self.members:
             if not member.is_over:
                 member.send(line)
+
+    def published_msgs(self) -> Counter[str]:
+        """Return how many messages the workers published to each stream that the run created.
+
+        Of a worker that died, those that it has reported.
+        """
+        published = Counter[str]()
+        for member in self.members:
+            counts = member.counts if member.done is None else member.done.counts
+            published.update(published_msgs(member.orders, counts))
+        return published
 
     async def end_all(self) -> None:
         """End every process: by a request, then by a kill."""

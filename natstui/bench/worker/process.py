@@ -10,17 +10,19 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import json
 import os
 import selectors
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections import Counter
+from pathlib import Path
 
 import platformdirs
 
 from natstui.bench.job import protocol
-from natstui.bench.job.job import Job, remove
+from natstui.bench.job.job import Job, published_msgs, remove
 from natstui.bench.job.protocol import (
     Die,
     Done,
@@ -45,6 +47,7 @@ from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, ServerGone
 from natstui.files import open_lock, wait_for_lock
 from natstui.jetstream.connection.client import Client, connect
+from natstui.model.bench.counts import Counts
 from natstui.model.records.link import LinkChanged
 from natstui.output import write_all
 from natstui.paths import private_folder
@@ -52,6 +55,8 @@ from natstui.paths import private_folder
 _REPORT_S = 0.075
 _LAST_CHANCE_S = 15
 _CLEANUP_S = 3.0
+_ENDED_WORKERS = 1000
+"""Number of ended workers that are remembered: more than one run has."""
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
 
@@ -97,8 +102,10 @@ class Worker:
         finally:
             listening.cancel()
             if self._orphaned.is_set():
+                self._collect()
+                self._tally.pop_new()
                 verbs = (*self._orders.cleanup, *self._job.cleanup)
-                await clean_up(client, verbs, self._orders.created)
+                await clean_up(client, verbs, self._orders, self._tally.totals())
             await link.close()
             await client.close()
 
@@ -248,12 +255,15 @@ class Worker:
         write_line(protocol.Log(text=f"{change.state}{reason}"))
 
 
-async def clean_up(client: Client, verbs: tuple[str, ...], created: Mapping[str, str]) -> None:
+async def clean_up(client: Client, verbs: tuple[str, ...], orders: Orders, counts: Counts) -> None:
     """Delete the assets of the run, one worker after the other: another one may be faster.
 
     A server cannot be told to delete a stream only if it is of this run. If two workers had read
-    that it is, the slower one would delete a stream of the next run.
+    that it is, the slower one would delete a stream of the next run. A stream with more messages
+    than this worker, whose `counts` are given, and those before it have published is kept: the
+    last worker deletes it, unless others have published to it.
     """
+    own_msgs = Counter(published_msgs(orders, counts))
     with contextlib.ExitStack() as stack:
         # Without a lock, as on a read-only disk, the assets are deleted all the same.
         with contextlib.suppress(OSError):
@@ -261,9 +271,27 @@ async def clean_up(client: Client, verbs: tuple[str, ...], created: Mapping[str,
             lock = open_lock(folder / "benchmark.lock")
             stack.callback(os.close, lock)
             await asyncio.to_thread(wait_for_lock, lock)
+            own_msgs = _added_up(folder / "benchmark-ended.jsonl", orders.run_id, own_msgs)
         for verb in verbs:
             with contextlib.suppress(NatstuiError):
-                await remove(client, verb, created, _CLEANUP_S)
+                await remove(client, verb, orders.created, own_msgs, _CLEANUP_S)
+
+
+def _added_up(file: Path, run_id: str, own_msgs: Counter[str]) -> Counter[str]:
+    """Note the messages of this worker, by stream, and return the sum over those of its run that
+    have ended so far.
+
+    The file has the last ended workers of all runs. Raises OSError.
+    """
+    lines = file.read_text().splitlines() if file.exists() else []
+    lines = [*lines, json.dumps([run_id, own_msgs])][-_ENDED_WORKERS:]
+    file.write_text("".join(f"{line}\n" for line in lines))
+    total_msgs = Counter[str]()
+    for line in lines:
+        with contextlib.suppress(ValueError):  # Half a line: that worker was killed meanwhile.
+            ended_run_id, ended_msgs = json.loads(line)
+            total_msgs.update(ended_msgs if ended_run_id == run_id else {})
+    return total_msgs
 
 
 def _arm() -> None:

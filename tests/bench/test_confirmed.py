@@ -30,15 +30,18 @@ from natstui.model.bench.plan import (
     Fault,
     Pattern,
     Payload,
+    RateSegment,
     Role,
     StreamPlan,
 )
+from natstui.model.records.benchmark import BenchmarkPhase
 from natstui.model.records.confirmation import Confirmation
 from natstui.model.records.journal import entry_text
 from natstui.model.records.managing import (
     JournalEntry,
     Undo,
 )
+from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.bench.running import Records, plan
 
@@ -253,7 +256,7 @@ def lost_by(
         ({"max_bytes": 500_000}, ROLE, None),
         ({"max_bytes": 500_000}, replace(ROLE, total_msgs=None), "up to 20 messages"),
         ({"max_msgs_per_subject": 1}, ROLE, "up to 8 messages of OWN are removed"),
-        ({"max_msgs_per_subject": 57}, ROLE, "up to 1 message of OWN are removed"),
+        ({"max_msgs_per_subject": 57}, ROLE, "up to 1 message of OWN is removed"),
         ({"max_msgs_per_subject": 1, "discard": "new"}, ROLE, "up to 8 messages"),
         (
             {"max_msgs_per_subject": 1, "discard": "new", "discard_new_per_subject": True},
@@ -272,8 +275,71 @@ def test_what_publishing_removes_is_known_before(
 ) -> None:
     told = lost_by(config, role, SubjectCounts({"own": 8}, left_count=0))
     assert told is None if lost is None else lost in (told or ""), told
-    nothing = SubjectCounts({}, left_count=0)
-    assert lost_by(config, role, nothing, messages=0) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "role", "is_lost"),
+    [
+        ({}, replace(ROLE, total_msgs=None), False),
+        ({"max_msgs": 50}, ROLE, False),
+        ({"max_msgs": 49}, ROLE, True),
+        ({"max_msgs": 10_000}, replace(ROLE, total_msgs=None), True),
+        ({"max_msgs": 10_000, "discard": "new"}, replace(ROLE, total_msgs=None), False),
+        ({"max_bytes": 5_000}, ROLE, True),
+        ({"max_msgs_per_subject": 50}, ROLE, True),
+        ({"max_msgs_per_subject": 51}, ROLE, False),
+        ({"max_msgs": 20, "description": BENCHMARK_STREAM}, ROLE, False),
+        ({"allow_rollup_hdrs": True}, rolling_up("sub"), True),
+    ],
+)
+def test_what_publishing_removes_of_others_is_known_for_an_empty_stream_as_well(
+    config: dict[str, object], role: Role, is_lost: bool
+) -> None:
+    told = lost_by(config, role, SubjectCounts({}, left_count=0), messages=0)
+    clause = "messages of OWN that others publish until the run ends may be removed"
+    assert told == (clause if is_lost else None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_payload", "sentence"),
+    [
+        ({"max_bytes": 200_000}, True, "up to 20 messages of OWN are removed"),
+        ({"max_msgs": 330}, False, "up to 20 messages of OWN are removed"),
+    ],
+)
+async def test_a_change_of_a_run_that_removes_more_of_others_than_was_said_is_refused(
+    account: Account, limits: dict[str, int], is_payload: bool, sentence: str
+) -> None:
+    connection = Connection(servers=(account.url,))
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"], storage="memory", **limits)
+    for _ in range(20):
+        await js.publish("own", b"of others")
+    role = replace(PUBLISHING, total_msgs=300, schedule=(RateSegment(None, 150, 150),))
+    refusals = list[asyncio.Task[str]]()
+
+    async def change() -> str:
+        with pytest.raises(Refused) as refused:
+            if is_payload:
+                benchmark.change_payload("8KB")
+            else:
+                await benchmark.add_worker("pubs")
+        if is_payload:
+            benchmark.change_payload("200")
+        return str(refused.value)
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            refusals.append(asyncio.create_task(change()))
+
+    benchmark = Benchmark(plan(role, stream=EXISTING), connection, Records(on_add=on_add))
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    (refusal,) = await asyncio.gather(*refusals)
+    assert sentence in refusal and "start a new run" in refusal
+    assert result.verdict == "ok", result.notes
+    assert (await js.stream_info("OWN")).state.messages == 320
+    await nc.close()
 
 
 @pytest.mark.parametrize(
@@ -346,7 +412,9 @@ async def test_what_is_published_during_a_run_that_consumes_is_named(account: Ac
     both = replace(TAKING, roles=(*TAKING.roles, replace(PUBLISHING, total_msgs=5)))
     for what in (TAKING, both):
         question = (await shown_of(connection, what)).question
-        assert "messages of consumer C that others publish during the run are acknowl" in question
+        assert (
+            "messages of consumer C that others publish until the run ends are acknowl" in question
+        )
     await nc.close()
 
 
@@ -358,7 +426,7 @@ async def test_what_others_publish_to_a_work_queue_during_a_run_that_consumes_it
     await nc.jetstream().add_stream(name="OWN", subjects=["own"], retention="workqueue")
     what = plan(Role("subs", "js-fetch", total_msgs=5), PUBLISHING, stream=EXISTING)
     shown = await shown_of(connection, what)
-    assert "messages of OWN that others publish during the run are consumed" in shown.question
+    assert "messages of OWN that others publish until the run ends are consumed" in shown.question
     result = await Benchmark(what, connection, Records(), shown.name, shown).run()
     assert result.verdict == "ok", result.notes
     # Of one that the run creates nobody else knows.

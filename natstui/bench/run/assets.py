@@ -8,7 +8,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,6 +80,38 @@ class RunTarget:
     """What could not be read of what it takes from others."""
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedRemoval:
+    """The messages of others that publishing to a stream removes."""
+
+    present_msgs: int = 0
+    """Messages that the stream has now, at most."""
+    later_ones: bool = False
+    """Whether those that others publish until the run ends may be removed, too."""
+
+    def text(self, stream: str) -> str:
+        """Return the clause about them, "" if there are none."""
+        if self.present_msgs:
+            messages_text = counted(f"{self.present_msgs:,}", "message")
+            return (
+                f"up to {messages_text} of {stream} {are(self.present_msgs)} removed, and those "
+                "that others publish until the run ends"
+            )
+        if self.later_ones:
+            return f"messages of {stream} that others publish until the run ends may be removed"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoringStream:
+    """A stream that stores messages of a run, as it was at the check."""
+
+    info: Mapping[str, Any]
+    """Its STREAM.INFO."""
+    senders: tuple[Role, ...]
+    present: SubjectCounts
+
+
 @dataclass(slots=True)
 class RunAssets:
     """The stream and the consumers of one run."""
@@ -107,6 +139,9 @@ class RunAssets:
     created: dict[str, CreatedStream] = field(default_factory=dict)
     """The streams that the run created, by name."""
     _in_memory: bool = True
+    _storing: list[_StoringStream] = field(default_factory=list)
+    _largest: dict[str, Role] = field(default_factory=dict)
+    """Role → the same with its largest payload so far."""
     _created_at_us: dict[str, int] = field(default_factory=dict)
     """Creation times of the stream and of the shared consumers when they were read first, by API
     verb."""
@@ -206,12 +241,8 @@ class RunAssets:
                 )
                 continue
             created_at_us[name] = time_us(info["created"])
-            most_msgs = None
-            if all(role.total_msgs is not None for role in own_senders):
-                most_msgs = {
-                    role.name: most_sent_msgs(self.plan, role) * self.runs_count
-                    for role in own_senders
-                }
+            self._storing.append(_StoringStream(info, tuple(own_senders), present))
+            most_msgs = self._most_msgs(own_senders, {})
             lines += filter(None, [published_loss(info, own_senders, present, most_msgs)])
             if name == existing:
                 lines += await self._consumer_losses(name, consumers)
@@ -228,6 +259,45 @@ class RunAssets:
             max(times_us, default=None),
             tuple(notes),
         )
+
+    def check_change(self, senders: Iterable[Role], added_counts: Mapping[str, int]) -> None:
+        """Raise Refused if a change of the run would remove more messages of others than was said
+        before it.
+
+        `senders` are the sending roles with their payload; `added_counts` are the workers that
+        were added by hand, by role.
+        """
+        # What was sent before a change may be larger.
+        largest = {
+            role.name: max(role, self._largest.get(role.name, role), key=_message_bytes)
+            for role in senders
+        }
+        for stream in self._storing:
+            now_senders = [largest.get(role.name, role) for role in stream.senders]
+            most_msgs = self._most_msgs(stream.senders, {})
+            before = published_removal(stream.info, stream.senders, stream.present, most_msgs)
+            most_msgs = self._most_msgs(stream.senders, added_counts)
+            after = published_removal(stream.info, now_senders, stream.present, most_msgs)
+            if after.present_msgs > before.present_msgs or after.later_ones > before.later_ones:
+                raise Refused(
+                    f"with this change {after.text(stream.info['config']['name'])}: start a new "
+                    "run, which asks before"
+                )
+        self._largest |= largest
+
+    def _most_msgs(
+        self, senders: Iterable[Role], added_counts: Mapping[str, int]
+    ) -> dict[str, int] | None:
+        """Return the most messages that each role sends in all repetitions; None without a number
+        of messages.
+        """
+        most_msgs = dict[str, int]()
+        for role in senders:
+            if role.total_msgs is None:
+                return None
+            added_msgs = added_counts.get(role.name, 0) * (role.total_msgs // role.workers_count)
+            most_msgs[role.name] = most_sent_msgs(self.plan, role) * self.runs_count + added_msgs
+        return most_msgs
 
     def _check_subjects(self) -> None:
         for role in self.plan.roles:
@@ -581,11 +651,11 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
 def _taken_text(count: int, owner: str, action: str) -> str:
     """Return the clause about messages that are taken from a consumer or stream for good."""
     if not count:
-        return f"messages of {owner} that others publish during the run are {action}"
+        return f"messages of {owner} that others publish until the run ends are {action}"
     messages_text = counted(f"{count:,}", "message")
     return (
         f"up to {messages_text} of {owner} {are(count)} {action}, and those that others publish "
-        "during the run"
+        "until the run ends"
     )
 
 
@@ -619,30 +689,40 @@ def published_loss(
 ) -> str | None:
     """Return the clause about messages of a stream that publishing to it removes, or None.
 
+    The arguments are those of `published_removal`.
+    """
+    removal = published_removal(info, senders, present, most_msgs)
+    return removal.text(info["config"]["name"]) or None
+
+
+def published_removal(
+    info: Mapping[str, Any],
+    senders: Sequence[Role],
+    present: SubjectCounts,
+    most_msgs: Mapping[str, int] | None,
+) -> PublishedRemoval:
+    """Return the messages of a stream that publishing to it removes.
+
     `info` is its STREAM.INFO; `present` has the subjects that are published to, or some of them;
     `most_msgs` are the most messages of each role, None without a number of messages. Limits
     remove the oldest messages, and a roll-up those before it. A stream that a benchmark created
     has nothing to lose.
     """
     config, state = info["config"], info["state"]
-    if not state["messages"] or config.get("description") == BENCHMARK_STREAM:
-        return None
+    if config.get("description") == BENCHMARK_STREAM:
+        return PublishedRemoval()
     # Without a number of messages it ends by time, and reaches any limit.
     msgs = None if most_msgs is None else sum(most_msgs.values())
     stored_bytes = sum(
         (most_msgs or {}).get(role.name, 0) * _message_bytes(role) for role in senders
     )
     limited_stream = LimitedStream(config, state, present.msgs, present.is_last)
-    removed_messages = limited_stream.removed(Publishing(msgs, stored_bytes))
-    lost_msgs = max(
-        removed_messages.others_msgs, _rolled_up(config, state["messages"], senders, present)
-    )
-    if not lost_msgs:
-        return None
-    messages_text = counted(f"{lost_msgs:,}", "message")
-    return (
-        f"up to {messages_text} of {config['name']} are removed, more for each worker that is "
-        "added by hand"
+    publishing = Publishing(msgs, stored_bytes)
+    limited_msgs = limited_stream.removed(publishing).others_msgs
+    rolled_up_msgs = _rolled_up(config, state["messages"], senders, present)
+    return PublishedRemoval(
+        max(limited_msgs, rolled_up_msgs or 0),
+        rolled_up_msgs is not None or limited_stream.removes_later_ones(publishing),
     )
 
 
@@ -657,15 +737,17 @@ def _rolled_up(
     stored_msgs: int,
     senders: Sequence[Role],
     present: SubjectCounts,
-) -> int:
+) -> int | None:
+    """Return how many messages roll-ups remove; None if there is none."""
     if not is_on(config, "allow_rollup_hdrs") and not is_on(config, "allow_msg_schedules"):
-        return 0
+        return None
     filters = {
         subject_filter
         for role in senders
         for subject_filter in rolled_up_filters(sent_subject(role), role.payload.headers)
     }
-    sent_subjects = {sent_subject(role) for role in senders}
-    if filters and (not present.is_last or not filters <= sent_subjects):
+    if not filters:
+        return None
+    if not present.is_last or not filters <= {sent_subject(role) for role in senders}:
         return stored_msgs
-    return sum(present.msgs.values()) if filters else 0
+    return sum(present.msgs.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -218,6 +219,8 @@ class Benchmark:
         self._rates = {role.name: role.schedule for role in plan.roles}
         self._payloads: dict[str, Payload] = {}
         """Role → the changed payload of its senders."""
+        self._added_counts = Counter[str]()
+        """Role → the workers that were added by hand."""
         self._max_payload_bytes: int | None = None
         self._timeline: Timeline | None = None
 
@@ -488,6 +491,8 @@ class Benchmark:
             changed_payload(self.plan, sender_role, text) for sender_role in sender_roles
         ]
         check_fits(replace(self.plan, roles=tuple(changed_roles)), self._max_payload_bytes)
+        if state.assets is not None:
+            state.assets.check_change(changed_roles, self._added_counts)
         sentences = []
         for sender_role, changed in zip(sender_roles, changed_roles, strict=True):
             self._payloads[sender_role.name] = changed.payload
@@ -552,10 +557,11 @@ class Benchmark:
         change(member.name)
         self._state.log("is paused" if is_pause else "is resumed", member)
 
-    async def add_worker(self, role: str) -> str:
+    async def add_worker(self, role: str, *, is_planned: bool = False) -> str:
         """Start another worker of a role; return a sentence for people.
 
-        Raises NotFound without the role, and Refused if none can join.
+        Raises NotFound without the role, and Refused if none can join, or if it would remove more
+        messages of others than was said before the run. One that is planned was counted then.
         """
         state, matching_roles = (
             self._state,
@@ -568,6 +574,10 @@ class Benchmark:
                 f"the push consumer of role {role!r} has one receiver:"
                 " start the run with two workers to add more"
             )
+        if not is_planned:
+            added_counts = self._added_counts + Counter([role])
+            state.assets.check_change(self._sending(), added_counts)
+            self._added_counts = added_counts
         joining_role = replace(matching_roles[0], schedule=self._rates[role])
         worker_id, number = self._started_count[role], len(state.pool.members)
         self._started_count[role] += 1
@@ -588,7 +598,7 @@ class Benchmark:
         if fault.kind == "kill":
             self.kill_worker(fault.role, fault.worker_id)
         elif fault.kind == "add":
-            await self.add_worker(fault.role)
+            await self.add_worker(fault.role, is_planned=True)
         else:
             self._hold(
                 self._find_worker(fault.role, fault.worker_id), is_pause=fault.kind == "pause"

@@ -67,6 +67,14 @@ class LimitedStream:
             max(removal.own_msgs for removal in removals),
         )
 
+    def removes_later_ones(self, publishing: Publishing) -> bool:
+        """Return whether limits may delete messages, too, that others publish meanwhile."""
+        if publishing.added_msgs is None:
+            return self.drops_messages
+        removed_messages = self.removed(publishing)
+        is_full = 0 < self._most_per_subject <= publishing.added_msgs
+        return is_full or removed_messages != Removed()
+
     def _most(self, limit: str) -> int:
         """Return the value of a limit that deletes the oldest messages; 0 without one."""
         limit_value = number_at(self.config, limit)

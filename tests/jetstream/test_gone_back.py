@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -215,6 +215,30 @@ async def test_a_copy_whose_target_goes_back_is_no_success(
     ))  # fmt: skip
     with pytest.raises(UsageError, match="copy again without --resume"):
         await send_copy(rolling.client, writer, again, ("messages", None), stop)
+
+
+async def test_a_copy_does_not_take_messages_of_others_for_those_that_it_copied_before(
+    rolling: Rolling, nats_server_factory: Callable[..., Broker]
+) -> None:
+    target = await connect(Connection(servers=(nats_server_factory().url,)))
+    await target.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+
+    async def copied() -> tuple[int, int]:
+        copy = Copy(Target("S"), await select(rolling.client, Wanted("S")))
+        writer, stop = Writer(target, Journal()), asyncio.Event()
+        await send_copy(rolling.client, writer, copy, ("S", None), stop)
+        return copy.account.acknowledged_msgs, copy.account.duplicate_msgs
+
+    await rolling.keep()
+    await rolling.publish(b"old", 5)
+    assert await copied() == (5, 0)
+    assert await copied() == (0, 5)
+    await rolling.put_back()
+    await rolling.publish(b"theirs", 5)
+    assert await copied() == (5, 0)
+    async with Reader(target, "S", is_bounded=True) as reader:
+        assert [message.payload async for message in reader] == [b"old"] * 5 + [b"theirs"] * 5
+    await target.close()
 
 
 async def test_a_stream_that_only_lost_old_messages_has_not_gone_back(rolling: Rolling) -> None:

@@ -179,7 +179,7 @@ class Account:
         self.refusals = Counter({reason: lost_msgs}) if lost_msgs else Counter()
 
 
-_FORMAT = 6
+_FORMAT = 7
 """Version of the state: an older one is not continued."""
 
 

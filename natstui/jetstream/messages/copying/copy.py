@@ -235,7 +235,8 @@ class Copy:
                         continue
                     last_read = item
                     gaps.add(item.stream_seq)
-                    yield item, f"{identity} {item.stream_seq}"
+                    # A stream that went back gives a sequence to another message.
+                    yield item, f"{identity} {item.stream_seq} {item.stored_at_us}"
             if last_read is not None or not after:
                 removed_seqs = await find_removed(client, selection, last_read)
                 if (skipped_seqs := gaps.removed_seqs) is not None:

@@ -43,7 +43,7 @@ from natstui.jetstream.messages.copying.copy import (
     write_copy,
 )
 from natstui.jetstream.messages.copying.losses import copy_changes, copy_loss
-from natstui.jetstream.messages.copying.selection import Wanted, select
+from natstui.jetstream.messages.copying.selection import Selection, Wanted, select
 from natstui.jetstream.messages.copying.window import WINDOW_MARGIN
 from natstui.model.assets.subjects import is_subject
 from natstui.paths import user_path
@@ -289,8 +289,8 @@ class _CopyCommand:
         self._state_file = StateFile(copy_identity(flags, name, connection))
         self._current_copy: Copy | None = None
         self._is_loss_confirmed = False
-        self._counted_end_seq: int | None = None
-        """Last sequence of the selection that was counted first, before a question."""
+        self._counted: Selection | None = None
+        """The selection that was counted first, before a question."""
         self._stop = StopEvent()
 
     @property
@@ -412,13 +412,15 @@ class _CopyCommand:
             prepared_copy.from_file = user_path(self._flags["from_file"])
             return prepared_copy
         selection = await select(source, self._wanted)
-        if self._counted_end_seq is not None:
-            # What was stored since it was counted for the question is not copied.
-            selection = dataclasses.replace(selection, end_seq=self._counted_end_seq)
-        self._counted_end_seq = selection.end_seq
-        if state is not None:
-            selection = dataclasses.replace(selection, end_seq=state.end_seq)
-            prepared_copy.account.removed_seqs = selection.removed_after(state.done_seq)
+        # What was stored since it was counted for the question, or since the stopped copy began,
+        # is not copied; what was removed since then is missing.
+        begun = state or self._counted
+        if begun is not None:
+            selection = dataclasses.replace(
+                selection, begin_seq=begun.begin_seq, end_seq=begun.end_seq,
+                lacking_count=begun.lacking_count,
+            )  # fmt: skip
+        self._counted = self._counted or selection
         if selection.remark:
             click.echo(clean_line(f"natstui: {selection.remark}"), err=True)
         prepared_copy.selection = selection

@@ -178,6 +178,48 @@ async def test_what_was_removed_while_a_copy_was_stopped_is_named(
         assert len(await counts(nc, "T")) == before + 1_000
 
 
+@pytest.mark.parametrize(
+    ("words", "lacking", "removed"),
+    [
+        ((), (), (700, 705)),
+        ((), (), (600, 1_000)),
+        ((), (1, 2, 300, 301, 1_000), (700, 700)),
+        ((), (2, 300, 301, 999, 1_000), ()),
+        (("--from-seq", "50"), (*range(2, 40), 300, 1_000), (700, 705)),
+        (("--from-seq", "50"), (*range(2, 60), 300, 1_000), ()),
+        (("--from-seq", "50", "--to-seq", "900"), (2, 300, 900, 950), (890, 899)),
+        (("--to-seq", "900"), (2, 300, 900, 950), ()),
+    ],
+)
+async def test_what_was_removed_in_the_middle_while_a_copy_was_stopped_is_named(
+    shell: Shell, nats_server: Broker, words: tuple[str, ...], lacking: tuple[int, ...],
+    removed: tuple[int, ...],
+) -> None:  # fmt: skip
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>", *words)
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 1_000)
+        for seq in lacking:
+            await js.delete_msg("S", seq)
+        await js.add_stream(name="T", subjects=["t.>"])
+        process = started(shell, *words, "--rate", "300")
+        await some_stored(nc, "T", 100)
+        process.send_signal(signal.SIGINT)
+        await asyncio.to_thread(process.communicate)
+        there = (await js.stream_info("T")).state.messages
+        assert there < 500
+        for seq in range(removed[0], removed[1] + 1) if removed else ():
+            if seq not in lacking:
+                await js.delete_msg("S", seq)
+        done = await run(shell, "messages", "copy", *words, "--resume", "--json")
+        account = copied(done.stdout)
+        assert done.returncode == (4 if removed else 0), done
+        assert ("were removed from S before they were copied" in done.stderr) is bool(removed)
+        if removed:
+            first_seq, last_seq = account["removed_seqs"]
+            assert first_seq <= removed[0] and removed[1] <= last_seq
+
+
 async def test_no_more_is_stored_twice_after_a_kill_than_the_copy_says(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -988,24 +1030,51 @@ async def test_what_comes_while_a_copy_asks_is_not_copied(
 
 
 @pytest.mark.parametrize(
-    ("state", "is_limits", "subjects", "read_seqs", "removed_seqs"),
+    ("lacking_count", "read_seqs", "removed_seqs"),
     [
-        ({}, True, (), (1, 2, 3), None),
-        ({}, True, (), (1, 5, 9), (2, 8)),
-        ({}, True, (), (4, 5), (1, 3)),
-        ({"num_deleted": 3}, True, (), (1, 5), None),
-        ({"num_deleted": 2}, True, (), (1, 5), (2, 4)),
-        ({}, True, ("s.a",), (1, 5), None),
-        ({}, False, (), (1, 5), (2, 4)),
-        ({"consumer_count": 1}, False, (), (1, 5), None),
+        (0, (1, 2, 3, 4, 5), None),
+        (0, (1, 3, 5), (2, 4)),
+        (0, (3, 4, 5), (1, 2)),
+        (0, (1, 2, 3), (4, 5)),
+        (0, (), (1, 5)),
+        (3, (1, 5), None),
+        (2, (1, 5), (2, 4)),
+        (2, (1, 4), (2, 5)),
     ],
 )
 def test_what_a_copy_skips_and_the_stream_had_was_removed_before_it_was_read(
-    state: dict[str, int], is_limits: bool, subjects: tuple[str, ...], read_seqs: tuple[int, ...],
-    removed_seqs: tuple[int, int] | None,
-) -> None:  # fmt: skip
-    selection = Selection(Wanted("S"), 0, 1, 9, subjects, None, is_limits, state=state)
-    gaps = Gaps(selection, 0)
-    for seq in read_seqs:
-        gaps.add(seq)
-    assert gaps.removed_seqs == removed_seqs
+    lacking_count: int, read_seqs: tuple[int, ...], removed_seqs: tuple[int, int] | None
+) -> None:
+    selection = Selection(Wanted("S"), 0, 1, 5, (), None, True, lacking_count=lacking_count)
+    for done_seq in range(6):
+        # Stopped and resumed anywhere, it is the same.
+        gaps = Gaps(selection)
+        for seq in read_seqs:
+            gaps.add(seq)
+        assert gaps.removed_seqs == removed_seqs
+        settled_seq = next((seq for seq in reversed(read_seqs) if seq <= done_seq), 0)
+        state = State(end_seq=5, done_seq=settled_seq, skipped=gaps.until(settled_seq))
+        resumed = Gaps(selection, state)
+        for seq in read_seqs:
+            if seq > settled_seq:
+                resumed.add(seq)
+        assert resumed.removed_seqs == removed_seqs
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_limits", "state", "is_whole"),
+    [
+        (Wanted("S"), True, {"consumer_count": 1}, True),
+        (Wanted("S", from_seq=2, to_seq=5), True, {}, True),
+        (Wanted("S", ("s.a",)), True, {}, False),
+        (Wanted("S", since_us=1), True, {}, False),
+        (Wanted("S", consumer="C"), True, {}, False),
+        (Wanted("S"), False, {}, True),
+        (Wanted("S"), False, {"consumer_count": 1}, False),
+    ],
+)
+def test_all_messages_of_a_range_are_missed_where_no_consumer_removes_them(
+    wanted: Wanted, is_limits: bool, state: dict[str, int], is_whole: bool
+) -> None:
+    selection = Selection(wanted, 0, 1, 9, wanted.subjects, None, is_limits, state=state)
+    assert selection.is_whole is is_whole

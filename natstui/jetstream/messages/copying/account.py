@@ -151,6 +151,11 @@ class Account:
         self.first_seq = self.first_seq or seq
         self.last_seq = seq
 
+    def miss(self, first_seq: int, last_seq: int) -> None:
+        """Add sequences that the source deleted before they were copied."""
+        before = self.removed_seqs or (first_seq, last_seq)
+        self.removed_seqs = min(before[0], first_seq), max(before[1], last_seq)
+
     def store(self, stream: str, seq: int, subject: str) -> None:
         """Count a message that a stream stored."""
         self.acknowledged_msgs += 1
@@ -183,11 +188,32 @@ _FORMAT = 7
 """Version of the state: an older one is not continued."""
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """Sequences of a range without a message."""
+
+    count: int = 0
+    seqs: tuple[int, int] | None = None
+    """The first and the last of them."""
+
+    def with_range(self, first_seq: int, last_seq: int) -> Skipped:
+        """Return these and those of a range behind them."""
+        begin_seq = self.seqs[0] if self.seqs else first_seq
+        return Skipped(self.count + last_seq - first_seq + 1, (begin_seq, last_seq))
+
+
 class State(msgspec.Struct, kw_only=True):
     """The stored position of a copy."""
 
+    begin_seq: int = 1
+    """The first sequence to copy when this copy began."""
     end_seq: int
     done_seq: int = 0
+    lacking_count: int = 0
+    """How many sequences of a range had no message when this copy began."""
+    skipped: Skipped = Skipped()
+    """The sequences of a range up to `done_seq` that had no message when they were to be read."""
+    removed_seqs: tuple[int, int] | None = None
+    """First and last sequence that the source deleted before they were copied, as far as known."""
     refused_ranges: Ranges = []
     source_created_at_us: int = 0
     source_newest: tuple[int, int] = (0, 0)

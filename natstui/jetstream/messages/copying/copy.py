@@ -159,6 +159,8 @@ class Copy:
     """The last message that was sent."""
     _source_file: SourceFile | None = None
     """The file that is being read."""
+    _gaps: Gaps | None = None
+    """What is between the messages of a range; None where not all of them are wanted, or kept."""
 
     def sent(self, source_message: Read) -> None:
         """Count a message as sent."""
@@ -219,29 +221,38 @@ class Copy:
                 async for line in lines:
                     yield line
             return
+        identity = f"{self.selection.wanted.stream} {self.selection.created_at_us}"
+        if self.selection.is_whole and not headers_only:
+            self._gaps = Gaps(self.selection, self.state)
+        if self.state is not None:
+            removed_after = None if self._gaps else self.selection.removed_after(after_seq)
+            for seqs in filter(None, (self.state.removed_seqs, removed_after)):
+                self.account.miss(*seqs)
         parts = [(self.selection, after_seq)]
         if self.state and self.state.refused_ranges:
             retried = replace(self.selection, seqs=SeqRanges(self.state.refused_ranges))
             parts.insert(0, (retried, 0))
-        identity = f"{self.selection.wanted.stream} {self.selection.created_at_us}"
         for selection, after in parts:
             source = messages(client, selection, after, headers_only=headers_only)
+            gaps = self._gaps if selection is self.selection else None
             last_read: Read | None = None
-            gaps = Gaps(selection, after)
             async with aclosing(source) as source_messages:
                 async for item in source_messages:
                     if isinstance(item, int):
                         yield item
                         continue
                     last_read = item
-                    gaps.add(item.stream_seq)
+                    if gaps is not None:
+                        gaps.add(item.stream_seq)
                     # A stream that went back gives a sequence to another message.
                     yield item, f"{identity} {item.stream_seq} {item.stored_at_us}"
-            if last_read is not None or not after:
+            removed_seqs = None
+            if gaps is not None:
+                removed_seqs = gaps.removed_seqs
+            elif last_read is not None or not after:
                 removed_seqs = await find_removed(client, selection, last_read)
-                if (skipped_seqs := gaps.removed_seqs) is not None:
-                    removed_seqs = skipped_seqs[0], (removed_seqs or skipped_seqs)[1]
-                self.account.removed_seqs = self.account.removed_seqs or removed_seqs
+            if removed_seqs is not None:
+                self.account.miss(*removed_seqs)
 
     def outgoing(self, source_message: Read, identity: str) -> Outgoing | str:
         """Return the message to send, or why it is refused."""
@@ -304,12 +315,17 @@ class Copy:
         done_seq = max(before.done_seq, account.done_seq)
         source_file = self._source_file
         source_part = source_file.part_until(done_seq) if source_file else self._source_part
+        selection = self.selection
         self.file.write(
             State(
+                begin_seq=selection.begin_seq if selection else 1,
                 end_seq=self.end_seq, done_seq=done_seq,
+                lacking_count=selection.lacking_count if selection else 0,
+                skipped=self._gaps.until(done_seq) if self._gaps else before.skipped,
+                removed_seqs=account.removed_seqs or before.removed_seqs,
                 refused_ranges=merged_ranges(account.refused_ranges, self._untried),
-                source_created_at_us=self.selection.created_at_us if self.selection else 0,
-                source_newest=newest_of(self.selection.state) if self.selection else (0, 0),
+                source_created_at_us=selection.created_at_us if selection else 0,
+                source_newest=newest_of(selection.state) if selection else (0, 0),
                 target_created_at_us=before.target_created_at_us | account.target_created_at_us,
                 target_newest=before.target_newest | account.target_newest,
                 target_ranges={

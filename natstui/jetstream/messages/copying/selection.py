@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,14 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import NO_MESSAGE
-from natstui.jetstream.connection.storing import gone_back_text, has_gone_back, newest_of
+from natstui.jetstream.connection.storing import (
+    gone_back_text,
+    has_gone_back,
+    missing_count,
+    newest_of,
+)
 from natstui.jetstream.connection.times import time_or_never_us, time_us
+from natstui.jetstream.messages.copying.account import Skipped, State
 from natstui.jetstream.messages.copying.given_up import filters_of, given_up
 from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.gets import ApiGetter
@@ -58,6 +65,12 @@ class Wanted:
     recorded: tuple[tuple[int, int], ...] = ()
     """Time and sequence of drops after max deliver, from recordings."""
 
+    @property
+    def is_range(self) -> bool:
+        """Whether all messages between two sequences are wanted, whatever they are."""
+        conditions = (self.consumer, self.since_us, self.until_us)
+        return not self.subjects and all(condition is None for condition in conditions)
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -77,6 +90,16 @@ class Selection:
     """What is unknown, or the source of the sequences."""
     state: Mapping[str, Any] = field(default_factory=dict)
     """State of the stream, from its INFO."""
+    begin_seq: int = 1
+    """The first sequence when the copy began: others may have been removed since."""
+    lacking_count: int = 0
+    """How many sequences of a range had no message when the copy began."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all messages of a range are wanted, and no consumer may remove any of them."""
+        is_kept = self.is_limits or not self.state.get("consumer_count")
+        return self.wanted.is_range and self.seqs is None and is_kept
 
     @property
     def times_rise(self) -> bool:
@@ -88,23 +111,34 @@ class Selection:
 
     def removed_after(self, done_seq: int) -> tuple[int, int] | None:
         """Return the first and last sequence after `done_seq` that the stream has deleted."""
+        after_seq = max(done_seq, self.begin_seq - 1)
         last_seq = min(self.first_seq - 1, self.end_seq)
-        # What a consumer still wants begins later by itself, as it acknowledges.
-        if self.wanted.consumer is not None or not done_seq or last_seq <= done_seq:
+        # What a consumer still wants begins later by itself, as it acknowledges; where what is
+        # wanted by time begins is not known before it is read.
+        is_begin_known = done_seq > 0 or self.wanted.since_us is None
+        if self.wanted.consumer is not None or not is_begin_known or last_seq <= after_seq:
             return None
-        return done_seq + 1, last_seq
+        return after_seq + 1, last_seq
 
 
 async def select(client: Client, request: Wanted) -> Selection:
     """Return the current selection of a request; raises RequestFailed."""
-    info = json.loads(await client.request(f"STREAM.INFO.{request.stream}"))
+    verb = f"STREAM.INFO.{request.stream}"
+    info = json.loads(await client.request(verb))
+    is_part = request.from_seq is not None or request.to_seq is not None
+    if request.is_range and is_part and info["state"].get("num_deleted"):
+        # Of some streams the list is long.
+        info = json.loads(await client.request(verb, {"deleted_details": True}))
     state, config = info["state"], info["config"]
     is_limits = config.get("retention", "limits") == "limits"
     first = max(request.from_seq or 1, state["first_seq"])
     end = min(request.to_seq or state["last_seq"], state["last_seq"])
+    lacking_count = state.get("num_deleted") or 0
+    if is_part:
+        lacking_count = missing_count([(first, end)] if first <= end else [], state)
     selection = Selection(
         request, time_us(info["created"]), first, end, request.subjects, None, is_limits,
-        state=state,
+        state=state, begin_seq=first, lacking_count=lacking_count,
     )  # fmt: skip
     if request.consumer is None:
         return selection
@@ -202,43 +236,42 @@ async def read_source_state(client: Client, selection: Selection) -> dict[str, A
     return state
 
 
-@dataclass
 class Gaps:
-    """The sequences between the messages that were read of a whole range."""
+    """The sequences of a range between the messages that are read, by this copy and by the stopped
+    one that it continues.
+    """
 
-    selection: Selection
-    after_seq: int
-    """The last sequence that an earlier copy read."""
-    _last_seq: int = 0
-    _skipped_count: int = 0
-    _first_gap_seq: int = 0
-    _last_gap_seq: int = 0
+    def __init__(self, selection: Selection, state: State | None = None) -> None:
+        """Create; `state` is that of the stopped copy."""
+        self._selection = selection
+        self._last_seq = max(state.done_seq if state else 0, selection.begin_seq - 1)
+        self._skipped = state.skipped if state else Skipped()
+        self._ranges: deque[tuple[int, int]] = deque()
+        """The gaps that are not in `_skipped` yet."""
 
     def add(self, stream_seq: int) -> None:
-        """Count what is between the message read before and this one."""
-        before_seq = self._last_seq or max(self.after_seq, self.selection.first_seq - 1)
-        if stream_seq > before_seq + 1:
-            self._skipped_count += stream_seq - before_seq - 1
-            self._first_gap_seq = self._first_gap_seq or before_seq + 1
-            self._last_gap_seq = stream_seq - 1
+        """Add what is between the message read before and this one."""
+        if stream_seq > self._last_seq + 1:
+            self._ranges.append((self._last_seq + 1, stream_seq - 1))
         self._last_seq = stream_seq
+
+    def until(self, done_seq: int) -> Skipped:
+        """Return the sequences up to `done_seq` without a message; it never falls."""
+        while self._ranges and self._ranges[0][1] <= done_seq:
+            self._skipped = self._skipped.with_range(*self._ranges.popleft())
+        return self._skipped
 
     @property
     def removed_seqs(self) -> tuple[int, int] | None:
-        """Return between which sequences messages were removed before they were read: where more
-        are skipped than the stream lacked at the start. None also where consumers may remove them,
-        and where not all messages are wanted.
+        """Return between which sequences messages were removed before they were read, when all was
+        read: where more are skipped than the range lacked when the copy began.
         """
-        wanted, state = self.selection.wanted, self.selection.state
-        is_whole = self.selection.seqs is None and not self.selection.subjects
-        conditions = (wanted.consumer, wanted.since_us, wanted.until_us)
-        if not is_whole or any(condition is not None for condition in conditions):
-            return None
-        if not self.selection.is_limits and state.get("consumer_count"):
-            return None
-        if self._skipped_count <= (state.get("num_deleted") or 0):
-            return None
-        return self._first_gap_seq, self._last_gap_seq
+        skipped, end_seq = self._skipped, self._selection.end_seq
+        for first, last in self._ranges:
+            skipped = skipped.with_range(first, last)
+        if self._last_seq < end_seq:
+            skipped = skipped.with_range(self._last_seq + 1, end_seq)
+        return skipped.seqs if skipped.count > self._selection.lacking_count else None
 
 
 async def find_removed(

@@ -709,6 +709,47 @@ async def test_what_is_refused_is_counted_and_tried_again(
         assert await counts(nc, "T") == {f"t.{number}": 1 for number in range(1, 11)}
 
 
+async def test_what_was_refused_and_is_gone_by_now_is_no_success(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
+        await js.add_stream(**config)
+        words = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        assert copied(done.stdout)["refused_ranges"] == [[5, 10]]
+        for seq in (6, 7):
+            await js.delete_msg("S", seq)
+        for most_msgs, refused_msgs in ((6, 2), (100, 0)):
+            await js.update_stream(**{**config, "max_msgs": most_msgs})
+            done = await run(shell, "messages", "copy", *words, "--resume")
+            account = copied(done.stdout)
+            assert (done.returncode, account["refused_msgs"]) == (4, refused_msgs), done
+            assert account["removed_seqs"] == [6, 7]
+        assert account["acknowledged_msgs"] == 2
+        assert "from sequence 6 to 7 were removed from S before they were copied" in done.stderr
+
+
+async def test_what_a_consumer_took_of_what_was_refused_is_not_missing(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"], retention="workqueue")
+        await js.add_stream(name="T", subjects=["t.>"], max_msg_size=100)
+        await js.publish("s.a", b"x" * 200)
+        puller = await js.pull_subscribe("s.>", durable="C")
+        words = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        assert copied(done.stdout)["refused_msgs"] == 1
+        (message,) = await puller.fetch(1)
+        await message.ack_sync()
+        done = await run(shell, "messages", "copy", *words, "--resume")
+        assert (done.returncode, copied(done.stdout)["gone_msgs"]) == (0, 1), done
+
+
 async def test_what_cannot_be_done_is_said_before_anything_is_sent(
     shell: Shell, nats_server: Broker
 ) -> None:

@@ -234,11 +234,14 @@ class Copy:
             parts.insert(0, (retried, 0))
         for selection, after in parts:
             source = messages(client, selection, after, headers_only=headers_only)
-            gaps = self._gaps if selection is self.selection else None
+            is_retried = selection is not self.selection
+            gaps = None if is_retried else self._gaps
             last_read: Read | None = None
             async with aclosing(source) as source_messages:
                 async for item in source_messages:
                     if isinstance(item, int):
+                        if is_retried and not selection.may_be_consumed:
+                            self.account.miss(item, item)
                         yield item
                         continue
                     last_read = item

@@ -96,10 +96,14 @@ class Selection:
     """How many sequences of a range had no message when the copy began."""
 
     @property
+    def may_be_consumed(self) -> bool:
+        """Whether consumers may remove messages before they are read: that is no loss."""
+        return not self.is_limits and bool(self.state.get("consumer_count"))
+
+    @property
     def is_whole(self) -> bool:
         """Whether all messages of a range are wanted, and no consumer may remove any of them."""
-        is_kept = self.is_limits or not self.state.get("consumer_count")
-        return self.wanted.is_range and self.seqs is None and is_kept
+        return self.wanted.is_range and self.seqs is None and not self.may_be_consumed
 
     @property
     def times_rise(self) -> bool:

@@ -8,7 +8,12 @@ from typing import assert_never
 
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.keys import KeyChange, change_key, remaining_ttl
+from natstui.jetstream.managing.keys import (
+    KeyChange,
+    change_key,
+    remaining_ttl,
+    restored_headers,
+)
 from natstui.jetstream.managing.objects import ObjectChange, delete_object
 from natstui.jetstream.messages.keys import (
     read_key,
@@ -84,6 +89,7 @@ async def _change(writer: Writer, command: ChangeKey) -> tuple[str, object]:
         deleted = await delete_object(writer, deletion, names_with_chunks)
         return deleted.sentence, deleted
     value, action, ttl = base64.b64decode(command.value_base64), command.action, None
+    headers: tuple[tuple[str, str], ...] = ()
     if command.of_revision_seq is not None:
         before = await read_key(
             writer.client, command.bucket, command.key, command.of_revision_seq
@@ -91,6 +97,7 @@ async def _change(writer: Writer, command: ChangeKey) -> tuple[str, object]:
         value, action = before.value, "put_key" if before.operation == "PUT" else "delete_key"
         if action == "put_key":
             ttl = remaining_ttl(before.ttl, before.created_at_us, time.time_ns() // 1000)
+            headers = restored_headers(before.headers)
     change = KeyChange(
         action,
         command.bucket,
@@ -101,6 +108,7 @@ async def _change(writer: Writer, command: ChangeKey) -> tuple[str, object]:
         ttl,
         command.confirmed,
         command.created_at_us,
+        headers,
     )
     changed = await change_key(writer, change)
     return changed.sentence, changed

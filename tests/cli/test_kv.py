@@ -10,8 +10,16 @@ import nats.js.errors
 import pytest
 from nats.js.kv import KeyValue
 
+from natstui.config.connection import Connection
+from natstui.engine.store_commands import answer_store
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.messages.keys import read_key
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.buckets import is_key_filter
+from natstui.model.records.stores import ChangeKey
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 
@@ -322,6 +330,29 @@ def test_a_value_comes_back_with_its_headers(shell: Shell) -> None:
     message = json.loads(shell.ok("stream", "get", "KV_B", "--last-for", "$KV.B.k", "--json"))
     kept = [pair for pair in message["headers"] if not pair[0].startswith("Nats-Expected")]
     assert kept == [["X-Who", "me"], ["X-Who", "you"]]
+
+
+async def test_an_earlier_value_is_put_again_with_its_headers(nats_server: Broker) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    await client.request(
+        "STREAM.CREATE.KV_B",
+        {"name": "KV_B", "subjects": ["$KV.B.>"], "max_msgs_per_subject": 5},
+    )
+    headers = [
+        ("Content-Encoding", "gzip"),
+        ("X-Who", "me"),
+        ("X-Who", "you"),
+        ("Nats-Msg-Id", "1"),
+    ]
+    await client.ask("$KV.B.k", b"\x1f\x8bzip", headers=Pairs(headers))
+    await client.ask("$KV.B.k", b"plain")
+    revert = ChangeKey(1, "put_key", "B", "k", of_revision_seq=1, if_revision_seq=2)
+    await answer_store(Writer(client, Journal()), revert)
+    entry = await read_key(client, "B", "k")
+    assert (entry.revision, entry.value) == (3, b"\x1f\x8bzip")
+    own = [pair for pair in entry.headers if not pair[0].startswith("Nats-Expected")]
+    assert own == headers[:3]
+    await client.close()
 
 
 def test_a_value_that_cannot_be_put_back_is_named_before_it_goes(shell: Shell) -> None:

@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -389,12 +389,15 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
     ttl = remaining_ttl(
         _headers(message).get(TTL), time_us(message["time"]), time.time_ns() // 1000
     )
-    headers = tuple(
-        pair for pair in _pairs(message) if not pair[0].lower().startswith(_NOT_RESTORED)
-    )
     return KeyChange(
-        "put_key", bucket, key, value, if_revision=present.revision, ttl=ttl, headers=headers
-    )
+        "put_key", bucket, key, value, if_revision=present.revision, ttl=ttl,
+        headers=restored_headers(_pairs(message)),
+    )  # fmt: skip
+
+
+def restored_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return those of a value's headers that are written with it again."""
+    return tuple(pair for pair in headers if not pair[0].lower().startswith(_NOT_RESTORED))
 
 
 def ttl_s_of(ttl: str) -> float:

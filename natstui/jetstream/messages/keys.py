@@ -47,6 +47,8 @@ class Entry(msgspec.Struct, frozen=True):
     """Number of further entries to read now."""
     ttl: str | None = None
     """Its `Nats-TTL`, if it was read alone."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Its headers byte by byte, to be put again, if it was read alone."""
 
 
 async def _info(client: Client, bucket: str) -> dict[str, Any]:
@@ -78,18 +80,20 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
     subject = prefix + key
     body: dict[str, Any] = {"last_by_subj": subject} if revision is None else {"seq": revision}
     try:
-        message = from_api(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body), None)
+        reply = await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body)
     except NotFound as error:
         revision_text = "" if revision is None else f" with revision {revision}"
         raise NotFound(
             f"{bucket} has no key {key}{revision_text}", err_code=error.err_code
         ) from error
+    message = from_api(reply, None)
     if message.subject != subject:
         raise NotFound(f"revision {revision} of {bucket} belongs to key {key_of(message.subject)}")
     return Entry(
         bucket, key, message.stream_seq or 0, message.stored_at_us,
         operation_of(dict(message.headers)), base64.b64decode(message.payload_base64),
         ttl=dict(message.headers).get(TTL),
+        headers=from_api(reply, 0, exact_headers=True).headers,
     )  # fmt: skip
 
 

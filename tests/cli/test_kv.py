@@ -355,6 +355,17 @@ async def test_an_earlier_value_is_put_again_with_its_headers(nats_server: Broke
     await client.close()
 
 
+async def test_a_revision_that_is_a_deletion_is_no_empty_value(shell: Shell) -> None:
+    for words in (("add", "B", "--history", "5"), ("put", "B", "k", "x"), ("del", "B", "k")):
+        assert (await run(shell, "kv", *words)).returncode == 0
+    words = ("kv", "get", "B", "k", "--revision", "2")
+    done = await run(shell, *words)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "revision 2 of key k of B is its deletion" in done.stderr
+    done = await run(shell, *words, "--json")
+    assert json.loads(done.stdout)["operation"] == "DEL"
+
+
 def test_a_value_that_cannot_be_put_back_is_named_before_it_goes(shell: Shell) -> None:
     shell.ok("kv", "add", "B")
     shell.ok("kv", "put", "B", "k", "first")

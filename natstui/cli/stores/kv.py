@@ -252,6 +252,9 @@ def get(
     if as_json:
         print_object(entry)
         return
+    if entry.operation != "PUT":
+        # It would look like an empty value.
+        raise NotFound(f"revision {revision} of key {key} of {bucket} is its deletion")
     sys.stdout.buffer.write(entry.value)
 
 

@@ -223,9 +223,10 @@ def _print_written(
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:
-    """Check every backup of a folder; raises BackupError for the first that is not complete.
+    """Check every backup of a folder; raises BackupError for the first that is damaged.
 
-    One from which messages were removed while it was made is reported after the others.
+    One from which messages were removed while it was made, and streams that are missing, are
+    reported after the others.
     """
     if not folder.is_dir():
         raise BackupError(f"there is no folder {folder}")
@@ -260,18 +261,11 @@ def _verify(folder: Path, *, as_json: bool) -> None:
                 )
             )
     left_out = left_out_of(folder)
-    _print_left_out(left_out)
     if as_json:
         result = {"folder": str(folder), "streams": rows, "left_out": left_out}
         click.echo(json.dumps(result))
-    if incomplete:
-        raise BackupError(f"not complete: {', '.join(incomplete)}")
-
-
-def _print_left_out(left_out: Sequence[str]) -> None:
-    if left_out:
-        text = f"natstui: not in this backup: {'; '.join(left_out)}"
-        click.echo(clean_line(text), err=True)
+    if problems := [*filter(None, [", ".join(incomplete)]), *left_out]:
+        raise BackupError(f"not complete: {'; '.join(problems)}")
 
 
 @command("restore")
@@ -329,7 +323,9 @@ def restore(
         RestoreRequest(stored_backup, parse_name(stored_backup.stream), replicas)
         for stored_backup in read_backups(account_folder)
     ]
-    _print_left_out(left_out_of(account_folder))
+    if left_out := left_out_of(account_folder):
+        text = f"natstui: not in this backup: {'; '.join(left_out)}"
+        click.echo(clean_line(text), err=True)
     _restore(connection, restore_requests, pace, flags)
 
 

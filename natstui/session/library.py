@@ -34,6 +34,7 @@ from natstui.session.files.info import (
     SessionInfo,
     read_info,
     read_info_to_change,
+    write_given_info,
     write_info,
 )
 from natstui.session.files.layout import HOUR
@@ -184,7 +185,7 @@ def rename(folder: Path, name: str) -> Path:
         renamed = folder.with_name(folder_name(info.started_at_us, name))
         if renamed != folder and renamed.exists():
             raise SessionError(f"there is already a session {renamed.name}")
-        write_info(folder, replace(info, name=name))
+        write_given_info(folder, replace(info, name=name))
         return folder.rename(renamed)
 
 
@@ -195,7 +196,7 @@ def annotate(folder: Path, text: str) -> SessionInfo:
     with _changing(folder, "write into"):
         info = read_info_to_change(folder)
         info = replace(info, notes=(*info.notes, text))
-        write_info(folder, info)
+        write_given_info(folder, info)
     return info
 
 

@@ -119,6 +119,19 @@ def test_notes_that_are_written_at_once_are_all_kept(tmp_path: Path) -> None:
     assert sorted(Recording(folder).info.notes) == sorted(notes)
 
 
+def test_a_recording_can_be_read_whatever_is_noted_about_it(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    annotate(folder, "short")
+    with pytest.raises(SessionError, match="too long"):
+        for _ in range(20):
+            annotate(folder, "x" * 125_000)
+    with pytest.raises(SessionError, match="too long"):
+        rename(folder, "x" * 525_000)
+    folder = rename(folder, "later")
+    assert Recording(folder).info.notes[0] == "short"
+
+
 def test_a_path_is_no_name_of_a_recording(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])

@@ -18,9 +18,11 @@ from natstui.model.records.link import LinkChanged
 from natstui.model.records.record import EngineStarted, Record
 from natstui.parsing import reason
 from natstui.session.files.folder import INFO, reading
-from natstui.units import is_possible_time
+from natstui.units import bytes_text, is_possible_time
 
 _MOST_BYTES = 1 << 20
+_MOST_GIVEN_BYTES = _MOST_BYTES // 2
+"""Limit of what people give a recording: the rest of its description has room beside it."""
 NOT_AS_WRITTEN = "is damaged, or was changed by something else than natstui"
 _USERINFO = re.compile(r"//[^/@\s]*@")
 
@@ -123,6 +125,19 @@ def info_after(info: SessionInfo, record: Record) -> SessionInfo:
 def write_info(folder: Path, info: SessionInfo) -> None:
     """Write session.json; raises OSError."""
     write_complete(folder / INFO, info_json(info))
+
+
+def write_given_info(folder: Path, info: SessionInfo) -> None:
+    """Write session.json with another name or note; raises OSError, and SessionError where it
+    could not be read any more.
+    """
+    size_bytes = len(info_json(info))
+    if size_bytes > _MOST_GIVEN_BYTES:
+        raise SessionError(
+            f"the name and notes of {folder} would be too long: {bytes_text(size_bytes)} with "
+            f"what is known of it, at most {bytes_text(_MOST_GIVEN_BYTES)}"
+        )
+    write_info(folder, info)
 
 
 def parse_info(content: bytes, file_name: str) -> SessionInfo:

@@ -46,6 +46,7 @@ from natstui.jetstream.messages.copying.losses import copy_changes, copy_loss
 from natstui.jetstream.messages.copying.selection import Selection, Wanted, select
 from natstui.jetstream.messages.copying.window import WINDOW_MARGIN
 from natstui.model.assets.subjects import is_subject
+from natstui.model.records.copies import Drop
 from natstui.paths import user_path
 from natstui.units import bytes_text, counted, parse_count
 
@@ -148,16 +149,14 @@ def _parse_time_us(text: str | None, option: str) -> int | None:
 
 def _read_recorded_drops(
     names: tuple[str, ...], settings: Any, stream: str, consumer: str
-) -> tuple[tuple[int, int], ...]:
-    """Return time and sequence of messages that recordings report as dropped; raises
-    SessionError.
-    """
+) -> tuple[Drop, ...]:
+    """Return the messages that recordings report as dropped; raises SessionError."""
     # Imported here: they take a third of the start of a copy, and few copies read recordings.
     from natstui.session.library import find, sessions_folder
     from natstui.session.read.given_up import recorded_give_ups
     from natstui.session.read.recording import Recording
 
-    dropped, uncounted_count = list[tuple[int, int]](), 0
+    dropped, uncounted_count = list[Drop](), 0
     for name in names:
         recording = Recording(find(sessions_folder(settings.session), name))
         session_drops, session_uncounted_count = recorded_give_ups(recording, stream, consumer)

@@ -38,7 +38,7 @@ from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.publish import ack_text, publish, request_reply
 from natstui.jetstream.messages.pull import answer, listening_loss, pull_identified
 from natstui.jetstream.messages.tail import Tail
-from natstui.model.records.copies import CopyCommand, CountAgain, FindGivenUp, SendAgain
+from natstui.model.records.copies import CopyCommand, CountAgain, Drop, FindGivenUp, SendAgain
 from natstui.model.records.journal import done_here
 from natstui.model.records.listening import (
     ListeningCommand,
@@ -170,8 +170,8 @@ async def answer_copy(writer: Writer, command: CopyCommand, sessions: Path) -> t
             assert_never(command)
 
 
-def _recorded(command: FindGivenUp, sessions: Path) -> tuple[tuple[tuple[int, int], ...], int]:
-    dropped, left_out = list[tuple[int, int]](), 0
+def _recorded(command: FindGivenUp, sessions: Path) -> tuple[tuple[Drop, ...], int]:
+    dropped, left_out = list[Drop](), 0
     for name in command.sessions:
         recording = Recording(find(sessions, name))
         recorded, uncounted = recorded_give_ups(recording, command.stream, command.consumer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -21,9 +22,13 @@ import pytest
 from nats.aio.client import Client
 from nats.js.api import StreamSource
 
+from natstui.config.connection import Connection
+from natstui.jetstream.connection.client import connect
 from natstui.jetstream.messages.copying.account import State
-from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted
+from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted, select
 from natstui.jetstream.testbed.broker import Broker
+from natstui.session.read.given_up import recorded_give_ups
+from natstui.session.read.recording import Recording
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
@@ -415,6 +420,22 @@ async def test_a_recording_knows_what_was_given_up(
         words = ("S", "--given-up", "C", "--session", "night", "--to-subject", "again", "--json")
         done = await run(shell, "messages", "copy", *words)
         assert copied(done.stdout)["acknowledged_msgs"] == 5, done.stderr
+    # One of this name on another server was not recorded, whatever has the time of the recording.
+    recording = Recording(folder)
+    drops = [
+        drop._replace(at_us=time.time_ns() // 1000 + 60_000_000)
+        for drop in recorded_give_ups(recording, "S", "C")[0]
+    ]
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().delete_consumer("S", "C")
+        await nc.jetstream().add_consumer("S", durable_name="C", max_deliver=1)
+        client = await connect(Connection(servers=(nats_server.url,)))
+        wanted = Wanted("S", consumer="C", of="given_up", recorded=tuple(drops))
+        assert "0 in recordings" in (await select(client, wanted)).remark
+        unknown = tuple(drop._replace(consumer_created_at_us=None) for drop in drops)
+        wanted = dataclasses.replace(wanted, recorded=unknown)
+        assert "5 in recordings" in (await select(client, wanted)).remark
+        await client.close()
 
 
 @pytest.mark.parametrize("retention", ["limits", "workqueue", "interest"])

@@ -6,11 +6,13 @@ import asyncio
 import io
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import nats
 import pytest
+from nats.aio.client import Client as NatsClient
+from nats.js import JetStreamContext
 
 from natstui.bench.run.controller import Benchmark
 from natstui.cli.core.arrived import Printer
@@ -22,6 +24,7 @@ from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.storing import check_domain, store
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.managing.losses import connections_loss
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages import reading
@@ -160,6 +163,53 @@ async def test_what_the_local_domain_would_store_as_well_is_refused(
     await client.close()
     await source.close()
     for nc in clients:
+        await nc.close()
+
+
+async def dropped(nc: NatsClient, count: int, keeper: JetStreamContext, kept_count: int) -> None:
+    """Let the consumer drop messages, until `keeper` has stored as many advisories."""
+    subscription = await nc.jetstream().pull_subscribe_bind("w", stream="GV")
+    await subscription.fetch(count, timeout=10)
+    async with asyncio.timeout(30):
+        while (await keeper.stream_info("ADV")).state.messages < kept_count:
+            with suppress(nats.errors.TimeoutError):
+                await subscription.fetch(1, timeout=0.2)
+
+
+async def test_events_of_another_domain_are_not_taken_for_our_own(
+    hub_and_leaf: tuple[Broker, Broker],
+) -> None:
+    hub, leaf = hub_and_leaf
+    of_hub, of_leaf = [await nats.connect(broker.url) for broker in (hub, leaf)]
+    keeper = of_hub.jetstream()
+    await keeper.add_stream(name="ADV", subjects=["$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"])
+    through_leaf = await connect(Connection(servers=(leaf.url,), domain="hub"))
+    await joined(through_leaf)
+    client, records = await connect(Connection(servers=(hub.url,))), Records()
+    listening = asyncio.create_task(listen(client, records))
+    for nc, subject in ((of_hub, "gv.hub"), (of_leaf, "gv.leaf")):
+        await nc.jetstream().add_stream(name="GV", subjects=[subject])
+        await nc.jetstream().add_consumer(
+            "GV", durable_name="w", ack_policy="explicit", max_deliver=1, ack_wait=0.1
+        )
+        for _ in range(3):
+            await nc.jetstream().publish(subject, b"x")
+    await dropped(of_leaf, 3, keeper, 3)
+    given_up = Wanted("GV", consumer="w", of="given_up")
+    for prefixed in (client, through_leaf):
+        assert not (await select(prefixed, given_up)).seqs
+    await dropped(of_hub, 3, keeper, 6)
+    assert (await select(client, given_up)).seqs == (1, 2, 3)
+    async with asyncio.timeout(30):
+        while sum("was dropped" in str(record) for record in records.all) < 3:
+            await asyncio.sleep(0.05)
+    drops = [str(record) for record in records.all if "was dropped" in str(record)]
+    assert all('"domain":"hub"' in drop for drop in drops), drops
+    listening.cancel()
+    await asyncio.wait({listening})
+    for each in (client, through_leaf):
+        await each.close()
+    for nc in (of_hub, of_leaf):
         await nc.close()
 
 

@@ -9,12 +9,14 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import msgspec
 import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.clock import steady_us
 from natstui.config import Connection
+from natstui.decoding import decoder_of
 from natstui.errors import NatstuiError, NotFound, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.link import (
     AccountInfo,
@@ -81,6 +83,10 @@ async def client_of(connection: Connection, nc: GuardedClient, on_link: OnLink |
     return client
 
 
+class _Event(msgspec.Struct):
+    domain: str = ""
+
+
 class Client:
     """A live connection. Requests fail at once when there is no link; nothing is sent later."""
 
@@ -98,6 +104,17 @@ class Client:
     def link(self) -> LinkChanged:
         """Return the current state of the link."""
         return self._link.state
+
+    def is_of_other_domain(self, event: bytes) -> bool:
+        """Return whether a JetStream event is of another domain: leaf nodes pass them on.
+
+        One that names no domain, or cannot be read, is taken for our own.
+        """
+        try:
+            domain = decoder_of(_Event).decode(event).domain
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        return bool(domain and self.link.jetstream) and domain != self.link.domain
 
     @property
     def leaving(self) -> str | None:

@@ -216,15 +216,21 @@ async def listen(client: Client, sink: Sink) -> None:
     prefix = client.connection.js_event_prefix
 
     async def take(message: Msg) -> None:
+        if client.is_of_other_domain(message.data):
+            return
         try:
             gate.add(read_advisory(message.data))
         except RequestFailed as error:
             gate.leave_out(error)
 
+    async def take_sample(message: Msg) -> None:
+        if not client.is_of_other_domain(message.data):
+            await samples.take(message)
+
     try:
         for subject in _ADVISORIES:
             await _subscribe(client, f"{prefix}.{subject}", take, sink)
-        await _subscribe(client, f"{prefix}.{_ACK_SAMPLES}", samples.take, sink)
+        await _subscribe(client, f"{prefix}.{_ACK_SAMPLES}", take_sample, sink)
         await asyncio.Event().wait()
     finally:
         samples.close()

@@ -153,6 +153,11 @@ class ReplyTap:
         await servers.ask(CONNZ, {"limit": 1})
         stats = client.nc.stats
         before_count = stats["reconnects"]
+
+        async def deleted(message: Msg) -> None:
+            if not client.is_of_other_domain(message.data):
+                self._stop("it was deleted")
+
         self._lost_count = lambda: int(stats["reconnects"] - before_count)
         try:
             for subject in self._subjects:
@@ -162,7 +167,7 @@ class ReplyTap:
                 self._subscriptions.append(subscription)
             if self._ends_on is not None:
                 # Who may not hear it reads until the time is over.
-                subscription = await client.subscribe(self._ends_on, self._deleted)
+                subscription = await client.subscribe(self._ends_on, deleted)
                 self._subscriptions.append(subscription)
             # Its answer comes after everything that the server says of the subscriptions.
             await servers.ask(CONNZ, {"limit": 1})
@@ -270,9 +275,6 @@ class ReplyTap:
 
     def _deny(self, error: PermissionDenied) -> None:
         self._denied = error
-
-    async def _deleted(self, _message: Msg) -> None:
-        self._stop("it was deleted")
 
     async def _take(self, message: Msg) -> None:
         if self._why is not None:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from natstui.model.records.messages import StoredMessage
 
 MOST_LISTED_MSGS = 5_000
+
+
+class Drop(NamedTuple):
+    """A message that a consumer dropped after max deliver, as an advisory tells."""
+
+    at_us: int
+    stream_seq: int
+    consumer_created_at_us: int | None = None
+    """Creation time of that consumer; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

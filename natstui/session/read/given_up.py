@@ -5,32 +5,44 @@ from __future__ import annotations
 import msgspec
 
 from natstui.decoding import decoder_of
+from natstui.model.records.copies import Drop
 from natstui.model.records.evidence import AdvisoriesCounted
-from natstui.model.records.record import Advisory
+from natstui.model.records.record import Advisory, Configured
 from natstui.session.read.recording import Recording
 
 
-class _Said(msgspec.Struct):
+class _Body(msgspec.Struct):
     stream_seq: int = 0
 
 
-def recorded_give_ups(
-    recording: Recording, stream: str, consumer: str
-) -> tuple[list[tuple[int, int]], int]:
-    """Return time and sequence of each dropped message, and how many advisories have no sequence.
+def recorded_give_ups(recording: Recording, stream: str, consumer: str) -> tuple[list[Drop], int]:
+    """Return each dropped message, and how many advisories have no sequence.
 
     Raises SessionError.
     """
-    dropped, left_out = list[tuple[int, int]](), 0
+    dropped, left_out = list[Drop](), 0
+    created_at_us: int | None = None
     for record in recording.records():
+        if isinstance(record, Configured):
+            created_at_us = next(
+                (
+                    configured.created_at_us
+                    for configured in record.consumers
+                    if (configured.stream, configured.name) == (stream, consumer)
+                ),
+                created_at_us,
+            )
         if not isinstance(record, Advisory | AdvisoriesCounted):
             continue
         if (record.type, record.stream, record.consumer) != ("max_deliver", stream, consumer):
             continue
         if isinstance(record, Advisory):
-            seq = decoder_of(_Said).decode(record.body_json).stream_seq
-            dropped.append((record.at_us, seq))
+            seq = decoder_of(_Body).decode(record.body_json).stream_seq
+            dropped.append(Drop(record.at_us, seq, created_at_us))
         else:
-            dropped += [(record.at_us, message.stream_seq) for message in record.messages]
+            dropped += [
+                Drop(record.at_us, message.stream_seq, created_at_us)
+                for message in record.messages
+            ]
             left_out += record.said_count - sum(message.said_count for message in record.messages)
     return dropped, left_out

@@ -26,6 +26,7 @@ from natstui.model.records.copies import (
     MOST_LISTED_MSGS,
     AgainCounted,
     CountAgain,
+    Drop,
     FindGivenUp,
     GivenUpFound,
     SendAgain,
@@ -34,12 +35,11 @@ from natstui.units import counted
 
 
 async def find_given_up(
-    client: Client, command: FindGivenUp, recorded_drops: tuple[tuple[int, int], ...]
+    client: Client, command: FindGivenUp, recorded_drops: tuple[Drop, ...]
 ) -> GivenUpFound:
     """Return the messages that a consumer dropped, or a set that contains them.
 
-    `recorded_drops` are time and sequence in recordings. Raises NotFound when nothing tells which
-    they are.
+    `recorded_drops` are those in recordings. Raises NotFound when nothing tells which they are.
     """
     info = json.loads(await client.request(f"STREAM.INFO.{command.stream}"))
     consumer = json.loads(
@@ -47,7 +47,8 @@ async def find_given_up(
     )
     is_certain = True
     try:
-        seqs, remark = await given_up(client, info, consumer, recorded_drops, command.heard)
+        heard = tuple(Drop(at_us, seq) for at_us, seq in command.heard)
+        seqs, remark = await given_up(client, info, consumer, recorded_drops, heard)
     except NotFound as error:
         seqs = await perhaps_given_up(client, command.stream, consumer, MOST_LISTED_MSGS)
         if not seqs:

@@ -15,6 +15,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Reader
 from natstui.model.assets.subjects import overlap
+from natstui.model.records.copies import Drop
 from natstui.units import counted
 
 _PAGE_MSGS = 500
@@ -38,13 +39,13 @@ async def given_up(
     client: Client,
     info: dict[str, Any],
     consumer: dict[str, Any],
-    recorded_drops: tuple[tuple[int, int], ...],
-    observed_drops: tuple[tuple[int, int], ...] = (),
+    recorded_drops: tuple[Drop, ...],
+    observed_drops: tuple[Drop, ...] = (),
 ) -> tuple[tuple[int, ...], str]:
     """Return dropped sequences in order, and the source of each part.
 
-    `recorded_drops` are time and sequence in recordings; `observed_drops` are those of advisories
-    that this viewer received. Advisories that the consumer contradicts are left out. Raises
+    `recorded_drops` are those in recordings; `observed_drops` those of advisories that this viewer
+    received. Advisories that the consumer contradicts are left out. Raises
     NotFound when there is no source.
     """
     stream, name = info["config"]["name"], consumer["name"]
@@ -54,8 +55,13 @@ async def given_up(
         (recorded_drops, "in recordings"),
         (observed_drops, "reported since natstui started"),
     ):
-        # What was announced before it was made is about another one of its name.
-        seqs = {seq for at_us, seq in drops if at_us >= made_us}
+        # What was announced before it was made is about another one of its name, as is what is
+        # recorded of one with another creation time: of another server, perhaps.
+        seqs = {
+            drop.stream_seq
+            for drop in drops
+            if drop.at_us >= made_us and drop.consumer_created_at_us in (None, made_us)
+        }
         sources += [f"{len(seqs):,} {source}"] if drops else []
         dropped_seqs |= seqs
     for keeper in await _keepers(client, stream, name):
@@ -144,10 +150,9 @@ async def _announced(
                 advisory = decoder_of(_Advisory).decode(advisory_message.payload)
             except (msgspec.DecodeError, RecursionError):
                 continue  # whoever may publish there may publish anything
-            if (advisory.stream, advisory.consumer) == (
-                stream,
-                name,
-            ) and advisory_message.stored_at_us >= made_us:
+            is_of_it = (advisory.stream, advisory.consumer) == (stream, name)
+            is_later = advisory_message.stored_at_us >= made_us
+            if is_of_it and is_later and not client.is_of_other_domain(advisory_message.payload):
                 seqs.add(advisory.stream_seq)
     return seqs
 

@@ -37,6 +37,7 @@ from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Read, Reader
 from natstui.model.assets.subjects import overlap
+from natstui.model.records.copies import Drop
 from natstui.model.records.messages import StoredMessage
 from natstui.units import counted
 
@@ -62,8 +63,8 @@ class Wanted:
     consumer: str | None = None
     of: Of | None = None
     """Which messages of the consumer; only with a consumer."""
-    recorded: tuple[tuple[int, int], ...] = ()
-    """Time and sequence of drops after max deliver, from recordings."""
+    recorded: tuple[Drop, ...] = ()
+    """Drops after max deliver, from recordings."""
 
     @property
     def is_range(self) -> bool:

@@ -431,7 +431,7 @@ def test_a_header_that_makes_the_server_publish_is_asked_for(
         ):  # fmt: skip
             refused = shell.run(*words, *traced)
             assert refused.returncode == 5, refused
-            assert "it changes key k of bucket B" in refused.stderr
+            assert "it changes or deletes key k of bucket B" in refused.stderr
         refused = shell.run("reply", "q", "x", *traced)
         assert "a reply cannot have the header Nats-Trace-Dest" in refused.stderr
         row = {
@@ -485,7 +485,7 @@ def test_what_goes_on_into_a_bucket_or_to_the_api_is_said_before(
         create(session, "KV_B", subjects=["$KV.B.>"])
         config = create(session, "S")
         for destination, text in (
-            ("$KV.B.>", "it changes keys of bucket B"),
+            ("$KV.B.>", "it changes or deletes keys of bucket B"),
             ("$JS.API.STREAM.PURGE.KV_B", "it is a request to the server itself"),
         ):
             source = ">" if destination.endswith(">") else "s.x"
@@ -495,7 +495,9 @@ def test_what_goes_on_into_a_bucket_or_to_the_api_is_said_before(
             with pytest.raises(Refused, match=text):
                 session.apply("create_stream", "T", {"name": "T", "subjects": ["t"]} | republish)
         push = {"durable_name": "P", "deliver_subject": "$KV.B.k", "ack_policy": "none"}
-        with pytest.raises(Refused, match="each message that it delivers: it changes key k"):
+        with pytest.raises(
+            Refused, match="each message that it delivers: it changes or deletes key k"
+        ):
             session.apply("create_consumer", "S", push, consumer="P")
         session.apply("create_consumer", "S", push | {"deliver_subject": "d"}, consumer="P")
         session.apply(

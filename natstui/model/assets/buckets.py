@@ -172,8 +172,12 @@ def bucket_change(subject: str) -> str:
     is_filter = not is_literal(subject)
     if tokens[0] == "$KV":
         if is_filter:
-            return f"it changes keys of {of_bucket}"
-        return f"it changes key {'.'.join(tokens[2:])} of {of_bucket}" if len(tokens) > 2 else ""
+            return f"it changes or deletes keys of {of_bucket}"
+        return (
+            f"it changes or deletes key {'.'.join(tokens[2:])} of {of_bucket}"
+            if len(tokens) > 2
+            else ""
+        )
     of_store = of_bucket.replace("bucket", "store")
     match tokens[2:]:
         case _ if is_filter:

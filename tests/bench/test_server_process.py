@@ -33,6 +33,6 @@ def test_what_cannot_be_known_is_said(nats_server: Broker) -> None:
         behind = ServerProcess.find(f"nats://127.0.0.1:{port}").unknown or ""
         assert behind.startswith("the connection goes through another process")
     found = ServerProcess.find(nats_server.url)
-    assert found.cpu_since_found().unknown == "the run was too short"
+    assert found.cpu_since().unknown == "the run was too short"
     nats_server.kill()
-    assert found.cpu_since_found().unknown == "the server's process ended during the run"
+    assert found.cpu_since().unknown == "the server's process ended during the run"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -54,10 +54,16 @@ class ServerProcess:
         name = Path(f"/proc/{pid}/comm").read_text("utf-8").strip()
         if name != "nats-server":
             return cls(None, unknown=f"the connection goes through another process, {name}")
-        return cls(pid, _cpu_s(pid) or 0.0, time.monotonic())
+        return cls(pid).from_now()
 
-    def cpu_since_found(self) -> ServerCpu:
-        """Return the CPU use of the server since `find`; without a process, the reason."""
+    def from_now(self) -> Self:
+        """Return the same process with its processor time up to now."""
+        if self.pid is None:
+            return self
+        return replace(self, cpu_s=_cpu_s(self.pid) or 0.0, at_s=time.monotonic())
+
+    def cpu_since(self) -> ServerCpu:
+        """Return the CPU use of the server since then; without a process, the reason."""
         if self.pid is None:
             return ServerCpu(None, self.unknown)
         cpu_s, elapsed_s = _cpu_s(self.pid), time.monotonic() - self.at_s

@@ -268,9 +268,12 @@ class Benchmark:
                         "retention and no consumer"
                     )
                 await self._assemble(assets)
+                # Before the run begins: it looks at every process of this machine.
+                server_url = self.link.server_url if self.link else None
+                server = await asyncio.to_thread(ServerProcess.find, server_url)
                 self._go(start_at_us)
                 await self._wait_for_begin()
-                result = entry.result = await self._measure(assets)
+                result = entry.result = await self._measure(assets, server.from_now())
             state.failure = state.failure or entry.failure
         finally:
             try:
@@ -369,17 +372,16 @@ class Benchmark:
             begun_ns=state.go_ns,
         )
 
-    async def _measure(self, assets: RunAssets) -> BenchmarkResult:
+    async def _measure(self, assets: RunAssets, server: ServerProcess) -> BenchmarkResult:
         state = self._state
         watcher = Watcher(state, assets, self._cause_fault)
-        server = ServerProcess.find(self.link.server_url if self.link else None)
         try:
             await watcher.watch()
             state.enter("drain")
             await watcher.drain()
         except NatstuiError as error:
             state.failure = state.failure or error
-        cpu = server.cpu_since_found()
+        cpu = server.cpu_since()
         state.pool.send_all(Stop())
         await state.wait_until(
             lambda: all(member.is_over for member in state.pool.members), _LAST_WORD_S

@@ -188,17 +188,17 @@ _FORMAT = 7
 """Version of the state: an older one is not continued."""
 
 
-class Skipped(msgspec.Struct, frozen=True):
+class SkippedSequences(msgspec.Struct, frozen=True):
     """Sequences of a range without a message."""
 
     count: int = 0
     seqs: tuple[int, int] | None = None
     """The first and the last of them."""
 
-    def with_range(self, first_seq: int, last_seq: int) -> Skipped:
+    def with_range(self, first_seq: int, last_seq: int) -> SkippedSequences:
         """Return these and those of a range behind them."""
         begin_seq = self.seqs[0] if self.seqs else first_seq
-        return Skipped(self.count + last_seq - first_seq + 1, (begin_seq, last_seq))
+        return SkippedSequences(self.count + last_seq - first_seq + 1, (begin_seq, last_seq))
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -210,7 +210,7 @@ class State(msgspec.Struct, kw_only=True):
     done_seq: int = 0
     lacking_count: int = 0
     """How many sequences of a range had no message when this copy began."""
-    skipped: Skipped = Skipped()
+    skipped: SkippedSequences = SkippedSequences()
     """The sequences of a range up to `done_seq` that had no message when they were to be read."""
     removed_seqs: tuple[int, int] | None = None
     """First and last sequence that the source deleted before they were copied, as far as known."""

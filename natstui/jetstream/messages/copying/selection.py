@@ -31,7 +31,7 @@ from natstui.jetstream.connection.storing import (
     newest_of,
 )
 from natstui.jetstream.connection.times import time_or_never_us, time_us
-from natstui.jetstream.messages.copying.account import Skipped, State
+from natstui.jetstream.messages.copying.account import SkippedSequences, State
 from natstui.jetstream.messages.copying.given_up import filters_of, given_up
 from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.gets import ApiGetter
@@ -250,7 +250,7 @@ class Gaps:
         """Create; `state` is that of the stopped copy."""
         self._selection = selection
         self._last_seq = max(state.done_seq if state else 0, selection.begin_seq - 1)
-        self._skipped = state.skipped if state else Skipped()
+        self._skipped = state.skipped if state else SkippedSequences()
         self._ranges: deque[tuple[int, int]] = deque()
         """The gaps that are not in `_skipped` yet."""
 
@@ -260,7 +260,7 @@ class Gaps:
             self._ranges.append((self._last_seq + 1, stream_seq - 1))
         self._last_seq = stream_seq
 
-    def until(self, done_seq: int) -> Skipped:
+    def until(self, done_seq: int) -> SkippedSequences:
         """Return the sequences up to `done_seq` without a message; it never falls."""
         while self._ranges and self._ranges[0][1] <= done_seq:
             self._skipped = self._skipped.with_range(*self._ranges.popleft())

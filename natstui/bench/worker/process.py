@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import ctypes
 import gc
-import json
 import os
 import selectors
 import signal
@@ -19,6 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import platformdirs
 
 from natstui.bench.job import protocol
@@ -44,8 +44,9 @@ from natstui.bench.job.tally import Tally
 from natstui.bench.wire.link import WireLink, hang_up, hold_reading, resume_reading
 from natstui.bench.worker import programs as patterns
 from natstui.config.connection import Connection
+from natstui.decoding import decoder_of
 from natstui.errors import NatstuiError, ServerGone
-from natstui.files import open_lock, wait_for_lock
+from natstui.files import open_lock, read_plain, wait_for_lock, write_complete
 from natstui.jetstream.connection.client import Client, connect
 from natstui.model.bench.counts import Counts
 from natstui.model.records.link import LinkChanged
@@ -57,6 +58,8 @@ _LAST_CHANCE_S = 15
 _CLEANUP_S = 3.0
 _ENDED_WORKERS = 1000
 """Number of ended workers that are remembered: more than one run has."""
+_MOST_BYTES = 4 * 1024 * 1024
+"""Limit of the size of what is remembered of them."""
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
 
@@ -283,13 +286,13 @@ def _added_up(file: Path, run_id: str, own_msgs: Counter[str]) -> Counter[str]:
 
     The file has the last ended workers of all runs. Raises OSError.
     """
-    lines = file.read_text().splitlines() if file.exists() else []
-    lines = [*lines, json.dumps([run_id, own_msgs])][-_ENDED_WORKERS:]
-    file.write_text("".join(f"{line}\n" for line in lines))
+    lines = read_plain(file, _MOST_BYTES).splitlines() if file.exists() else []
+    lines = [*lines, msgspec.json.encode((run_id, own_msgs))][-_ENDED_WORKERS:]
+    write_complete(file, b"".join(line + b"\n" for line in lines))
     total_msgs = Counter[str]()
     for line in lines:
-        with contextlib.suppress(ValueError):  # Half a line: that worker was killed meanwhile.
-            ended_run_id, ended_msgs = json.loads(line)
+        with contextlib.suppress(msgspec.DecodeError):  # No line of ours.
+            ended_run_id, ended_msgs = decoder_of(tuple[str, dict[str, int]]).decode(line)
             total_msgs.update(ended_msgs if ended_run_id == run_id else {})
     return total_msgs
 

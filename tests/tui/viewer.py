@@ -16,12 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+from rich.console import RenderableType
 from textual import events
+from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual.keys import _character_to_key
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.notifications import Notify
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from natstui.lines import decode_command, encode_record
 from natstui.model.records.record import Command, Record
@@ -373,6 +378,32 @@ async def _running(
         app.link.close()
 
 
+@contextmanager
+def drawn_when_read() -> Iterator[None]:
+    """Lay screens out as ever, but draw no update of them: no terminal is there to show it.
+
+    That is half of what a test of a screen costs. What reads a screen draws the whole of it, as
+    `Viewer.text` and pictures do.
+    """
+    render_update = Compositor.render_update
+
+    def render_nothing(
+        self: Compositor,
+        full: bool = False,
+        screen_stack: list[Screen] | None = None,
+        simplify: bool = False,
+    ) -> RenderableType | None:
+        if full:
+            return render_update(self, full, screen_stack, simplify)
+        visible_screen_stack.set(screen_stack or [])
+        self._dirty_regions.clear()
+        return None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compositor, "render_update", render_nothing)
+        yield
+
+
 @asynccontextmanager
 async def shown(app: NatstuiApp, size: tuple[int, int]) -> AsyncIterator[Viewer]:
     """Run an app on a screen of this size."""
@@ -382,5 +413,6 @@ async def shown(app: NatstuiApp, size: tuple[int, int]) -> AsyncIterator[Viewer]
         if isinstance(message, Notify):
             toasts.append(message.notification.message)
 
-    async with app.run_test(size=size, notifications=True, message_hook=keep_toast) as pilot:
-        yield Viewer(app, pilot, toasts)
+    with drawn_when_read():
+        async with app.run_test(size=size, notifications=True, message_hook=keep_toast) as pilot:
+            yield Viewer(app, pilot, toasts)

@@ -4,14 +4,14 @@ fail, after they printed the others."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.accounts import Account
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Done, Shell
 from tests.hostile_server import Lie, lying
 
 pytestmark = pytest.mark.server
@@ -48,45 +48,48 @@ def _name(row: Any) -> str:
     return str(row.get("name") or row["config"]["name"])
 
 
+Run = Callable[..., Done]
+
+
 @pytest.fixture
-def told(account: Account, tmp_path: Path) -> Iterator[Any]:
-    """Return what tells a command that something is away, and returns what it printed."""
+def run(account: Account, tmp_path: Path) -> Iterator[Run]:
+    """Return what runs a command while the server lies."""
     real = Shell(account.url, tmp_path)
     real.ok("stream", "add", "S", "--subjects", "s", "--yes")
-    real.ok("consumer", "add", "S", "stays", "--yes")
-    real.ok("consumer", "add", "S", "newer", "--yes")
-    for bucket in ("stays", "newer"):
-        real.ok("kv", "add", bucket)
-        real.ok("object", "add", bucket)
+    for name in ("stays", "newer"):
+        real.ok("consumer", "add", "S", name, "--yes")
+        real.ok("kv", "add", name)
+        real.ok("object", "add", name)
     with lying(account.url) as wire:
         shell = Shell(wire.url, tmp_path)
 
-        def run(lie: Lie, *words: str) -> tuple[str, str]:
+        def run(lie: Lie, *words: str) -> Done:
             wire.lie = lie
-            ended = shell.run(*words)
-            assert ended.returncode == 4, ended.stderr
-            assert ended.stderr.endswith("natstui: the list is incomplete\n")
-            return ended.stdout, ended.stderr
+            return shell.run(*words)
 
         yield run
+
+
+def listed(run: Run, lie: Lie, *words: str) -> tuple[str, str]:
+    """Return what a command prints that lists all but what is away."""
+    ended = run(lie, *words)
+    assert ended.returncode == 4, ended.stderr
+    assert ended.stderr.endswith("natstui: the list is incomplete\n")
+    return ended.stdout, ended.stderr
 
 
 CONSUMER = (("consumer", "ls", "S"), ("consumer", "report", "S"), ("consumer", "find", "S"))
 
 
-@pytest.mark.parametrize("words", CONSUMER, ids=" ".join)
-@pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])
-def test_a_consumer_that_is_away_is_named(
-    told: Any, words: tuple[str, ...], as_json: bool
-) -> None:
-    words = (*words, "--json") if as_json else words
-    name = "newer" if words[1] == "ls" else "S newer"
-    stdout, stderr = told(away("consumers", "newer", refused=True), *words)
-    assert "stays" in stdout and "newer" not in stdout
-    assert f"natstui: the server does not run {name}: {REASON}" in stderr
-    stdout, stderr = told(away("consumers", "newer", refused=False), *words)
-    assert "stays" in stdout and "newer" not in stdout
-    assert f"natstui: not reachable: {name}" in stderr
+def test_a_consumer_that_is_away_is_named(run: Run) -> None:
+    for words in (*CONSUMER, ("consumer", "ls", "S", "--json")):
+        name = "newer" if words[1] == "ls" else "S newer"
+        stdout, stderr = listed(run, away("consumers", "newer", refused=True), *words)
+        assert "stays" in stdout and "newer" not in stdout, words
+        assert f"natstui: the server does not run {name}: {REASON}" in stderr, words
+        stdout, stderr = listed(run, away("consumers", "newer", refused=False), *words)
+        assert "stays" in stdout and "newer" not in stdout, words
+        assert f"natstui: not reachable: {name}" in stderr, words
 
 
 STREAM = (
@@ -98,17 +101,37 @@ STREAM = (
 )
 
 
-@pytest.mark.parametrize(("words", "name"), STREAM, ids=lambda value: str(value))
-def test_a_stream_that_is_away_is_named(told: Any, words: tuple[str, ...], name: str) -> None:
-    stdout, stderr = told(away("streams", name, refused=True), *words)
-    assert ("stays" in stdout and name.partition("_")[2]) or name not in stdout.split()
-    assert f"natstui: the server does not run {name}: {REASON}" in stderr
-    stderr = told(away("streams", name, refused=False), *words)[1]
-    assert f"natstui: not reachable: {name}" in stderr
+def test_a_stream_that_is_away_is_named(run: Run) -> None:
+    for words, name in STREAM:
+        stdout, stderr = listed(run, away("streams", name, refused=True), *words)
+        assert ("stays" in stdout and name.partition("_")[2]) or name not in stdout.split(), words
+        assert f"natstui: the server does not run {name}: {REASON}" in stderr, words
+        stderr = listed(run, away("streams", name, refused=False), *words)[1]
+        assert f"natstui: not reachable: {name}" in stderr, words
 
 
-def test_of_a_stream_that_is_away_no_consumer_is_known(told: Any) -> None:
+def test_of_a_stream_that_is_away_no_consumer_is_known(run: Run) -> None:
     for words in (("find",), ("find", "S"), ("report", "S")):
-        stdout, stderr = told(away("streams", "S", refused=False), "consumer", *words)
+        stdout, stderr = listed(run, away("streams", "S", refused=False), "consumer", *words)
         assert "stays" not in stdout
         assert "natstui: not reachable: the consumers of S\n" in stderr
+
+
+def test_what_prints_a_part_says_what_is_missing_and_does_not_succeed(run: Run) -> None:
+    lie = away("streams", "S", "OBJ_newer", refused=False)
+    for words in (("watch", "--once", "--json"), ("overview",)):
+        ended = run(lie, *words)
+        assert ended.returncode == 4, words
+        assert "KV_stays" in ended.stdout, "what can be read is printed"
+        assert "not everything could be read: not reachable: OBJ_newer, S" in ended.stderr
+
+
+def test_what_is_away_is_critical_and_no_missing_name(run: Run) -> None:
+    lie = away("streams", "S", refused=False)
+    nagios = run(lie, "health", "--format", "nagios")
+    assert nagios.returncode == 2
+    assert nagios.stdout.startswith("CRITICAL natstui: "), nagios
+    ended = run(lie, "health", "--stream", "S")
+    assert ended.returncode == 2 and "there is no stream" not in ended.stdout
+    consumer = run(lie, "stuck", "S", "stays")
+    assert consumer.returncode == 3 and "cannot be reached" in consumer.stderr

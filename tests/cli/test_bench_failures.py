@@ -1,11 +1,10 @@
 """A benchmark that fails on the way, from the outside: one sentence, exit code, partial result."""
 
+import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from natstui.jetstream.testbed.broker import Broker
 from tests.bench.test_failures import _children
 from tests.cli.test_bench import bench
+from tests.cli.test_core import connected
 
 pytestmark = pytest.mark.server
 
@@ -34,31 +34,38 @@ rate = 500
 """
 
 
-class Running:
-    """A benchmark that runs in a process of its own."""
+PUBLISHED = PACED.replace('[[role]]\nname = "subs"\npattern = "js-consume"\n', "")
 
-    def __init__(self, folder: Path, url: str, scenario: str, *words: str) -> None:
-        (folder / "config.toml").write_text(f'[benchmark]\nfolder = "{folder / "runs"}"\n')
-        (folder / "own.toml").write_text(scenario)
-        flags = ["--server", url, "--config", str(folder / "config.toml"), "--json"]
-        command = [sys.executable, "-m", "natstui", "bench", str(folder / "own.toml"), *words]
-        self.process = subprocess.Popen(
-            [*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
 
-    def until(self, phrase: str) -> None:
-        """Read its progress until something is said."""
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if phrase in line:
-                return
-        raise AssertionError(f"{phrase!r} was never said")
+def run_meanwhile(
+    folder: Path, url: str, scenario: str, act: Callable[[], object], *words: str, nth: int = 1
+) -> tuple[int, dict[str, Any], str]:
+    """Run it here, and act when the `nth` repetition has stored some messages.
 
-    def ends(self) -> tuple[int, dict[str, Any], str]:
-        """Wait; return exit code, the object on stdout and the rest of stderr."""
-        out, err = self.process.communicate(timeout=90)
-        assert "Traceback" not in err
-        return self.process.returncode, json.loads(out), err
+    Returns the exit code, the object on stdout and what is on stderr.
+    """
+    (folder / "own.toml").write_text(scenario)
+
+    async def wait() -> None:
+        created = set[object]()
+        async with connected(url) as nc, asyncio.timeout(90):
+            while True:
+                reply = await nc.request("$JS.API.STREAM.INFO.PACED", b"", timeout=30)
+                info = json.loads(reply.data)
+                if "created" in info:
+                    created.add(info["created"])
+                    if len(created) >= nth and info["state"]["messages"] > 20:
+                        break
+                await asyncio.sleep(0.05)
+        act()
+
+    thread = threading.Thread(target=lambda: asyncio.run(wait()))
+    thread.start()
+    own = str(folder / "own.toml")
+    done = bench(own, *words, "--server", url, "--json", folder=folder)
+    thread.join()
+    assert "Traceback" not in done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
 
 
 def said_in(err: str) -> list[str]:
@@ -80,45 +87,49 @@ def saved_as(folder: Path, found: dict[str, Any]) -> dict[str, Any]:
 def test_a_worker_that_dies_unasked_leaves_a_saved_partial_result(
     nats_server: Broker, tmp_path: Path
 ) -> None:
-    running = Running(tmp_path, nats_server.url, PACED.replace("30s", "4s"))
-    running.until("phase steady")
-    time.sleep(0.5)
-    os.kill(min(_children(running.process.pid)), signal.SIGKILL)
-    exit_code, found, err = running.ends()
+    def kill() -> None:
+        os.kill(min(_children(os.getpid())), signal.SIGKILL)
+
+    scenario = PACED.replace("30s", "2s").replace("500", "100")
+    exit_code, result, err = run_meanwhile(tmp_path, nats_server.url, scenario, kill)
     assert exit_code == 1
     assert "sent no final report" in err
-    saved = saved_as(tmp_path, found)
+    saved = saved_as(tmp_path, result)
     ended = [worker["ended"] for worker in saved["results"][0]["workers"]]
     assert ended.count("died") == 1
     # What it had seen nobody knows, and so nobody knows what was lost.
     assert saved["metrics"]["lost"] is None
 
 
-def test_an_interrupted_run_is_saved_and_exits_as_an_interrupted_command_does(
+def test_an_interrupted_run_is_saved_with_the_repetitions_before_and_exits_as_interrupted(
     nats_server: Broker, tmp_path: Path
 ) -> None:
-    running = Running(tmp_path, nats_server.url, PACED, "--repeat", "3")
-    running.until("phase steady")
-    time.sleep(0.5)
-    running.process.send_signal(signal.SIGTERM)
-    ended, found, err = running.ends()
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    scenario = PUBLISHED.replace("30s", "1500ms").replace("500", "100")
+    ended, result, err = run_meanwhile(
+        tmp_path, nats_server.url, scenario, interrupt, "--repeat", "9", nth=2
+    )
     assert ended == 143
     assert said_in(err) == ["the run was stopped before its end"]
-    assert saved_as(tmp_path, found)["results"][0]["verdict"] == "stopped"
+    results = saved_as(tmp_path, result)["results"]
+    assert [result["verdict"] for result in results] == ["ok", "stopped"]
+    assert results[0]["counts"]["acked_msgs"] > results[1]["counts"]["acked_msgs"] > 10
 
 
+@pytest.mark.long
 def test_a_server_that_goes_away_leaves_a_saved_result_with_the_repetitions_before(
     nats_server: Broker, tmp_path: Path
 ) -> None:
-    running = Running(tmp_path, nats_server.url, PACED.replace("30s", "1s"), "--repeat", "9")
-    running.until("phase drain")
-    running.until("phase steady")
-    nats_server.kill()
-    exit_code, found, err = running.ends()
+    scenario = PACED.replace("30s", "1s")
+    exit_code, result, err = run_meanwhile(
+        tmp_path, nats_server.url, scenario, nats_server.kill, "--repeat", "9", nth=2
+    )
     assert exit_code == 3
     (said,) = said_in(err)
     assert "server" in said
-    results = saved_as(tmp_path, found)["results"]
+    results = saved_as(tmp_path, result)["results"]
     assert (results[0]["verdict"], results[-1]["verdict"]) == ("ok", "failed")
     assert 100 < results[0]["counts"]["acked_msgs"] < 5000
     assert len(results) < 9
@@ -136,11 +147,16 @@ authorization { users: [ { user: u, password: p, permissions: { publish: {
 @pytest.mark.parametrize(
     ("scenario", "config", "exit_code", "sentence", "measured"),
     [
-        (FULL, "", 4, "maximum messages exceeded", True),
-        (GONE, "", 4, "stream not found", False),
-        (PACED, DENYING, 4, 'no permission to publish to "bench"', True),
+        pytest.param(
+            FULL, "", 4, "maximum messages exceeded", True, id="full", marks=pytest.mark.long
+        ),
+        pytest.param(GONE, "", 4, "stream not found", False, id="gone"),
+        pytest.param(
+            PACED, DENYING, 4, 'no permission to publish to "bench"', True,
+            id="denied", marks=pytest.mark.long,
+        ),
     ],
-)
+)  # fmt: skip
 def test_what_the_server_refuses_is_one_sentence(
     nats_server_factory: Callable[..., Broker],
     tmp_path: Path,

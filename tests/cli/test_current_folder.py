@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,9 +100,10 @@ def viewer(server: Broker, _folder: Path) -> None:
         process.communicate(timeout=60)
 
 
+CHEAP = "natstui.analysis.job"
 CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
     "natstui.bench.worker.process": bench,
-    "natstui.analysis.job": analyze,
+    CHEAP: analyze,
     "natstui": viewer,
     "natstui engine": engine,
     "natstui watch": several,
@@ -112,7 +112,11 @@ CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("name", CHILDREN)
+@pytest.mark.parametrize(
+    "name",
+    # All are started as this one: tests/architecture/test_children.py.
+    [name if name == CHEAP else pytest.param(name, marks=pytest.mark.long) for name in CHILDREN],
+)
 def test_a_process_of_ours_runs_nothing_of_the_current_folder(
     name: str, hostile: Path, nats_server: Broker
 ) -> None:
@@ -157,20 +161,36 @@ def test_python_that_spark_starts_is_ours_and_runs_nothing_of_the_current_folder
     assert list(hostile.glob("ran*")) == []
 
 
-@pytest.mark.server
+FROM_A_CHECKOUT = """
+import os, sys
+sys.path[0] = os.getcwd()
+from natstui.__main__ import main
+from natstui.children import own_program
+sys.argv = ["natstui", "--version"]
+main()
+sys.stdout.flush()
+words = own_program("natstui", "--version")
+os.execv(words[0], [*words[:2], "-c", "import natstui; print(natstui.__file__)"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", ["", "/elsewhere"])
 def test_a_checkout_that_is_not_installed_starts_its_own_processes(
-    tmp_path: Path, nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     unprotected(monkeypatch)
-    checkout = tmp_path / "checkout"
-    shutil.copytree(ROOT / "natstui", checkout / "natstui")
-    ran = checkout / "ran"
-    worker = checkout / "natstui" / "bench" / "worker" / "process.py"
-    first = "from __future__ import annotations\n"
-    worker.write_text(worker.read_text().replace(first, f"{first}open({str(ran)!r}, 'a')\n", 1))
-    words = ("bench", "js", "pub", "async", "hello", "--msgs", "10", "--server", nats_server.url)
+    monkeypatch.setenv("PYTHONPATH", before)
+    checkout = tmp_path.resolve() / "checkout"
+    checkout.mkdir()
+    (checkout / "natstui").symlink_to(ROOT / "natstui")
     done = subprocess.run(
-        [sys.executable, "-m", "natstui", *words], capture_output=True, text=True, cwd=checkout
+        [sys.executable, "-c", FROM_A_CHECKOUT], capture_output=True, text=True, cwd=checkout
     )
-    assert done.returncode == 0, done.stderr
-    assert ran.exists()
+    version, module = done.stdout.splitlines()
+    assert version.startswith("natstui "), done.stderr
+    assert module == str(checkout / "natstui" / "__init__.py")
+
+
+def test_a_replay_is_started_as_every_other_process_of_ours() -> None:
+    assert replay_engine("recorded") == (*own_program("natstui"), "replay-engine", "recorded")

@@ -10,24 +10,28 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import nats
 import pytest
 
-from natstui.cli.demo import running_shop
+from natstui.cli.demo import _end_servers
 from natstui.jetstream.testbed.broker import server_binary
 from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
-from tests.cli.test_manage import run_here
+from tests.cli.test_manage import Done, run_here
 from tests.jetstream.demo_watch import ask, eventually
 
 pytestmark = pytest.mark.server
 
 BACK_WITHIN_S = 60.0
+PAYMENTS = "STREAM.INFO.PAYMENTS"
 SEEN_S = 15.0
 """At least so long a killed server stays down, to be seen."""
 
@@ -80,6 +84,7 @@ def running(temporary: Path, *words: str) -> Iterator[Demo]:
         demo.app.communicate()
 
 
+@pytest.mark.long
 def test_a_demo_told_to_stop_leaves_nothing_and_is_ready_after_three_seconds_of_the_processor(
     temporary: Path,
 ) -> None:
@@ -100,25 +105,50 @@ def test_a_demo_told_to_stop_leaves_nothing_and_is_ready_after_three_seconds_of_
     assert min(took_s) < 3.0
 
 
-def test_a_demo_under_nohup_does_not_end_with_its_terminal() -> None:
-    code = """
+WAITING = """
 import signal
 from natstui.cli.demo import _wait_for_stop
-signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGCHLD})
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD})
 print(flush=True)
 _wait_for_stop()
 """
+
+
+@pytest.mark.parametrize(
+    ("before", "numbers", "code"),
+    [
+        ((), [signal.SIGHUP], 0),
+        ((), [signal.SIGTERM], 0),
+        # Of two, the smaller number comes first.
+        (("nohup",), [signal.SIGHUP, signal.SIGCHLD], 1),
+    ],
+    ids=["its terminal goes", "it is told to end", "under nohup its terminal goes"],
+)
+def test_a_demo_ends_with_its_terminal_but_under_nohup_only_with_its_shop(
+    before: tuple[str, ...], numbers: list[signal.Signals], code: int
+) -> None:
     demo = subprocess.Popen(
-        ["nohup", sys.executable, "-c", code],
+        [*before, sys.executable, "-c", WAITING],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert demo.stdout is not None
     demo.stdout.readline()
-    # Of two, the smaller number comes first.
-    for number in (signal.SIGHUP, signal.SIGCHLD):
+    for number in numbers:
         demo.send_signal(number)
     _, said = demo.communicate(timeout=PATIENCE_S)
-    assert "the demo ended unexpectedly" in said, (demo.returncode, said)
+    assert demo.returncode == code, said
+    assert ("the servers or the traffic of the demo ended unexpectedly" in said) is bool(code), (
+        said
+    )
+
+
+def test_servers_that_a_killed_shop_left_are_ended() -> None:
+    server = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    reaping = threading.Thread(target=server.wait)
+    reaping.start()
+    _end_servers(server.pid)
+    reaping.join(PATIENCE_S)
+    assert server.returncode == -signal.SIGTERM
 
 
 def used_s() -> float:
@@ -127,33 +157,20 @@ def used_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def test_its_address_is_said_in_json_and_a_killed_demo_leaves_neither_process_nor_folder(
-    temporary: Path,
-) -> None:
-    with running(temporary, "--json") as demo:
-        assert json.loads(demo.url)["url"].startswith("nats://127.0.0.1:")
-        demo.app.kill()
-        demo.assert_nothing_is_left()
-
-
 def test_json_is_refused_beside_a_screen() -> None:
     refused = run_here("demo", "--json")
     assert refused.returncode == 2
     assert "--json belongs to --headless" in json.loads(refused.stderr)["error"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "killed",
-    [
-        pytest.param(" -n n3 ", marks=pytest.mark.long, id="one"),
-        pytest.param("nats-server", id="all"),
-    ],
+    "killed", [pytest.param(" -n n3 ", id="one"), pytest.param("nats-server", id="all")]
 )
 async def test_a_killed_server_comes_back_with_its_messages_its_streams_and_its_traffic(
     temporary: Path, killed: str
 ) -> None:
     with running(temporary) as demo:
-        await what_matters_is_on_every_server_and_the_rest_on_one(demo.url)
         await a_killed_server_comes_back(demo, killed)
         if killed == "nats-server":
             a_demo_whose_shop_is_killed_says_so_and_leaves_nothing(demo)
@@ -218,72 +235,81 @@ async def accepting(url: str) -> None:
             return
 
 
-async def test_the_screen_of_a_demo_may_ask_the_servers_themselves() -> None:
-    with running_shop(None) as shop:
-        user, password = (shop.system[f"NATSTUI_SYSTEM_{name}"] for name in ("USER", "PASSWORD"))
-        nc = await nats.connect(shop.url, user=user, password=password)
-        replies = await nc.subscribe("replies")
-        await nc.publish("$SYS.REQ.SERVER.PING.VARZ", reply="replies")
-        rows = [json.loads((await replies.next_msg(10)).data)["data"] for _ in range(3)]
-        await nc.close()
+async def test_a_store_goes_from_one_demo_to_the_next_is_used_by_one_and_a_kill_leaves_no_more(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = ("demo", "--store", str(tmp_path / "made" / "store"))
+    for name in ("NATSTUI_SYSTEM_USER", "NATSTUI_SYSTEM_PASSWORD", "NATS_USER"):
+        # What belongs to another server must not be tried on this one.
+        monkeypatch.setenv(name, "somebody")
+    # Here is no terminal to open its screen on.
+    first = await asyncio.to_thread(run_here, *opened)
+    assert (first.returncode, first.stdout) == (2, "") and "terminal" in first.stderr
+    assert "NATS_USER" not in os.environ
+    began = datetime.now(UTC).isoformat()
+    with running(temporary, *opened[1:], "--json") as demo:
+        url = json.loads(demo.url)["url"]
+        await what_matters_is_on_every_server_and_the_rest_on_one(url)
+        await its_screen_may_ask_the_servers_themselves(url)
+        kept = await eventually(url, PAYMENTS, lambda _: True)
+        assert kept["created"] < began
+        last_seq = kept["state"]["last_seq"]
+        await eventually(url, PAYMENTS, lambda a: a["state"]["last_seq"] > last_seq + 5)
+        second = await asyncio.to_thread(run_here, *opened, "--headless")
+        assert (second.returncode, second.stdout) == (1, "")
+        assert second.stderr.strip().endswith("is in use by another `natstui demo`")
+        assert len(second.stderr.strip().splitlines()) == 1
+        demo.app.kill()
+        demo.assert_nothing_is_left()
+
+
+async def its_screen_may_ask_the_servers_themselves(url: str) -> None:
+    """Ask as the user of the system account that a screen of a demo is given."""
+    user, password = (os.environ[f"NATSTUI_SYSTEM_{name}"] for name in ("USER", "PASSWORD"))
+    nc = await nats.connect(url, user=user, password=password)
+    replies = await nc.subscribe("replies")
+    await nc.publish("$SYS.REQ.SERVER.PING.VARZ", reply="replies")
+    rows = [json.loads((await replies.next_msg(10)).data)["data"] for _ in range(3)]
+    await nc.close()
     assert {row["server_name"] for row in rows} == {"n1", "n2", "n3"}
     assert all(row["cores"] > 0 for row in rows)
 
 
-async def test_a_store_is_kept_from_one_demo_to_the_next_and_in_use_is_refused(
-    temporary: Path, tmp_path: Path
-) -> None:
-    store = tmp_path / "made" / "store"
-    last_seqs, made = [], []
-    for _ in range(2):
-        demo = Demo(temporary, "--store", str(store))
-        nc = await nats.connect(demo.url)
-        info = await ask(nc, "STREAM.INFO.PAYMENTS")
-        await nc.close()
-        last_seqs.append(info["state"]["last_seq"])
-        made.append(info["created"])
-        await eventually(
-            demo.url, "STREAM.INFO.PAYMENTS", lambda a: a["state"]["last_seq"] > last_seqs[-1] + 5
-        )
-        if made[1:]:
-            second = Demo(temporary, "--store", str(store))
-            code, said = second.ended()
-            assert (code, second.url) == (1, "")
-            assert said.strip().endswith("is in use by another `natstui demo`")
-            assert len(said.strip().splitlines()) == 1
-        demo.app.terminate()
-        demo.ended()
-        demo.assert_nothing_is_left()
-    assert made[1] == made[0]
-    assert last_seqs[1] > last_seqs[0] + 5
+@pytest.fixture
+def refused(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Return what runs a demo, in this process, that does not start and leaves nothing."""
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    def run(*words: str) -> Done:
+        done = run_here("demo", "--headless", *words)
+        assert done.stdout == ""
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert_nothing_is_left(temporary)
+        return done
+
+    return run
 
 
 def test_a_store_that_cannot_be_written_is_refused_in_one_sentence(
-    temporary: Path, tmp_path: Path
+    refused: Callable[..., Done], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    demo = Demo(temporary, "--store", str(tmp_path / "file" / "store"))
-    code, said = demo.ended()
-    assert (code, demo.url) == (2, "")
-    assert "cannot be written: Not a directory" in said
-    assert len(said.strip().splitlines()) == 1
-    demo.assert_nothing_is_left()
+    done = refused("--store", str(tmp_path / "file" / "store"))
+    assert done.returncode == 2
+    assert "cannot be written: Not a directory" in done.stderr
 
 
 def test_a_broker_that_cannot_start_is_one_sentence(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
+    refused: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NATS_SERVER", "/nowhere/nats-server")
-    demo = Demo(temporary)
-    code, said = demo.ended()
-    assert (code, demo.url) == (1, "")
-    assert "No such file or directory: '/nowhere/nats-server'" in said
-    assert len(said.strip().splitlines()) == 1
-    demo.assert_nothing_is_left()
+    done = refused()
+    assert done.returncode == 1
+    assert "No such file or directory: '/nowhere/nats-server'" in done.stderr
 
 
 def test_a_server_that_does_not_come_up_is_one_sentence_with_its_name(
-    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refused: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing = tmp_path / "nats-server"
     failing.write_text(
@@ -293,9 +319,7 @@ def test_a_server_that_does_not_come_up_is_one_sentence_with_its_name(
     )
     failing.chmod(0o755)
     monkeypatch.setenv("NATS_SERVER", str(failing))
-    demo = Demo(temporary)
-    code, said = demo.ended()
-    assert (code, demo.url) == (1, "")
-    assert "nats-server n2 stopped during startup: " in said and "no room for JetStream" in said
-    assert len(said.strip().splitlines()) == 1
-    demo.assert_nothing_is_left()
+    done = refused()
+    assert done.returncode == 1
+    assert "nats-server n2 stopped during startup: " in done.stderr
+    assert "no room for JetStream" in done.stderr

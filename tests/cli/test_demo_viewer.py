@@ -12,7 +12,7 @@ import pytest
 from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
 from tests.tui.terminals import OnTerminal
 
-pytestmark = pytest.mark.terminal
+pytestmark = [pytest.mark.terminal, pytest.mark.long]
 
 DEMO = "import sys; sys.argv[1:] = ['demo']; from natstui.__main__ import main; main()"
 
@@ -31,8 +31,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def viewer(temporary: Path) -> Iterator[OnTerminal]:
-    with OnTerminal(DEMO, width=120, height=40) as terminal:
-        assert b"ORDERS" in terminal.read(b"ORDERS")
+    with OnTerminal(DEMO, width=80, height=24) as terminal:
+        assert b"Guide 1/" in terminal.read(b"Guide 1/")
         assert len(pids_of(temporary)) >= 4
         yield terminal
 
@@ -44,7 +44,6 @@ def test_q_leaves_the_demo_and_stops_all_it_started(viewer: OnTerminal, temporar
     assert_nothing_is_left(temporary)
 
 
-@pytest.mark.long
 def test_a_killed_app_leaves_nothing(viewer: OnTerminal, temporary: Path) -> None:
     """One told to end, as by the hang-up of its terminal, test_viewer_process.py tests."""
     viewer.process.send_signal(signal.SIGKILL)

@@ -14,7 +14,8 @@ import pytest
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.cli.test_manage import run_here as run
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("health_away")]
+# What one server replies for one that is away: test_away.py.
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.xdist_group("health_away")]
 
 
 async def _made(url: str, dead: str) -> None:

@@ -247,6 +247,16 @@ def test_what_is_risky_in_settings_is_found_when_asked_for() -> None:
     assert life.open == {}
 
 
+def test_a_durable_with_fewer_replicas_than_its_stream_is_found_when_asked_for() -> None:
+    for replicas_count, durable in ((1, True), (1, False), (3, True)):
+        config = {"durable": durable, "replicas_count": replicas_count, "max_deliver_count": 5}
+        life = Life(config, {"replicas_count": 3})
+        life.poll()
+        texts = [one.text for one in consumer_findings(life.state, 0)]
+        is_named = durable and replicas_count == 1
+        assert texts == ["1 of the stream's 3 replicas"] * is_named
+
+
 def test_a_subject_for_each_message_is_told_unless_it_is_a_bucket() -> None:
     many = {"stored_msgs": 200_000, "last_seq": 200_000, "subjects_count": 195_000}
     life = Life()

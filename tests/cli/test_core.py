@@ -22,6 +22,7 @@ from nats.aio.msg import Msg
 from natstui.cli.core.payload import fill_templates
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.forking import ForkedBeside
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
 
@@ -50,13 +51,9 @@ async def run(shell: Shell, *words: str, stdin: str = "") -> Done:
     return await asyncio.to_thread(shell.run, *words, stdin=stdin)
 
 
-async def listening(shell: Shell, *words: str) -> Process:
+async def listening(shell: Shell, *words: str) -> ForkedBeside:
     """Start `natstui sub` and wait until the server knows what it listens to."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "natstui", "sub", *words,
-        stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
-    )  # fmt: skip
-    assert process.stderr is not None
+    process = await ForkedBeside.started("sub", *words, environment=shell.environment)
     async with asyncio.timeout(PATIENCE_S):
         line = await process.stderr.readline()
     assert line.startswith(b"natstui: listening to "), line
@@ -79,7 +76,7 @@ async def listened_to(nc: Client, subject: str) -> None:
     await told.unsubscribe()
 
 
-async def ended(process: Process) -> tuple[list[str], str]:
+async def ended(process: Process | ForkedBeside) -> tuple[list[str], str]:
     """Return the lines it printed and what it said."""
     async with asyncio.timeout(PATIENCE_S):
         out, err = await process.communicate()
@@ -340,7 +337,7 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert stopped.returncode == 0
     unread = await listening(shell, "a", "--raw")
     assert unread.stdout is not None
-    unread._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+    unread.close_stdout()
     async with connected(nats_server.url) as nc:
         async with asyncio.timeout(PATIENCE_S):
             while unread.returncode is None:
@@ -401,7 +398,7 @@ async def test_a_share_of_a_group_and_a_lost_connection_are_told(
     members = [await listening(shell, "w", "--queue", "g", "--raw") for _ in range(2)]
     got: list[int] = []
 
-    async def read(process: Process) -> None:
+    async def read(process: ForkedBeside) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
             got.append(int(line))

@@ -8,11 +8,8 @@ import contextlib
 import dataclasses
 import json
 import math
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +26,7 @@ from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.given_up import recorded_give_ups
 from natstui.session.read.recording import Recording
+from tests.cli.forking import Forked
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
@@ -84,12 +82,8 @@ def copied(text: str) -> dict[str, Any]:
     return account
 
 
-def started(shell: Shell, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "natstui", "messages", "copy", *words, "--json"],
-        env={**os.environ, **shell.environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+def started(shell: Shell, *words: str) -> Forked:
+    return Forked("messages", "copy", *words, "--json", environment=shell.environment)
 
 
 def copying_here(shell: Shell, *words: str) -> asyncio.Task[Done]:
@@ -403,19 +397,16 @@ async def told(folder: Path, word: str, count: int) -> None:
 async def test_a_recording_knows_what_was_given_up(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "natstui", "record", "--name", "night"],
-        env={**os.environ, **shell.environment, "NATSTUI_MONITOR_INTERVAL_S": "0.5"},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    environment = {**shell.environment, "NATSTUI_MONITOR_INTERVAL_S": "0.5"}
+    process = Forked("record", "--name", "night", environment=environment)
     async with connected(nats_server.url) as nc:
         with process:
-            assert process.stdout is not None
-            folder = Path((await asyncio.to_thread(process.stdout.readline)).strip())
+            folder = Path((await asyncio.to_thread(process.stdout.readline)).decode().strip())
             await told(folder, '"snapshot"', 1)
             await gave_up(nc, 5, acked=2)
             await told(folder, '"max_deliver"', 5)
             process.send_signal(signal.SIGINT)
+            await asyncio.to_thread(process.communicate)
         await nc.jetstream().add_stream(name="AGAIN", subjects=["again"])
         words = ("S", "--given-up", "C", "--session", "night", "--to-subject", "again", "--json")
         done = await run(shell, "messages", "copy", *words)

@@ -95,7 +95,7 @@ class Trial:
                 return
         pytest.fail(f"not complete: {code} {error} after {self.seen}")
 
-    def is_complete(self, code: int, error: str) -> bool:
+    def is_complete(self, code: int | None, error: str) -> bool:
         """Tell whether nothing is left to copy but what the target never takes."""
         self.seen.append(f"→ {code}")
         return (
@@ -104,7 +104,7 @@ class Trial:
             and self.refused <= self.large
         )
 
-    async def copy(self, fault: str | None) -> tuple[int, str]:
+    async def copy(self, fault: str | None) -> tuple[int | None, str]:
         """Copy once and let something happen meanwhile; return how that ended."""
         words = (*TO_T, "--resume") if self.resumes else TO_T
         async with connected(self.broker.url) as nc:

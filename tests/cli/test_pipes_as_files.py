@@ -22,6 +22,7 @@ from natstui.config.references import file_or_secret
 from natstui.errors import UsageError
 from natstui.files import read_given
 from tests.accounts import Account
+from tests.cli.forking import Forked
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy_faults import waits_at
 
@@ -163,12 +164,11 @@ def test_messages_of_stdin_are_copied(account: Account, tmp_path: Path) -> None:
     file = tmp_path / "messages"
     shell.ok("messages", "copy", "S", "--to-file", str(file))
     words = ("messages", "copy", "--from-file", "-", "--map", "s:t", "--to-stream", "T")
-    done = subprocess.run(
-        [sys.executable, "-m", "natstui", *words], env={**os.environ, **shell.environment},
-        input=file.read_text(), capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done
-    assert "3 read from /dev/stdin" in done.stdout
+    with file.open() as stdin:
+        copying = Forked(*words, environment=shell.environment, stdin=stdin.fileno())
+    out, error = copying.communicate()
+    assert copying.returncode == 0, error
+    assert "3 read from /dev/stdin" in out
     assert json.loads(shell.ok("stream", "info", "T", "--json"))["state"]["messages"] == 3
 
 
@@ -225,14 +225,10 @@ def test_a_process_substitution_is_a_file(
 
 
 @pytest.fixture
-def waiting(account: Account, tmp_path: Path, fifo: Path) -> Iterator[subprocess.Popen[str]]:
+def waiting(account: Account, tmp_path: Path, fifo: Path) -> Iterator[Forked]:
     """A command that waits for the writer of a FIFO."""
-    shell = Shell(account.url, tmp_path)
-    with subprocess.Popen(
-        [sys.executable, "-m", "natstui", "pub", "s", "--file", str(fifo)],
-        env={**os.environ, **shell.environment},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    words = ("pub", "s", "--file", str(fifo))
+    with Forked(*words, environment=Shell(account.url, tmp_path).environment) as process:
         yield process
         process.kill()
 
@@ -243,7 +239,7 @@ def waiting(account: Account, tmp_path: Path, fifo: Path) -> Iterator[subprocess
     ("number", "codes"), [(signal.SIGINT, {130}), (signal.SIGTERM, {143, -15})]
 )
 async def test_a_signal_ends_the_wait_for_a_writer_at_once(
-    waiting: subprocess.Popen[str], fifo: Path, number: int, codes: set[int]
+    waiting: Forked, fifo: Path, number: int, codes: set[int]
 ) -> None:
     await waits_at(waiting, fifo)
     waiting.send_signal(number)

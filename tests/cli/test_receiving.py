@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
 
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.forking import ForkedBeside
 from tests.cli.test_core import PATIENCE_S, connected, ended, run
 from tests.cli.test_manage import Shell
 from tests.cli.test_taking import filled
@@ -26,13 +24,10 @@ def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
 
 
-async def receiving(shell: Shell, *words: str) -> Process:
+async def receiving(shell: Shell, *words: str) -> ForkedBeside:
     """Start it without a stdin, and wait until it receives."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "natstui", "consumer", "sub", "S", *words,
-        stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
-    )  # fmt: skip
-    assert process.stderr is not None
+    words = ("consumer", "sub", "S", *words)
+    process = await ForkedBeside.started(*words, environment=shell.environment)
     async with asyncio.timeout(PATIENCE_S):
         while not (line := await process.stderr.readline()).startswith(b"natstui: receiving"):
             assert line, "it ended"
@@ -80,7 +75,6 @@ async def test_it_ends_with_its_accounts_when_stopped_and_when_nobody_reads(
 ) -> None:
     await filled(nats_server.url, 1)
     stopped = await receiving(shell, "C", "--ack", "--raw")
-    assert stopped.stdout is not None
     async with asyncio.timeout(PATIENCE_S):
         assert await stopped.stdout.readline() == b"0\n"
     async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
@@ -91,10 +85,9 @@ async def test_it_ends_with_its_accounts_when_stopped_and_when_nobody_reads(
         assert await ended(stopped) == ([], "natstui: 1 message, 1 acknowledged\n")
         assert stopped.returncode == 0
         unread = await receiving(shell, "C", "--ack", "--raw")
-        unread._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+        unread.close_stdout()
         await js.publish("s", b"lost")
         assert await unread.wait() == 0
-    assert unread.stderr is not None
     assert await unread.stderr.read() == b"natstui: 0 messages, 0 acknowledged\n"
     assert await state_of(shell, "C") == (0, 1), "what nobody saw comes again"
 
@@ -107,7 +100,6 @@ async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answ
     await asyncio.to_thread(shell.ok, "consumer", "add", "S", "P", *words)
     async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
         process = await receiving(shell, "P", "--ack", "--raw")
-        assert process.stdout is not None
         assert [await process.stdout.readline() for _ in range(3)] == [b"0\n", b"1\n", b"2\n"]
         await nc.publish("push", b"evil", reply="$JS.API.STREAM.DELETE.S")
         await flushed(nc)
@@ -130,7 +122,6 @@ async def test_a_lost_connection_is_printed_at_once_and_counted(
 ) -> None:
     await filled(nats_server.url, 1)
     process = await receiving(shell, "C", "--ack", "--raw")
-    assert process.stdout is not None and process.stderr is not None
     async with asyncio.timeout(PATIENCE_S):
         assert await process.stdout.readline() == b"0\n"
         nats_server.kill()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
 import nats.errors
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.forking import ForkedBeside
 from tests.cli.test_core import PATIENCE_S, connected, ended, listened_to, run
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
@@ -26,13 +25,9 @@ def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
 
 
-async def answering(shell: Shell, *words: str) -> Process:
+async def answering(shell: Shell, *words: str) -> ForkedBeside:
     """Start `natstui reply` and wait until the server knows on what it answers."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "natstui", "reply", *words,
-        stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
-    )  # fmt: skip
-    assert process.stderr is not None
+    process = await ForkedBeside.started("reply", *words, environment=shell.environment)
     async with asyncio.timeout(PATIENCE_S):
         line = await process.stderr.readline()
     assert line.startswith(b"natstui: replying on "), line
@@ -148,7 +143,6 @@ async def test_a_lost_connection_is_printed_at_once_and_counted(
 ) -> None:
     process = await answering(shell, "ask", "x")
     nats_server.kill()
-    assert process.stderr is not None
     async with asyncio.timeout(PATIENCE_S):
         line = (await process.stderr.readline()).decode()
     assert line.startswith(
@@ -223,7 +217,6 @@ async def test_a_command_that_prints_without_an_end_is_ended(
     # With a child of its own, which prints.
     command = "sh -c 'cat /dev/zero; true'"
     process = await answering(shell, "ask.me", "--command", command, "--timeout", "60s")
-    assert process.stderr is not None
     async with connected(nats_server.url) as nc:
         await nc.publish("ask.me", b"?", reply="nobody.hears")
         async with asyncio.timeout(PATIENCE_S):
@@ -241,7 +234,6 @@ async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named
     process = await answering(shell, "ask.me", "--command", command, "--timeout", "500ms")
     async with connected(nats_server.url) as nc:
         await nc.publish("ask.me", b"?", reply="nobody.hears")
-        assert process.stderr is not None
         async with asyncio.timeout(PATIENCE_S):
             line = (await process.stderr.readline()).decode()
     assert "sh ended, but what it has started kept its output open for longer than 0.5 s" in line

@@ -23,6 +23,7 @@ from nats.js.api import StreamConfig
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.forking import Forked
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
 
@@ -36,11 +37,8 @@ def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
 
 
-def started(shell: Shell, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "natstui", *words], env={**os.environ, **shell.environment},
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+def started(shell: Shell, *words: str) -> Forked:
+    return Forked(*words, environment=shell.environment)
 
 
 def shell_code(returncode: int) -> int:
@@ -72,12 +70,13 @@ def test_a_command_that_is_stopped_while_it_connects_is_neither_success_nor_find
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE_S)
         connection.close()
-    assert (shell_code(process.returncode), out) == (128 + number, b""), err
-    assert b"Aborted" not in err and b"Traceback" not in err
+    assert process.returncode is not None
+    assert (shell_code(process.returncode), out) == (128 + number, ""), err
+    assert "Aborted" not in err and "Traceback" not in err
     if words == "stream ls --json":
         assert json.loads(err) == {"error": "natstui was stopped", "code": 130}
     if words == "watch --once":
-        assert err == b"natstui: natstui was stopped\n"
+        assert err == "natstui: natstui was stopped\n"
 
 
 @pytest.mark.parametrize(("key", "code"), [("", 130), ("\x04", 5), ("no\n", 5)])
@@ -87,11 +86,7 @@ def test_a_question_that_gets_no_answer_changes_nothing(
     shell = Shell("nats://127.0.0.1:1", tmp_path)
     shell.ok("context", "add", "kept", "--server", "127.0.0.1")
     ours, terminal = os.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "natstui", "context", "rm", "kept"],
-        env={**os.environ, **shell.environment}, stdin=terminal, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stderr is not None
+    process = Forked("context", "rm", "kept", environment=shell.environment, stdin=terminal)
     asked = b""
     while b"to remove it" not in asked:
         asked += os.read(process.stderr.fileno(), 1000)
@@ -106,6 +101,7 @@ def test_a_question_that_gets_no_answer_changes_nothing(
         with suppress(subprocess.TimeoutExpired):
             process.wait(2)
     assert process.returncode == code
+    process.stdout.close()
     process.stderr.close()
     os.close(ours)
     os.close(terminal)
@@ -126,10 +122,9 @@ async def test_what_was_published_until_it_is_stopped_is_said(
         while (await js.stream_info("S")).state.messages < 2:
             await asyncio.sleep(0.05)
         process.send_signal(number)
-        out, err = await asyncio.to_thread(process.communicate)
+        out, said = await asyncio.to_thread(process.communicate)
         stored_count = (await js.stream_info("S")).state.messages
-    said = err.decode()
-    assert (process.returncode, out) == (128 + number, b""), said
+    assert (process.returncode, out) == (128 + number, ""), said
     limit, end = ("", "all acknowledged,") if flags else ("at most ", "arrived")
     more = " and 1 more without an acknowledgement"
     sent = re.search(
@@ -197,7 +192,6 @@ async def test_a_reader_that_stalls_does_not_keep_a_command_from_ending(
             for number_of_message in range(300):
                 await js.publish("s", b"%06d" % number_of_message * 100)
     process = started(shell, *words.split())
-    assert process.stdout is not None and process.stderr is not None
     give_up_at = time.monotonic() + PATIENCE_S
     waiting_bytes = before_bytes = 0
     # Once a pipe takes no more, what is left waits in the process.

@@ -3,13 +3,15 @@ PYTHON ?= python
 PYTEST_FLAGS ?=
 PYTEST = $(PYTHON) -m pytest -q --dist loadgroup
 
-.PHONY: check quick format lint types contracts test quick-test lowest servers faults long soak fuzz \
-	stable coverage bench docs
+.PHONY: check quick format lint types contracts collection test quick-test lowest servers faults long \
+	soak fuzz stable coverage bench docs
 
-check: lint types contracts test
+# First what needs no server, side by side: the types take one core only, for a while.
+check:
+	$(MAKE) -j 4 lint types contracts collection
+	$(MAKE) test
 
 # Tests that start no server, Java, terminal or process: while you work, before `check`.
-# Side by side: the types take one core only, for a while.
 quick:
 	$(MAKE) -j 4 lint types contracts quick-test
 
@@ -27,9 +29,14 @@ types:
 contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
-# Three workers per core of a small machine: tests wait for two thirds of their time.
+# Every worker reads all files of tests: here one compiles them first, on a core that is idle. What
+# cannot be read is told by `test`.
+collection:
+	-@$(PYTEST) --collect-only --ignore=tests/fuzz >/dev/null
+
+# Two workers per core of a small machine: tests wait for some of their time.
 test:
-	$(PYTEST) -n 6 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
+	$(PYTEST) -n 4 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \
@@ -70,7 +77,7 @@ stable:
 # Lines and branches of natstui that the tests reach, in every process that they start.
 coverage:
 	$(PYTHON) -m coverage erase
-	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 6 --ignore=tests/fuzz -m 'not long'
+	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz -m 'not long'
 	$(PYTHON) -m coverage combine -q
 	$(PYTHON) -m coverage report --skip-covered --sort=cover
 

@@ -20,7 +20,7 @@ from natstui.model.live.rates import ack_rate
 from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
 WATCHED_S = 30
 PAUSE_S = 0.04

@@ -18,7 +18,7 @@ from natstui.model.live.rates import stream_rates
 from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
 WATCHED_S = 30
 PAUSE_S = 0.02

@@ -9,7 +9,7 @@ import pytest
 
 from tests.jetstream.cluster_matrix import loaded_cluster, run_cell
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 _CELLS = (("kill", "connected"), ("quorum", "other"))
 

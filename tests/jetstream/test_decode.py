@@ -225,6 +225,18 @@ def _event(kind: str, **words: Any) -> bytes:
             "message 7 of consumer C on S was terminated at delivery 1 (bad)",
         ),
         (_event("stream_leader_elected", leader="n2"), "stream S is now led by n2"),
+        (
+            _event("consumer_leader_elected", consumer="C", leader="n2"),
+            "consumer C on S is now led by n2",
+        ),
+        (
+            _event("stream_quorum_lost"),
+            "stream S has lost its quorum: it stores no messages until its servers are back",
+        ),
+        (
+            _event("consumer_quorum_lost", consumer="C"),
+            "consumer C on S has lost its quorum: it delivers nothing",
+        ),
         (_event("consumer_pause", consumer="C", paused=False), "consumer C on S is resumed"),
         (_event("something_new"), "something new S"),
     ],

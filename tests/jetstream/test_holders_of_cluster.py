@@ -30,7 +30,7 @@ from tests.jetstream.operator_jwts import Operator, write_creds
 from tests.jetstream.test_connections import as_user, asking
 from tests.jetstream.test_holders import at_work, consumer, names, until_it_reads
 
-pytestmark = [pytest.mark.server, pytest.mark.cluster]
+pytestmark = [pytest.mark.server, pytest.mark.cluster, pytest.mark.long]
 
 WORKERS = ("one", "two", "three")
 TURNS = ("one", "two", "three", "one", "two", "one")

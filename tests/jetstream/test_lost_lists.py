@@ -1,4 +1,4 @@
-"""A list that was asked for while nobody answers lists is asked for again, soon."""
+"""What was asked for while nobody answers is asked for again, soon."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ import pytest
 from nats.js.api import ConsumerConfig
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Unavailable
 from tests.jetstream.polling import polling
 from tests.serving import relay, serving
 
 pytestmark = pytest.mark.server
 
-_LIST = re.compile(rb"PUB \$JS\.API\.CONSUMER\.LIST\.B \S+ \d+\r\n[^\r]*\r\n")
+_LIST = "LIST.B"
 _LONG_S = 25.0
 """Before this is over, the request itself is not given up."""
 
 
 class _Losing:
-    """A wire to the server that loses one request for the consumers of B."""
+    """A wire to the server that loses one request of each of some verbs for consumers."""
 
     def __init__(self, server: Broker) -> None:
         self._url = server.url
-        self.loses = False
+        self.loses: set[str] = set()
         self.lost = asyncio.Event()
 
     async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await relay(reader, writer, self._url, up=self._up)
 
     def _up(self, data: bytes) -> bytes:
-        if not self.loses or not _LIST.search(data):
-            return data
-        self.loses = False
-        self.lost.set()
-        return _LIST.sub(b"", data, count=1)
+        for verb in list(self.loses):
+            name = re.escape(verb).encode()
+            request = re.compile(rb"PUB \$JS\.API\.CONSUMER\." + name + rb" \S+ \d+\r\n[^\r]*\r\n")
+            data, count = request.subn(b"", data, count=1)
+            if count:
+                self.loses.discard(verb)
+                self.lost.set()
+        return data
 
 
 async def test_a_list_whose_request_was_lost_is_asked_for_again_and_nothing_is_said_of_it(
@@ -53,12 +57,41 @@ async def test_a_list_whose_request_was_lost_is_asked_for_again_and_nothing_is_s
         polling(f"nats://127.0.0.1:{port}", request_timeout_s=_LONG_S) as polled,
     ):
         await polled.fresh()
-        wire.loses = True
+        wire.loses = {_LIST}
         await wire.lost.wait()
         for _ in range(3):
             await nc.jetstream().publish("B", b"x")
         async with asyncio.timeout(_LONG_S - 5):
             while max(polled.state.consumers.columns.pending_msgs) < 3:
                 await asyncio.sleep(0.05)
+        assert not [one for one in polled.records if isinstance(one, Unavailable)]
+    await nc.close()
+
+
+async def test_consumers_in_view_whose_answers_are_lost_hold_nothing_up_and_are_asked_for_again(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    for name, consumers in (("A", "C"), ("B", "CD")):
+        await nc.jetstream().add_stream(name=name, subjects=[name])
+        for each in consumers:
+            await nc.jetstream().add_consumer(name, ConsumerConfig(durable_name=each))
+    wire = _Losing(nats_server)
+    async with (
+        serving(wire.join) as port,
+        polling(f"nats://127.0.0.1:{port}", request_timeout_s=_LONG_S) as polled,
+    ):
+        await polled.fresh()
+        polled.control.look_at((), (("B", "C"), ("B", "D")))
+        wire.loses = {_LIST, "INFO.B.C", "INFO.B.D"}
+        async with asyncio.timeout(_LONG_S - 5):
+            while wire.loses:
+                await polled.until(Snapshot)
+            for name in "AB":
+                await nc.jetstream().publish(name, b"x")
+            snapshot = await polled.until(Snapshot, lambda s: "A" in s.consumers.stream)
+            assert "B" not in snapshot.consumers.stream
+            while min(polled.state.consumers.columns.pending_msgs) < 1:
+                await polled.until(Snapshot)
         assert not [one for one in polled.records if isinstance(one, Unavailable)]
     await nc.close()

@@ -17,7 +17,7 @@ from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from tests.jetstream.demo_watch import PATIENCE_S, headless_demo
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
 _SICK = {
     "ORDERS > newsletter", "ORDERS > legacy-erp", "PICKING > pickers-large",

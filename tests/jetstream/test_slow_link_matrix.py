@@ -21,7 +21,7 @@ from tests.ending import ended
 from tests.jetstream.polling import Polled, api
 from tests.jetstream.slow_link import SlowLink, Wire
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
 STREAMS_COUNT = 201
 TOLD_EVERY_COUNT = 20
@@ -37,7 +37,6 @@ POLL_S = 2.5
 BUSY_S = 8.0
 """What two cores that others use as well may add."""
 EVERY_CELL = [(kb, ms) for kb in (10, 20, 60, 200) for ms in (0, 100, 300)]
-CELLS = [(10, 0), (10, 300), (20, 100), (60, 0), (60, 300), (200, 100)]
 """Bandwidth in kB/s and latency in ms: rows alone and in a list, near and far."""
 
 
@@ -166,11 +165,8 @@ def _look(
             cell.late_s = max(cell.late_s, wrong_s)
 
 
-@pytest.mark.parametrize(
-    "wires", [CELLS, pytest.param(EVERY_CELL, marks=pytest.mark.long)], ids=["some", "every"]
-)
 async def test_over_slow_links_all_streams_are_shown_with_true_ages_and_nothing_is_lost(
-    nats_server: Broker, capsys: pytest.CaptureFixture[str], wires: list[tuple[int, int]]
+    nats_server: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await fill(nats_server.url)
     stored = {f"S{n:03}": Stored() for n in range(0, STREAMS_COUNT, TOLD_EVERY_COUNT)}
@@ -179,7 +175,7 @@ async def test_over_slow_links_all_streams_are_shown_with_true_ages_and_nothing_
     cells = await asyncio.gather(
         *(
             seen_over(nats_server, Wire(kb * 1000, ms / 1000), stored, seed)
-            for seed, (kb, ms) in enumerate(wires)
+            for seed, (kb, ms) in enumerate(EVERY_CELL)
         )
     )
     telling.cancel()

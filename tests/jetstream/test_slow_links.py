@@ -15,6 +15,7 @@ from natstui.config import Connection
 from natstui.errors import RequestTimedOut
 from natstui.jetstream.connection import link
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.polling import listing, streams
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged
@@ -25,8 +26,10 @@ from tests.serving import serving
 pytestmark = pytest.mark.server
 
 STEADY = Wire(20_000, 0.05, stall_share=0.0)
-FAR = Wire(1_000_000, 0.3, stall_share=0.0)
+FAR = Wire(1_000_000, 0.15, stall_share=0.0)
 FAR_COUNT = 48
+LISTED_COUNT = 40
+"""A list that is read as pages only where a page does not take too long."""
 
 
 async def test_an_answer_is_waited_for_while_its_bytes_come_and_no_ping_ends_the_link(
@@ -93,21 +96,28 @@ async def babbling(babble: bytes) -> AsyncIterator[str]:
         yield f"nats://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("babble", [INFO, b"PING\r\n", b"+OK\r\n", b"IN"], ids=str)
-async def test_bytes_that_are_no_reply_extend_no_deadline(babble: bytes) -> None:
-    async with babbling(babble) as url, asyncio.timeout(60):
-        client = await connect(Connection(servers=(url,)))
-        with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
-            await client.ask("anything", timeout_s=0.5)
-        with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
-            await anext(client.answers("anything", b"", timeout_s=0.5))
-        await client.close()
+async def test_bytes_that_are_no_reply_extend_no_deadline() -> None:
+    async def hear_only(babble: bytes) -> None:
+        async with babbling(babble) as url:
+            client = await connect(Connection(servers=(url,)))
+            ends = await asyncio.gather(
+                client.ask("anything", timeout_s=0.5),
+                anext(client.answers("anything", b"", timeout_s=0.5)),
+                return_exceptions=True,
+            )
+            for end in ends:
+                assert isinstance(end, RequestTimedOut) and "within 0.5 s" in str(end)
+            await client.close()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as hearing:
+        for babble in (INFO, b"PING\r\n", b"+OK\r\n", b"IN"):
+            hearing.create_task(hear_only(babble), name=str(babble))
 
 
 async def test_messages_of_others_extend_a_deadline_for_a_limited_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 3.0)
+    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 1.0)
     async with babbling(b"MSG other 1 1\r\nx\r\n") as url, asyncio.timeout(60):
         client = await connect(Connection(servers=(url,)))
         with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
@@ -122,22 +132,26 @@ async def test_an_answer_that_is_arriving_is_waited_for_longer_than_others(
     answering = await nats.connect(nats_server.url)
 
     async def answer(message: Msg) -> None:
-        await message.respond(b"x" * 180_000)
+        await message.respond(b"x" * 60_000)
 
     await answering.subscribe("long", cb=answer)
     async with SlowLink(nats_server.url, STEADY).listening() as url:
         client = await connect(Connection(servers=(url,)))
-        assert len((await client.ask("long", timeout_s=0.5)).data) == 180_000
+        assert len((await client.ask("long", timeout_s=0.5)).data) == 60_000
         replies = client.answers("long", b"", timeout_s=0.5)
-        assert len((await anext(replies)).data) == 180_000
+        assert len((await anext(replies)).data) == 60_000
         await replies.aclose()
         await client.close()
     await answering.close()
 
 
-async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(nats_server: Broker) -> None:
+async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_PATIENCE_S", 0.2)
     async with SlowLink(nats_server.url, FAR).listening() as url, polling(url) as polled:
         polled.control.set_interval(1.0)
+        polled.control.look_at(("S000",), ())
         near = await connect(Connection(servers=(nats_server.url,)))
         for number in range(FAR_COUNT):
             name = f"S{number:03}"
@@ -149,3 +163,36 @@ async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(nats_serve
         await polled.until(Snapshot, lambda _: len(polled.state.consumers) == FAR_COUNT)
         one_by_one_s = FAR_COUNT * 2 * FAR.latency_s
         assert time.monotonic() - begun_s < one_by_one_s
+        # To be on the way is no work.
+        await polled.until(Snapshot)
+        reasons = [
+            it.cost.backoff_reason or "" for it in polled.records if isinstance(it, Snapshot)
+        ]
+        assert not [reason for reason in reasons if "costs the server" in reason]
+
+
+async def test_rows_of_which_a_page_would_take_too_long_come_one_by_one(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "_LONGEST_PAGE_S", 0.5)
+    near = await connect(Connection(servers=(nats_server.url,)))
+    names = {f"S{number:03}" for number in range(LISTED_COUNT)}
+    for name in names:
+        await api(near, f"STREAM.CREATE.{name}", {"name": name, "storage": "memory"})
+    await near.close()
+
+    def listed(snapshot: Snapshot) -> set[str]:
+        return set(snapshot.streams.name)
+
+    link_of_all = SlowLink(nats_server.url, STEADY)
+    async with link_of_all.listening() as url, polling(url) as polled:
+        polled.control.set_interval(0.2)
+        first = await polled.until(Snapshot, lambda s: bool(s.streams.name))
+        assert listed(first) < names and not first.streams_complete
+        await polled.until(Snapshot, lambda s: s.streams_complete)
+        assert set(polled.state.streams.columns.name) == names
+        # The second list spares the link, and the third ends while rows are on their way.
+        await polled.until(Snapshot, lambda s: s.streams_complete)
+        again = await polled.until(Snapshot, lambda s: 0 < len(s.streams.name) < LISTED_COUNT)
+        assert not again.unreachable_streams
+    assert link_of_all.joined_count == 1

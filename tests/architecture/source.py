@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -43,7 +44,13 @@ def _text(path: Path) -> str:
 @cache
 def _nodes(path: Path) -> tuple[ast.AST, ...]:
     """Parse a file once for all rules."""
-    return tuple(ast.walk(ast.parse(_text(path))))
+    # All of it stays: to look for garbage in it again and again takes longer than to parse it.
+    gc.disable()
+    try:
+        return tuple(ast.walk(ast.parse(_text(path))))
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache

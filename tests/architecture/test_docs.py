@@ -84,6 +84,7 @@ def test_generated_pages_are_as_their_source() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns(".*"))
     shutil.copy(ROOT / "config.example.toml", tmp_path)

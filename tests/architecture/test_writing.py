@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 from click.testing import CliRunner
 
 from natstui.cli.root import root
+from tests.architecture.source import PACKAGE, modules
 from tests.hostile_commands import commands
 from tests.write_cases import WRITINGS
-
-ROOT = Path(__file__).parents[2]
 
 WRITERS: dict[str, tuple[str, ...] | str] = {
     "analysis/folders.py": ("analyze --out",),
@@ -101,11 +99,11 @@ def writes(call: ast.Call) -> bool:
 
 
 def test_every_module_that_writes_is_tried_or_says_why_not() -> None:
-    found = set[str]()
-    for path in sorted((ROOT / "natstui").rglob("*.py")):
-        nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-        if any(isinstance(node, ast.Call) and writes(node) for node in nodes):
-            found.add(str(path.relative_to(ROOT / "natstui")))
+    found = {
+        str(module.path.relative_to(PACKAGE))
+        for module in modules()
+        if any(isinstance(node, ast.Call) and writes(node) for node in module.nodes())
+    }
     assert found == set(WRITERS)
     named = {name for cases in WRITERS.values() if not isinstance(cases, str) for name in cases}
     assert named == set(WRITINGS)

@@ -17,9 +17,10 @@ START_US = 1_790_000_000_000_000
 Row = dict[str, Any]
 
 
-def _any(column: Column, number: int, names: tuple[str, ...], lasted_s: int) -> Any:
+def _any(
+    pick: random.Random, column: Column, number: int, names: tuple[str, ...], lasted_s: int
+) -> Any:
     """A value that fits a column: times within the session, names of its assets."""
-    pick = random.Random(f"{column.name} {number}")
     if column.type == "boolean":
         return pick.random() < 0.5
     if column.name.endswith("at_us"):
@@ -37,14 +38,14 @@ def result(
     lasted_s: int = 3600,
 ) -> Row:
     """A result with as many rows in every table as it may have."""
-    tables = {}
+    tables, pick = {}, random.Random(1)
     for answer in ANSWERS:
         count = max(answer.most_rows_count or ROWS_COUNT, 1)
         rows = [
             {
                 column.name: sessions[number % len(sessions)]
                 if column.name in ("session", "compared", "baseline")
-                else _any(column, number, names, lasted_s)
+                else _any(pick, column, number, names, lasted_s)
                 for column in answer.table.columns
             }
             for number in range(count)

@@ -110,15 +110,18 @@ def all_reduced(session: str, consumers: dict[str, Values], at_us: int) -> Itera
 
 
 @pytest.mark.slow
-def test_of_forty_equal_pairs_at_most_two_are_told_to_differ() -> None:
+@pytest.mark.parametrize(
+    ("pairs_count", "most_count"), [(8, 0), pytest.param(40, 2, marks=pytest.mark.long)]
+)
+def test_of_equal_pairs_hardly_any_is_told_to_differ(pairs_count: int, most_count: int) -> None:
     rng = np.random.default_rng(7)
     loads = (0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
 
     def session() -> dict[str, Values]:
         return {f"c{n}": quiet(rng, loads[n % len(loads)]) for n in range(12)}
 
-    told = [compared(session(), session()) for _ in range(40)]
-    assert sum(map(bool, told)) <= 2, [row for one in told for row in one.values()]
+    told = [compared(session(), session()) for _ in range(pairs_count)]
+    assert sum(map(bool, told)) <= most_count, [row for one in told for row in one.values()]
 
 
 SLOWER: dict[str, Callable[[np.random.Generator], tuple[Values, Values]]] = {
@@ -137,12 +140,14 @@ def drained(rng: np.random.Generator, capacity: float) -> Values:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SLOWER)
-@pytest.mark.parametrize("others", [0, 20])
+@pytest.mark.parametrize(
+    ("others", "seeds_count"), [(0, 20), (20, 2), pytest.param(20, 20, marks=pytest.mark.long)]
+)
 def test_a_consumer_that_is_a_fifth_slower_is_named_with_its_interval(
-    case: str, others: int
+    case: str, others: int, seeds_count: int
 ) -> None:
     found = 0
-    for seed in range(20):
+    for seed in range(seeds_count):
         rng = np.random.default_rng(seed)
         before, after = SLOWER[case](rng)
         more = [{f"c{n}": quiet(rng) for n in range(others)} for _ in range(2)]
@@ -152,7 +157,7 @@ def test_a_consumer_that_is_a_fifth_slower_is_named_with_its_interval(
             low, high = row[8], row[9]
             found += low < -0.2 < high and low > -0.3 and high < -0.1
         assert {consumer for _, consumer in told} <= {"x"}
-    assert found >= 19
+    assert found >= 0.95 * seeds_count
 
 
 def test_acknowledgements_of_6_instead_of_5_ms_are_named() -> None:

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.launch import AnalysisRequest, command
-from natstui.errors import MissingExtra
+from natstui.cli.sessions.analyze import analyze
+from natstui.errors import MissingExtra, NatstuiError
 from tests.analysis.alike import assert_alike
 from tests.analysis.cluster import QUICK, SPARK_HOME, environment, said
 from tests.analysis.damaged import NAME
@@ -88,15 +89,14 @@ def test_a_connect_server_gives_the_tables_of_a_local_run(
             assert_alike(name, rows, expected)
 
 
-def test_a_connect_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_connect_server_that_is_not_there_is_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     folder = write_session(tmp_path / NAME, Plan(4, 6, 10))
     words = ("--remote", "sc://127.0.0.1:1", "--out", str(tmp_path / "out"))
-    ran = natstui("analyze", str(folder), *words)
-    assert ran.stdout == ""
-    sentence = ran.stderr.splitlines()[-1]
-    if has_client():
-        assert (ran.returncode, "no Spark Connect server replies" in sentence) == (7, True), (
-            sentence
-        )
-    else:
-        assert (ran.returncode, "natstui[connect]" in sentence) == (2, True), sentence
+    with pytest.raises(NatstuiError) as refusal:
+        analyze.main([str(folder), *words], standalone_mode=False)
+    assert capfd.readouterr().out == ""
+    expected = (7, "no Spark Connect server replies") if has_client() else (2, "natstui[connect]")
+    assert refusal.value.exit_code == expected[0]
+    assert expected[1] in str(refusal.value)

@@ -6,6 +6,7 @@ import ast
 import html
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 from natstui.analysis.gold.build import TABLES
@@ -19,6 +20,12 @@ from tests.analysis.drawn import result
 
 MOST_BYTES = 1_000_000
 LEAST_CONTRAST = 4.5
+
+
+@cache
+def page_of_an_hour() -> str:
+    """The page of an hour of 200 consumers."""
+    return page(result())
 
 
 def colours(style: str) -> list[dict[str, str]]:
@@ -55,12 +62,11 @@ def test_every_text_can_be_read_in_both_schemes_and_on_paper() -> None:
 
 
 def test_an_hour_of_200_consumers_is_less_than_a_megabyte() -> None:
-    assert len(page(result()).encode()) < MOST_BYTES
+    assert len(page_of_an_hour().encode()) < MOST_BYTES
 
 
 def test_a_page_opens_with_what_was_found_and_what_to_do() -> None:
-    found = result()
-    document = page(found)
+    found, document = result(), page_of_an_hour()
     assert document.index("Worth looking at") < document.index("Timeline of")
     for row in rows_of(found, "verdict"):
         for name in ("subject", "sentence", "advice"):
@@ -79,15 +85,14 @@ def test_a_session_of_forty_seconds_is_drawn_by_the_second() -> None:
 
 
 def test_charts_of_a_session_have_one_axis_that_names_its_zone() -> None:
-    document = page(result())
-    (drawn,) = re.findall(r'<section class="time".*?</section>', document, re.S)
+    (drawn,) = re.findall(r'<section class="time".*?</section>', page_of_an_hour(), re.S)
     ticks = set(re.findall(r'<div class="ticks">.*?</div>', drawn))
     assert len(ticks) == 1
     assert re.search(r"to 2026-09-21 15:13:20 UTC", drawn)
 
 
 def test_every_chart_tells_a_reader_what_it_shows_and_takes_keys() -> None:
-    for attributes in re.findall(r'<div class="chart [^>]*>', page(result())):
+    for attributes in re.findall(r'<div class="chart [^>]*>', page_of_an_hour()):
         assert 'role="img"' in attributes and 'tabindex="0"' in attributes
         assert len(re.findall(r'aria-label="([^"]*)"', attributes)[0]) > 20
 

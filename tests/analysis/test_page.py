@@ -32,7 +32,7 @@ HOSTILE = (
     "{{constructor}} ${alert(1)}",
     "</style></title></script><base href=//evil>",
 )
-NAMES_COUNT = 10_000
+NAMES_COUNT = 1_000
 SECTIONS = {answer.table.name: answer.section for answer in ANSWERS if answer.section}
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "h4", "input",
@@ -99,7 +99,7 @@ class Seen(HTMLParser):
 
 
 @pytest.mark.slow
-def test_ten_thousand_hostile_names_are_text_and_nothing_else() -> None:
+def test_a_thousand_hostile_names_are_text_and_nothing_else() -> None:
     document = page(result(NAMES_COUNT))
     seen = Seen()
     seen.feed(document)

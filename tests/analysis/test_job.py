@@ -241,11 +241,9 @@ def refused(*words: str) -> str:
     return line
 
 
-def refused_command(
-    *words: str, env: dict[str, str] | None = None, first: Callable[[], None] | None = None
-) -> str:
+def refused_command(*words: str, first: Callable[[], None]) -> str:
     """Return the sentence that the command ends with; Spark is never started for it."""
-    ran = natstui("analyze", *words, env=env, first=first)
+    ran = natstui("analyze", *words, first=first)
     assert ran.returncode == 7, ran.stderr
     assert ran.stdout == ""
     lines = [line for line in ran.stderr.splitlines() if line != "natstui: starting Spark"]
@@ -438,9 +436,3 @@ def test_with_the_java_of_the_package_alone_the_answers_are_the_same(
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout)
     assert result["tables"] == two_runs.result["tables"]
-
-
-def test_a_java_home_that_is_wrong_is_named(sessions: Path, tmp_path: Path) -> None:
-    env = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}
-    sentence = refused_command(str(small(sessions)), "--out", str(tmp_path / "out"), env=env)
-    assert f"JAVA_HOME={tmp_path} has no bin/java" in sentence

@@ -114,10 +114,11 @@ def any_records(each_count: int) -> list[Any]:
     return drawn
 
 
+@pytest.mark.parametrize("each_count", [4, pytest.param(14, marks=pytest.mark.long)])
 def test_lines_of_every_kind_with_any_content_are_read(
-    spark: SparkSession, sessions: Path
+    spark: SparkSession, sessions: Path, each_count: int
 ) -> None:
-    records = any_records(14)
+    records = any_records(each_count)
     assert len({type(record) for record in records}) == len(KINDS)
     folder = made(sessions, records)
     assert verify(folder).unreadable_lines_count == 0

@@ -166,7 +166,7 @@ def test_a_false_finding_is_reported_with_how_long_the_machine_held_up_the_lab_b
 
 
 ONE_OF_EACH = ("push-no-subscriber", "paused", "full-max-msgs", "consumer-deleted",
-               "stream-deleted", "account-streams", "fine-idle")  # fmt: skip
+               "stream-deleted", "fine-idle")  # fmt: skip
 
 
 KILLED = ("node-killed-stream", "node-killed-replica")

@@ -8,6 +8,9 @@ import pytest
 from nats.aio.transport import TcpTransport
 from nats.protocol.parser import Parser
 
+from natstui.bench.job.job import Job
+from natstui.bench.job.schedule import Schedule
+from natstui.bench.job.tally import Tally
 from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import (
     LibraryChanged,
@@ -15,11 +18,15 @@ from natstui.bench.wire.link import (
     hold_reading,
     pause_reading,
     resume_reading,
+    until_stopped,
 )
 from natstui.config.connection import Connection
+from natstui.errors import ServerGone
 from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import connect
+from natstui.model.bench.plan import Role
 from tests.accounts import Account
+from tests.bench.test_content import orders
 
 pytestmark = pytest.mark.server
 
@@ -118,5 +125,21 @@ async def test_work_that_fails_in_the_background_fails_the_link(account: Account
     await asyncio.wait({link.run(think())})
     async with asyncio.timeout(5):
         assert "on purpose" in str(await link.failure)
+    await link.close()
+    await client.close()
+
+
+async def test_who_waits_for_the_end_of_a_job_is_told_what_broke_its_link(
+    account: Account,
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    link = WireLink(client.nc)
+    job = Job(orders(Role("r", "subscribe", subject="s")), client, Tally(), Schedule(()))
+    waiting = asyncio.ensure_future(until_stopped(job, link))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    link.fail(ServerGone("the connection is lost"))
+    with pytest.raises(ServerGone, match="the connection is lost"):
+        await waiting
     await link.close()
     await client.close()

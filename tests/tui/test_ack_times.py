@@ -20,23 +20,24 @@ pytestmark = pytest.mark.server
 HELD_S = 0.25
 
 
-async def test_the_detail_shows_sampled_times_with_their_count_and_window(
+async def test_sampled_times_and_a_tap_show_answers_with_their_count_window_and_cost(
     account: Account,
 ) -> None:
     nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(StreamConfig(name="S", subjects=["s"]))
-    config = ConsumerConfig(durable_name="C", ack_policy="explicit", sample_freq="100")
+    config = ConsumerConfig(durable_name="A", ack_policy="explicit", sample_freq="100")
     await js.add_consumer("S", config)
-    pull = await js.pull_subscribe("s", durable="C", stream="S")
-    async with viewing(account.url) as viewer:
-        await viewer.press("2")
-        await viewer.becomes("C", pending="0")
-        await viewer.press("d")
+    await js.add_consumer("S", ConsumerConfig(durable_name="C", ack_policy="explicit"))
+    sampled = await js.pull_subscribe("s", durable="A", stream="S")
+    tapped = await js.pull_subscribe("s", durable="C", stream="S")
+    async with viewing(account.url, first="consumers") as viewer:
+        await viewer.becomes("A", pending="0")
+        await viewer.press("home", "d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the detail")
         for _ in range(12):
             await js.publish("s", b"x")
-        messages = await pull.fetch(12)
+        messages = await sampled.fetch(12)
         await asyncio.sleep(HELD_S)
         for message in messages:
             await message.ack()
@@ -46,28 +47,13 @@ async def test_the_detail_shows_sampled_times_with_their_count_and_window(
         )
         shown = viewer.words.partition("of 12")[0].rpartition("ack time")[2]
         assert "p50 " in shown and "p99 " in shown and "most " in shown
-        window = viewer.app.state.evidence.of["S", "C"].acks.until(viewer.app.state.now_at_us)
+        window = viewer.app.state.evidence.of["S", "A"].acks.until(viewer.app.state.now_at_us)
         assert (window.times.percentile_ns(50) or 0) >= HELD_S * 0.99e9
-    await nc.close()
 
-
-async def test_a_tap_shows_answers_cost_and_what_is_not_acknowledged_and_can_be_stopped(
-    account: Account,
-) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    await js.add_stream(StreamConfig(name="S", subjects=["s"]))
-    await js.add_consumer("S", ConsumerConfig(durable_name="C", ack_policy="explicit"))
-    pull = await js.pull_subscribe("s", durable="C", stream="S")
-    for _ in range(5):
-        await js.publish("s", b"x")
-    async with viewing(account.url) as viewer:
-        await viewer.press("2")
-        await viewer.becomes("C", pending="5")
-        await viewer.press("T")
+        await viewer.press("escape", "end", "T")
         await viewer.until(lambda: isinstance(viewer.app.screen, TapScreen), "the tap")
         await viewer.until(lambda: "reading, " in viewer.words, "that it reads")
-        messages = await pull.fetch(5)
+        messages = await tapped.fetch(5)
         for message in messages[:3]:
             await message.ack()
         await messages[3].nak(delay=3600)

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import nats
-import pytest
-from nats.js.api import ConsumerConfig, StreamConfig
-
-from tests.accounts import Account
-from tests.cli.test_away import away
-from tests.hostile_server import lying
-from tests.tui.viewer import viewing
-
-pytestmark = pytest.mark.server
+from tests.model.builders import snapshot
+from tests.tui.engine_records import BORN_US, engine_records
+from tests.tui.viewer import fed
 
 
-async def test_consumers_without_a_row_are_named_above_the_table(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    for stream in ("S", "T"):
-        await js.add_stream(StreamConfig(name=stream, subjects=[stream]))
-        for consumer in ("stays", "newer"):
-            await js.add_consumer(stream, ConsumerConfig(durable_name=consumer))
-    await nc.close()
-    with lying(account.url) as wire:
-        wire.lie = away("consumers", "newer", refused=True)
-        async with viewing(wire.url) as viewer:
-            await viewer.press("2")
-            await viewer.until(
-                lambda: "2 not reachable: S newer, T newer" in viewer.text, "both names"
-            )
-            await viewer.press("1")
-            await viewer.until(lambda: "S" in viewer.rows(), "the streams")
-            await viewer.press("enter")
-            await viewer.until(lambda: "1 not reachable: newer" in viewer.text, "its consumer")
+async def test_consumers_without_a_row_are_named_above_the_table() -> None:
+    streams = ("S", "T")
+    rows = [{"name": name, "created_at_us": BORN_US} for name in streams]
+    consumers = [{"stream": name, "name": "stays", "created_at_us": BORN_US} for name in streams]
+    away = snapshot(
+        2, rows, consumers, unreachable_consumers=tuple((name, "newer") for name in streams)
+    )
+    records = engine_records({name: ["stays"] for name in streams})
+    async with fed(*records, away, first="consumers") as viewer:
+        await viewer.until(
+            lambda: "2 not reachable: S newer, T newer" in viewer.text, "both names"
+        )
+        await viewer.press("1")
+        await viewer.until(lambda: "S" in viewer.rows(), "the streams")
+        await viewer.press("enter")
+        await viewer.until(lambda: "1 not reachable: newer" in viewer.text, "its consumer")

@@ -28,7 +28,7 @@ def frames(viewer: Viewer) -> list[PlotFrame]:
     return found
 
 
-async def test_charts_have_one_time_axis_one_moment_and_one_scale() -> None:
+async def test_charts_share_axis_moment_and_scale_and_keys_move_through_a_zoomed_one() -> None:
     async with replaying(RECORDING, size=(120, 50)) as viewer:
         await opened(viewer)
         assert len(frames(viewer)) == 4
@@ -44,13 +44,9 @@ async def test_charts_have_one_time_axis_one_moment_and_one_scale() -> None:
         await viewer.press("L")
         await viewer.until(lambda: "log scale)" not in viewer.words, "evenly again")
 
-
-async def test_keys_move_through_a_zoomed_chart_and_only_there() -> None:
-    async with replaying(RECORDING, size=(120, 40)) as viewer:
-        await opened(viewer)
         assert "Earlier" not in viewer.text
         await viewer.press("left")
-        assert "  at " not in viewer.text
+        assert "  at " not in viewer.text, "only where one chart is zoomed"
         await viewer.press("z")
         await viewer.until(lambda: "← Earlier" in viewer.words, "the keys in the footer")
         await at_rest(viewer)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from nats.aio.client import Client as NatsClient
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.messages import Answered
+from natstui.model.records.system import ReadClients
 from natstui.tui.connections.clients import (
     ClientsScreen,
     ListenersScreen,
@@ -20,17 +21,16 @@ from natstui.tui.connections.detail import ConnectionDetail
 from natstui.units import UNKNOWN
 from tests.jetstream.test_connections import APP, as_user
 from tests.jetstream.test_holders import at_work, consumer, people, pull
-from tests.session.making import made
-from tests.session.scenario import Scenario
-from tests.tui.viewer import Viewer, replaying, viewing
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, viewing
 
 pytestmark = pytest.mark.server
 
 SIZE = (160, 40)
 
 
-async def opened(viewer: Viewer, kind: type[ClientsScreen]) -> None:
-    await viewer.press("home", "W")
+async def opened(viewer: Viewer, kind: type[ClientsScreen], row: str = "home") -> None:
+    await viewer.press(row, "W")
     await viewer.until(lambda: type(viewer.app.screen) is kind, kind.__name__)
 
 
@@ -55,88 +55,62 @@ async def heard(viewer: Viewer, nc: NatsClient, *names: str) -> None:
     raise AssertionError(f"not all of {names}:\n{viewer.text}")
 
 
-async def test_who_pulls_is_named_with_the_share_of_each(
+async def test_who_pulls_listens_and_publishes_is_named_with_the_share_of_each(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     url = as_user(nats_server_factory(APP).url, "app")
-    async with people([url], "red", "blue") as (red, blue):
+    async with people([url], "red", "blue", "ears", "mouth") as (red, blue, ears, mouth):
         await consumer(red)
-        pulls = (asyncio.ensure_future(pull(nc, 5)) for nc in (red, blue))
-        async with at_work(*pulls), viewing(url, size=SIZE) as viewer:
-            await viewer.press("2")
-            await viewer.until(lambda: viewer.rows().get("C"), "the consumer")
-            await opened(viewer, PullersScreen)
-            await viewer.until(lambda: "reading its pulls: " in viewer.words, "that it reads")
-            assert "natstui receives a copy of each one" in viewer.words
-            await heard(viewer, red, "red", "blue")
-            rows = viewer.rows()
-            assert int(rows["red"]["pulls"]) > 0 and rows["red"]["batch"].startswith("5")
-            shares = [int(rows[name]["share"].rstrip("%") or 0) for name in ("red", "blue")]
-            assert sum(shares) in (99, 100, 101)
-            assert "an idle client is listed only once its pull expires" in viewer.words
-            assert "it cost" in viewer.words
-            await viewer.press("home", "enter")
-            await viewer.until(lambda: isinstance(viewer.app.screen, ConnectionDetail), "all")
-            await viewer.until(lambda: "blue" in viewer.words, "who it is")
-
-
-async def test_who_listens_is_known_at_once_and_who_publishes_by_the_answers_they_wait_for(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    url = as_user(nats_server_factory(APP).url, "app")
-    async with people([url], "ears", "mouth") as (ears, mouth):
-        await consumer(ears, deliver_subject="to.them", deliver_group="team")
+        await red.jetstream().add_consumer(
+            "S", durable_name="P", ack_policy="explicit",
+            deliver_subject="to.them", deliver_group="team",
+        )  # fmt: skip
         await ears.subscribe("to.them", "team")
-
-        async def publish() -> None:
-            while True:
-                await mouth.jetstream().publish("s.a", b"y" * 100)
-                await mouth.publish("s.b", b"nobody waits")
-                await asyncio.sleep(0.05)
-
-        publishing = asyncio.ensure_future(publish())
-        async with at_work(publishing), viewing(url, size=SIZE) as viewer:
-            await viewer.press("2")
-            await viewer.until(lambda: viewer.rows().get("C"), "the consumer")
-            await opened(viewer, ListenersScreen)
+        async with viewing(url, size=SIZE, first="consumers") as viewer:
+            await viewer.until(lambda: {"C", "P"} <= viewer.rows().keys(), "the consumers")
+            await opened(viewer, ListenersScreen, "end")
             await viewer.until(lambda: "ears" in viewer.rows(), "who listens")
             assert 'who listens to "to.them" in the group team' in viewer.words
             assert viewer.rows()["ears"]["subject"] == "to.them"
-            await viewer.press("escape", "1")
-            await viewer.until(lambda: "S" in viewer.rows(), "the stream")
-            await opened(viewer, PublishersScreen)
-            await heard(viewer, mouth, "mouth")
-            assert viewer.rows()["mouth"]["subjects"] == "s.a"
-            assert "no reply subject (plain publishes have none)" in viewer.words
+            await viewer.press("escape")
+
+            pulls = (asyncio.ensure_future(pull(nc, 5)) for nc in (red, blue))
+            async with at_work(*pulls):
+                await opened(viewer, PullersScreen)
+                await viewer.until(lambda: "reading its pulls: " in viewer.words, "that it reads")
+                assert "natstui receives a copy of each one" in viewer.words
+                await heard(viewer, red, "red", "blue")
+                rows = viewer.rows()
+                assert int(rows["red"]["pulls"]) > 0 and rows["red"]["batch"].startswith("5")
+                shares = [int(rows[name]["share"].rstrip("%") or 0) for name in ("red", "blue")]
+                assert sum(shares) in (99, 100, 101)
+                assert "an idle client is listed only once its pull expires" in viewer.words
+                assert "it cost" in viewer.words
+                await viewer.press("home", "enter")
+                await viewer.until(lambda: isinstance(viewer.app.screen, ConnectionDetail), "all")
+                await viewer.until(lambda: "blue" in viewer.words, "who it is")
+                await viewer.press("escape", "escape", "1")
+
+            async def publish() -> None:
+                while True:
+                    await mouth.jetstream().publish("s.a", b"y" * 100)
+                    await mouth.publish("s.b", b"nobody waits")
+                    await asyncio.sleep(0.05)
+
+            async with at_work(asyncio.ensure_future(publish())):
+                await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+                await opened(viewer, PublishersScreen)
+                await heard(viewer, mouth, "mouth")
+                assert viewer.rows()["mouth"]["subjects"] == "s.a"
+                assert "no reply subject (plain publishes have none)" in viewer.words
 
 
-async def test_what_is_not_allowed_is_said(nats_server_factory: Callable[..., Broker]) -> None:
-    refusing = """
-        authorization { users: [
-          { user: all, password: x }
-          { user: app, password: x,
-            permissions: { subscribe: { deny: "$JS.API.CONSUMER.MSG.NEXT.>" } } }
-        ] }
-    """
-    broker = nats_server_factory(refusing)
-    everything, few = (broker.url.replace("://", f"://{who}:x@") for who in ("all", "app"))
-    async with people([everything], "maker") as (maker,):
-        await consumer(maker)
-        async with viewing(few, size=SIZE) as viewer:
-            await viewer.press("2")
-            await viewer.until(lambda: viewer.rows().get("C"), "the consumer")
-            await opened(viewer, PullersScreen)
-            await viewer.until(
-                lambda: "$JS.API.CONSUMER.MSG.NEXT.S.C" in viewer.words, "what is missing"
-            )
-
-
-async def test_a_recording_has_nobody_to_ask(tmp_path: Path) -> None:
-    scenario = Scenario(streams=1, consumers=1)
-    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    async with replaying(folder, size=SIZE) as viewer:
-        await viewer.press("2", "right_square_bracket")
-        await viewer.until(lambda: viewer.rows(), "a consumer")
-        await viewer.press("home", "W")
-        await viewer.pilot.pause(0.5)
-        assert not isinstance(viewer.app.screen, ClientsScreen)
+async def test_what_is_not_allowed_is_said() -> None:
+    async with fed(*engine_records({"S": ["C"]}), first="consumers") as viewer:
+        await viewer.until(lambda: viewer.rows().get("C"), "the consumer")
+        await opened(viewer, PullersScreen)
+        await viewer.until(lambda: viewer.sent(ReadClients), "the request")
+        (request,) = viewer.sent(ReadClients)
+        reason = 'no permission to subscribe to "$JS.API.CONSUMER.MSG.NEXT.S.C"'
+        await viewer.feed(Answered(1, request.command_id, "failed", reason))
+        await viewer.until(lambda: reason in viewer.words, "what is missing")

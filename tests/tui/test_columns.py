@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import nats
 import pytest
+from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
 
 from natstui.units import bytes_text, count_text
@@ -15,9 +16,7 @@ from tests.tui.viewer import viewing
 pytestmark = pytest.mark.server
 
 
-async def test_every_column_of_the_streams_table_says_what_the_server_says(
-    account: Account,
-) -> None:
+async def test_every_column_of_both_tables_says_what_the_server_says(account: Account) -> None:
     nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(
@@ -36,10 +35,13 @@ async def test_every_column_of_the_streams_table_says_what_the_server_says(
         await js.publish(f"orders.{n}", b"x" * 100)
     await js.delete_msg("ORDERS", 30)
     await js.add_consumer("ORDERS", ConsumerConfig(durable_name="c", ack_policy="explicit"))
+    await js.add_stream(StreamConfig(name="FULL", subjects=["full"], max_msgs=10))
+    await js.add_stream(StreamConfig(name="S", subjects=["s"]))
+    pull = await with_consumers(js)
     async with viewing(account.url, panel=True) as viewer:
         info: StreamInfo = await js.stream_info("ORDERS")
         await viewer.becomes("ORDERS", consumers="1", msgs="59")
-        await viewer.until(lambda: len(viewer.rows()) == 4, "four streams")
+        await viewer.until(lambda: len(viewer.rows()) == 6, "six streams")
         row = viewer.rows()["ORDERS"]
         assert row["kind"] == "stream"
         assert row["subjects"] == "orders.>, returns.*"
@@ -61,66 +63,37 @@ async def test_every_column_of_the_streams_table_says_what_the_server_says(
         assert rows["COPY"]["kind"] == "mirror"
         assert rows["COPY"]["subjects"] == "mirror of ORDERS"
         await viewer.becomes("ORDERS", **{"in": "0", "removed": "0", "full": "–"})
-    await nc.close()
 
-
-async def test_rates_of_the_streams_table_are_those_of_the_traffic(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    await js.add_stream(StreamConfig(name="S", subjects=["s"], max_msgs=10))
-    async with viewing(account.url, panel=True) as viewer:
-        await viewer.becomes("S", msgs="0")
         before = viewer.app.state.stream_history.recent[-1]
         for _ in range(50):
-            await js.publish("s", b"x" * 10)
-        await viewer.becomes("S", msgs="10", last_seq="50")
+            await js.publish("full", b"x" * 10)
+        await viewer.becomes("FULL", msgs="10", last_seq="50")
+        names = [key[0] for key in viewer.app.state.streams.roster.keys]
+        at = names.index("FULL")
         history = viewer.app.state.stream_history.recent
-        after = next(s for s in history if s.columns["last_seq"][0] == 50)
+        after = next(s for s in history if s.columns["last_seq"][at] == 50)
         total = sum(
-            (b.columns["last_seq"][0] - a.columns["last_seq"][0])
+            (b.columns["last_seq"][at] - a.columns["last_seq"][at])
             for a, b in pairwise(history)
             if before.mono_us <= a.mono_us <= after.mono_us
         )
         assert total == 50
-        assert viewer.rows()["S"]["msgs_used"] == "100%"
-        assert viewer.rows()["S"]["full"] == "full"
-        assert "█" in viewer.rows()["S"]["trend"]
-    await nc.close()
+        assert viewer.rows()["FULL"]["msgs_used"] == "100%"
+        assert viewer.rows()["FULL"]["full"] == "full"
+        assert "█" in viewer.rows()["FULL"]["trend"]
 
-
-async def test_every_column_of_the_consumers_table_says_what_the_server_says(
-    account: Account,
-) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    await js.add_stream(StreamConfig(name="S", subjects=["s"]))
-    await js.add_consumer(
-        "S",
-        ConsumerConfig(
-            durable_name="worker", ack_policy="explicit", max_ack_pending=7, ack_wait=600
-        ),
-    )
-    await js.add_consumer("S", ConsumerConfig(name="passing", inactive_threshold=300))
-    await js.add_consumer("S", ConsumerConfig(durable_name="pushed", deliver_subject="to.me"))
-    pull = await js.pull_subscribe("s", durable="worker", stream="S")
-    for _ in range(20):
-        await js.publish("s", b"x")
-    messages = await pull.fetch(7)
-    await messages[0].ack_sync(timeout=30)
-    await messages[2].ack_sync(timeout=30)
-    async with viewing(account.url, panel=True) as viewer:
         await viewer.press("2")
         await viewer.becomes("worker", pending="13", ack_pending="5/7")
-        info: ConsumerInfo = await js.consumer_info("S", "worker")
+        worker: ConsumerInfo = await js.consumer_info("S", "worker")
         row = viewer.rows()["worker"]
         assert (row["stream"], row["mode"], row["life"]) == ("S", "pull", "durable")
         assert row["ack"] == "explicit"
-        assert row["pending"] == str(info.num_pending)
-        assert row["ack_pending"] == f"{info.num_ack_pending}/7"
-        assert row["redelivered"] == str(info.num_redelivered)
-        assert row["waiting"] == str(info.num_waiting)
-        assert info.ack_floor is not None and info.delivered is not None
-        floor, delivered = info.ack_floor, info.delivered
+        assert row["pending"] == str(worker.num_pending)
+        assert row["ack_pending"] == f"{worker.num_ack_pending}/7"
+        assert row["redelivered"] == str(worker.num_redelivered)
+        assert row["waiting"] == str(worker.num_waiting)
+        assert worker.ack_floor is not None and worker.delivered is not None
+        floor, delivered = worker.ack_floor, worker.delivered
         assert row["floor"] == f"{floor.stream_seq}/{floor.consumer_seq}" == "1/1"
         assert row["delivered"] == f"{delivered.stream_seq}/{delivered.consumer_seq}" == "7/7"
         rows = viewer.rows()
@@ -136,3 +109,22 @@ async def test_every_column_of_the_consumers_table_says_what_the_server_says(
         await viewer.becomes("worker", ack_pending="7/7", status="✖ max ack pending reached")
         await viewer.until(lambda: viewer.rows()["worker"]["lag"] not in ("–", "0s"), "a lag")
     await nc.close()
+
+
+async def with_consumers(js: JetStreamContext) -> JetStreamContext.PullSubscription:
+    """Make three consumers of S; the one that is pulled from has acknowledged two of seven."""
+    await js.add_consumer(
+        "S",
+        ConsumerConfig(
+            durable_name="worker", ack_policy="explicit", max_ack_pending=7, ack_wait=600
+        ),
+    )
+    await js.add_consumer("S", ConsumerConfig(name="passing", inactive_threshold=300))
+    await js.add_consumer("S", ConsumerConfig(durable_name="pushed", deliver_subject="to.me"))
+    pull = await js.pull_subscribe("s", durable="worker", stream="S")
+    for _ in range(20):
+        await js.publish("s", b"x")
+    messages = await pull.fetch(7)
+    await messages[0].ack_sync(timeout=30)
+    await messages[2].ack_sync(timeout=30)
+    return pull

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import nats
 import pytest
 from textual.css.query import NoMatches
 
@@ -17,10 +16,9 @@ from natstui.tui.app.follower import Follower
 from natstui.tui.frame.messages import CameIntoView
 from natstui.tui.frame.table_text import Rows
 from natstui.tui.streams.screen import StreamsScreen
-from tests.accounts import Account
-from tests.tui.viewer import Viewer, viewing
-
-pytestmark = pytest.mark.server
+from tests.model.builders import snapshot
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed
 
 
 @pytest.fixture(autouse=True)
@@ -41,17 +39,9 @@ def fail(*_: Any, **__: Any) -> Any:
     raise NoMatches("nobody foresaw this")
 
 
-async def with_streams(server: Account, *names: str) -> None:
-    nc = await nats.connect(server.url)
-    for name in names:
-        await nc.jetstream().add_stream(name=name, subjects=[name])
-    await nc.close()
-
-
 async def test_a_row_that_cannot_be_shown_says_so_and_the_others_are_shown(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await with_streams(account, "BAD", "GOOD")
     cells = Rows.cells
 
     def all_but_one(rows: Rows[Any], row: int) -> Any:
@@ -59,27 +49,27 @@ async def test_a_row_that_cannot_be_shown_says_so_and_the_others_are_shown(
         return fail() if shown[0].text == "BAD" else shown
 
     monkeypatch.setattr(Rows, "cells", all_but_one)
-    async with viewing(account.url, size=(140, 40)) as viewer:
+    async with fed(*engine_records({"BAD": (), "GOOD": ()})) as viewer:
         await viewer.until(lambda: "GOOD" in viewer.text and "defect" in viewer.text, "both")
         await said(viewer, "showing a row")
 
 
 async def test_a_screen_that_cannot_show_a_state_goes_on_with_the_next(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await with_streams(account, "S")
-    async with viewing(account.url, size=(140, 40)) as viewer:
+    async with fed(*engine_records({"S": ()})) as viewer:
         with monkeypatch.context() as broken:
             broken.setattr(StreamsScreen, "refresh_state", fail)
+            await viewer.feed(snapshot(2, [{"name": "S"}]))
             await said(viewer, "showing this")
-        await with_streams(account, "LATER")
+        await viewer.feed(snapshot(3, [{"name": "S"}, {"name": "LATER"}]))
         await viewer.until(lambda: "LATER" in viewer.text, "shown again")
 
 
 async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_else(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with viewing(account.url, size=(140, 40)) as viewer:
+    async with fed(*engine_records()) as viewer:
         with monkeypatch.context() as broken:
             broken.setattr(NatstuiApp, "action_help", fail)
             await viewer.press("question_mark")
@@ -90,14 +80,16 @@ async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_
             await said(viewer, "the command")
         with monkeypatch.context() as broken:
             broken.setattr(Follower, "take", fail)
+            await viewer.feed(snapshot(2))
             await said(viewer, "reading the engine's output")
         polls_count = len(viewer.app.state.costs)
+        await viewer.feed(snapshot(3))
         await viewer.until(lambda: len(viewer.app.state.costs) > polls_count, "it goes on")
         assert viewer.app.return_code is None
 
 
-async def test_what_a_screen_asks_for_while_the_app_ends_is_let_go(account: Account) -> None:
-    async with viewing(account.url) as viewer:
+async def test_what_a_screen_asks_for_while_the_app_ends_is_let_go() -> None:
+    async with fed(*engine_records()) as viewer:
         app = viewer.app
     assert not app.screen_stack
     await app._hand_over(CameIntoView())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TypeVar
 
 import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.form.screen import FormScreen
+from natstui.tui.frame.messages import Manage
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.stores.put import PutScreen
@@ -17,6 +19,7 @@ from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
 
+S = TypeVar("S", ActionScreen, FormScreen)
 REFUSED = "not the server and account that you confirmed for"
 
 
@@ -29,9 +32,10 @@ async def is_replaced(viewer: Viewer, server: Broker) -> None:
     await viewer.until(lambda: "other" in viewer.text and "● connected" in viewer.text, "another")
 
 
-async def last_seq(server: Broker, stream: str) -> int:
+async def state(server: Broker, stream: str) -> tuple[int, int, str | None]:
     async with await nats.connect(server.url) as nc:
-        return (await nc.jetstream().stream_info(stream)).state.last_seq
+        info = await nc.jetstream().stream_info(stream)
+        return info.state.messages, info.state.last_seq, info.config.description
 
 
 async def prepare(server: Broker) -> None:
@@ -39,77 +43,53 @@ async def prepare(server: Broker) -> None:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s"])
         await js.publish("s", b"x")
+        await (await js.create_key_value(bucket="B")).put("k", b"1")
 
 
-@pytest.mark.parametrize("key", ["ctrl+d", "P"])
-async def test_a_removal_is_not_done_on_another_server(nats_server: Broker, key: str) -> None:
-    await prepare(nats_server)
-    async with viewing(nats_server.url) as viewer:
-        await viewer.becomes("S", msgs="1")
-        await viewer.press(key)
-        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
-        await viewer.until(lambda: "press enter to confirm" in viewer.words, "it is counted")
-        await is_replaced(viewer, nats_server)
-        screen = viewer.app.screen
-        assert isinstance(screen, ActionScreen)
-        screen.typed = "S"
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: REFUSED in viewer.said, "the refusal")
-    async with await nats.connect(nats_server.url) as nc:
-        assert (await nc.jetstream().stream_info("S")).state.messages == 1
+async def opened(viewer: Viewer, what: str, kind: type[S]) -> S:
+    """Open a dialog for stream S over what is there, and wait until it knows where it is."""
+    viewer.app.post_message(Manage(what, (Target("S"),)))
+    await viewer.until(lambda: isinstance(viewer.app.screen, kind), what)
+    screen = viewer.app.screen
+    assert isinstance(screen, kind)
+    return screen
 
 
-async def test_a_form_is_not_sent_to_another_server(nats_server: Broker) -> None:
-    await prepare(nats_server)
-    async with viewing(nats_server.url) as viewer:
-        await viewer.becomes("S", msgs="1")
-        await viewer.press("e")
-        await viewer.until(lambda: isinstance(viewer.app.screen, FormScreen))
-        screen = viewer.app.screen
-        assert isinstance(screen, FormScreen)
-        await viewer.until(lambda: screen.sending.opening.place, "where it is")
-        await fill(viewer, description="edited")
-        await is_replaced(viewer, nats_server)
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: REFUSED in viewer.said, "the refusal")
-    async with await nats.connect(nats_server.url) as nc:
-        assert not (await nc.jetstream().stream_info("S")).config.description
-
-
-@pytest.mark.parametrize(
-    ("stream", "make"),
-    [
-        ("S", lambda: PublishScreen("S", "s", None)),
-        ("KV_B", lambda: PutScreen("B", "k")),
-    ],
-)
-async def test_what_was_typed_is_not_stored_on_another_server(
-    nats_server: Broker, stream: str, make: Callable[[], PublishScreen | PutScreen]
+async def test_a_dialog_is_sent_after_a_restart_of_its_server_and_not_to_another_one(
+    nats_server: Broker,
 ) -> None:
     await prepare(nats_server)
-    async with await nats.connect(nats_server.url) as nc:
-        await (await nc.jetstream().create_key_value(bucket="B")).put("k", b"1")
     async with viewing(nats_server.url) as viewer:
         await viewer.becomes("S", msgs="1")
-        screen = make()
-        await viewer.app.push_screen(screen)
-        await viewer.until(lambda: screen._opening.place, "where it is")
-        await is_replaced(viewer, nats_server)
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: REFUSED in viewer.said, "the refusal")
-    assert await last_seq(nats_server, stream) == 1
-
-
-async def test_a_form_is_sent_after_a_restart_of_its_server(nats_server: Broker) -> None:
-    await prepare(nats_server)
-    async with viewing(nats_server.url) as viewer:
-        await viewer.becomes("S", msgs="1")
-        screen = PublishScreen("S", "s", None)
-        await viewer.app.push_screen(screen)
-        await viewer.until(lambda: screen._opening.place, "where it is")
+        restarted = PublishScreen("S", "s", None)
+        await viewer.app.push_screen(restarted)
+        await viewer.until(lambda: restarted._opening.place, "where it is")
         nats_server.stop()
         await viewer.until(lambda: "reconnecting" in viewer.text, "the loss is said")
         nats_server.start()
         await viewer.until(lambda: "● connected" in viewer.text, "it is back")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "stored as 2 in S" in viewer.words, "it is sent")
+        viewer.app.pop_screen()
+        await viewer.becomes("S", msgs="2")
+
+        for action in ("delete_stream", "purge_stream"):
+            confirmation = await opened(viewer, action, ActionScreen)
+            await viewer.until(lambda: "press enter to confirm" in viewer.words, "it is counted")
+            confirmation.typed = "S"
+        form = await opened(viewer, "edit-stream", FormScreen)
+        await viewer.until(lambda: form.sending.opening.place, "where it is")
+        await fill(viewer, description="edited")
+        for screen in (PublishScreen("S", "s", None), PutScreen("B", "k")):
+            await viewer.app.push_screen(screen)
+            await viewer.until(lambda screen=screen: screen._opening.place, "where it is")
+        before = {name: await state(nats_server, name) for name in ("S", "KV_B")}
+        await is_replaced(viewer, nats_server)
+        for kind in (PutScreen, PublishScreen, FormScreen, ActionScreen, ActionScreen):
+            assert isinstance(viewer.app.screen, kind)
+            viewer.toasts.clear()
+            await viewer.press("ctrl+s")
+            await viewer.until(lambda: REFUSED in viewer.said, f"{kind.__name__} is refused")
+            viewer.app.pop_screen()
+            await viewer.settle()
+    assert {name: await state(nats_server, name) for name in ("S", "KV_B")} == before

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import nats
 import pytest
 
+from natstui.model.records.record import Advisory, Noted
 from natstui.tui.events.screen import moment_us, moment_words
-from tests.accounts import Account
-from tests.tui.viewer import viewing
+from tests.session.scenario import START_US
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import fed
 
 NOW = datetime(2026, 11, 23, 14, 30, 20).astimezone()
 NOW_US = round(NOW.timestamp() * 1e6)
@@ -37,38 +38,36 @@ def test_what_is_typed_is_said_as_it_is_understood(text: str, words: str) -> Non
     assert bool(moment_words(text, NOW_US)) == bool(words)
 
 
-@pytest.mark.server
-async def test_a_key_leads_to_what_happened_then(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    async with viewing(account.url, size=(80, 24)) as viewer:
-        await viewer.press("3")
-        await js.add_stream(name="FIRST", subjects=["f"])
-        await viewer.until(lambda: "FIRST" in viewer.text, "the first")
-        first_us = viewer.app.state.happenings[-1].at_us
-        await js.add_stream(name="SECOND", subjects=["s"])
-        await viewer.until(lambda: "SECOND" in viewer.text, "the second")
+def created(stream: str, at_us: int) -> Advisory:
+    return Advisory(at_us, "stream_action", stream, None, f"stream {stream} was created", "{}")
+
+
+async def test_a_key_leads_to_what_happened_then() -> None:
+    first_us, third_us = START_US + 10_000_000, START_US + 30_000_000
+    records = (created("FIRST", first_us), created("SECOND", first_us + 5_000_000))
+    async with fed(*engine_records(), *records, size=(80, 24), first="events") as viewer:
+        await viewer.until(lambda: "FIRST" in viewer.text and "SECOND" in viewer.text, "both")
         await viewer.press("t")
         await viewer.type("soon")
         await viewer.press("enter")
         await viewer.until(lambda: "is not a time" in viewer.words, "the reason")
         at = datetime.fromtimestamp(first_us / 1e6).astimezone().isoformat()
-        await viewer.press("ctrl+u", *at)
+        await viewer.press("ctrl+u")
+        await viewer.type(at)
         shown = datetime.fromtimestamp(first_us / 1e6).strftime("%Y-%m-%d %H:%M:%S")
         await viewer.until(lambda: shown in viewer.words, "what is understood")
         await viewer.press("enter")
-        await viewer.until(lambda: viewer.table.table.cursor_key is not None, "the cursor")
         await viewer.until(lambda: viewer.table.table.cursor_key[0] == first_us, "the first")
         await viewer.press("t")
-        await js.add_stream(name="THIRD", subjects=["t"])
-        await viewer.until(lambda: "THIRD" in str(viewer.app.state.happenings[-1]), "the third")
-        third_us = viewer.app.state.happenings[-1].at_us
-        await viewer.until(lambda: viewer.app.state.now_at_us > third_us + 2_000_000, "a while")
-        await viewer.type("1s ago")
+        # Later than the question: it is counted from now, not from then.
+        await viewer.feed(created("THIRD", third_us), Noted(third_us + 3_000_000, "later"))
+        await viewer.until(lambda: viewer.app.state.now_at_us > third_us, "a while")
+        await viewer.type("2s ago")
         await viewer.press("enter")
         await viewer.until(lambda: viewer.table.table.cursor_key[0] == third_us, "from now on")
         await viewer.press("t")
         await viewer.type("2h ago")
         await viewer.press("enter")
-        await viewer.until(lambda: "the oldest event here is from" in viewer.words, "how far back")
-    await nc.close()
+        await viewer.until(lambda: "the oldest event here is from" in viewer.said, "how far back")
+        oldest_us = min(event.at_us for event in viewer.app.state.happenings)
+        assert viewer.table.table.cursor_key[0] == oldest_us

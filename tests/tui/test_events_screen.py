@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import nats
 import pytest
 
 from natstui.model.live.state import Happening, State
@@ -12,10 +11,8 @@ from natstui.model.records.record import Advisory, Noted
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.cells import EVENT_COLUMNS, FoldedEvents, brief_text
 from natstui.tui.streams.detail import StreamDetail
-from tests.accounts import Account
-from tests.tui.viewer import viewing
-
-pytestmark = pytest.mark.server
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import fed
 
 
 def advisory(text: str, consumer: str | None = "c", kind: str = "nak") -> Advisory:
@@ -57,53 +54,51 @@ def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
     assert len(EVENT_COLUMNS[0].sort(view)) == len(view), "sorted by what may be filtered later"
 
 
-async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_about(
-    account: Account,
-) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    async with viewing(account.url, size=(80, 24)) as viewer:
-        await viewer.press("3")
-        await js.add_stream(name="PAYMENTS", subjects=["p"])
+async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_about() -> None:
+    events = (
+        Advisory(
+            1, "stream_action", "PAYMENTS", None, "stream PAYMENTS was created", "{}"
+        ),
+        Advisory(
+            2, "consumer_action", "PAYMENTS", "settlement",
+            "consumer settlement on PAYMENTS was created", "{}",
+        ),
+    )  # fmt: skip
+    records = engine_records({"PAYMENTS": ("settlement",)})
+    async with fed(*records, *events, size=(80, 24), first="events") as viewer:
         await viewer.until(lambda: "stream created" in viewer.words, "the stream")
-        await js.add_consumer("PAYMENTS", durable_name="settlement")
-        await viewer.until(lambda: "consumer created" in viewer.words, "the consumer")
-        await viewer.until(lambda: viewer.app.state.consumers.roster.keys, "the first poll of it")
+        assert "consumer created" in viewer.words
         assert "PAYMENTS › settlement" in viewer.words
         await viewer.press("slash")
         await viewer.type("settlement")
         await viewer.press("enter", "enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
-        await viewer.press(
-            "escape", "escape", "slash", *"stream", "space", *"created", "enter", "enter"
-        )
+        await viewer.press("escape", "escape", "slash")
+        await viewer.type("stream created")
+        await viewer.press("enter", "enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "the stream")
-    await nc.close()
 
 
-async def test_where_most_is_of_one_kind_a_hint_says_how_to_see_the_rest(
-    account: Account,
-) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    async with viewing(account.url, size=(120, 40)) as viewer:
-        await viewer.press("3")
-        await js.add_stream(name="S", subjects=["s"])
-        await js.add_consumer("S", durable_name="c", backoff=None)
-        await js.publish("s", b"x")
-        pulls = await js.pull_subscribe("s", durable="c", stream="S")
-        for _ in range(6):
-            (message,) = await pulls.fetch(1, timeout=20)
-            await message.nak()
+async def test_where_most_is_of_one_kind_a_hint_says_how_to_see_the_rest() -> None:
+    naks = [
+        replace(
+            advisory(f"message 1 of consumer c on S was refused (nak) at delivery {n}"), at_us=n
+        )
+        for n in range(1, 7)
+    ]
+    others = (
+        advisory("stream S was created", None, "stream_action"),
+        advisory("consumer c on S was created", kind="consumer_action"),
+    )
+    async with fed(*engine_records(), *others, *naks, first="events") as viewer:
         await viewer.until(lambda: "nak ×6" in viewer.words, "one row of them")
         assert "repeats are folded: f shows each" in viewer.words
         await viewer.press("f")
         await viewer.until(lambda: "are nak: /!nak shows the others" in viewer.words, "the hint")
-        await viewer.press("slash", "exclamation_mark")
-        await viewer.type("nak")
+        await viewer.press("slash")
+        await viewer.type("!nak")
         await viewer.press("enter")
         await viewer.until(
             lambda: "stream created" in viewer.words and "at delivery" not in viewer.words
         )
         assert "shows the others" not in viewer.words
-    await nc.close()

@@ -24,49 +24,22 @@ async def with_a_stream(server: Broker) -> None:
     await nc.close()
 
 
-async def test_a_killed_server_is_said_values_stay_stale_and_all_recovers(
+async def test_a_server_that_is_away_freezes_or_is_killed_is_said_and_all_recovers(
     nats_server: Broker,
 ) -> None:
     await with_a_stream(nats_server)
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
-        await viewer.becomes("S", msgs="1")
-        nats_server.kill()
-        await viewer.until(lambda: "reconnecting" in viewer.text, "it is said")
-        await viewer.until(
-            lambda: viewer.table.rows and viewer.table.rows.view.stale_s(0), "stale"
-        )
-        assert viewer.rows()["S"]["msgs"] == "1"
-        assert viewer.rows()["S"]["status"].startswith("stale ")
+    nats_server.kill()
+    async with viewing(nats_server.url, size=(120, 40), polled=False) as viewer:
+        await viewer.until(lambda: "nothing listens" in viewer.words, "why there is nothing")
         nats_server.restart()
-        await viewer.until(lambda: "● connected" in viewer.text, "it is back")
-        await viewer.until(
-            lambda: viewer.table.rows and viewer.table.rows.view.stale_s(0) is None, "fresh"
-        )
-
-
-async def test_a_frozen_server_is_said_and_recovers(
-    nats_server: Broker,
-) -> None:
-    await with_a_stream(nats_server)
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.until(lambda: "● connected" in viewer.words, "its start is noticed")
         await viewer.becomes("S", msgs="1")
+
         nats_server.freeze()
         words = ("nothing new", "reconnecting", "no reply")
-        await viewer.until(lambda: any(word in viewer.text for word in words), "said")
+        await viewer.until(lambda: any(word in viewer.text for word in words), "frozen")
         await viewer.press("2", "1")
         assert viewer.rows()["S"]["msgs"] == "1"
-        nats_server.thaw()
-        await viewer.until(
-            lambda: not any(w in viewer.text for w in words) and "● connected" in viewer.words,
-            "recovered",
-        )
-
-
-async def test_the_age_of_a_row_is_its_own_whatever_else_happens(nats_server: Broker) -> None:
-    await with_a_stream(nats_server)
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
-        await viewer.becomes("S", msgs="1")
-        nats_server.freeze()
         # Meanwhile a time-out and the loss are told: newer records, but no newer row.
         await viewer.until(lambda: "reconnecting" in viewer.text, "the loss is said")
         before = viewer.table.rows.view
@@ -82,16 +55,23 @@ async def test_the_age_of_a_row_is_its_own_whatever_else_happens(nats_server: Br
         await viewer.until(tells_its_own, "its age, drawn again")
         assert viewer.rows()["S"]["status"].startswith("stale ")
         nats_server.thaw()
+        await viewer.until(
+            lambda: not any(w in viewer.text for w in words) and "● connected" in viewer.words,
+            "thawed",
+        )
 
-
-async def test_a_server_that_is_not_there_is_named_and_its_start_is_noticed(
-    nats_server: Broker,
-) -> None:
-    nats_server.kill()
-    async with viewing(nats_server.url, size=(100, 30), polled=False) as viewer:
-        await viewer.until(lambda: "nothing listens" in viewer.words, "the reason")
+        nats_server.kill()
+        await viewer.until(lambda: "reconnecting" in viewer.text, "killed")
+        await viewer.until(
+            lambda: viewer.table.rows and viewer.table.rows.view.stale_s(0), "stale"
+        )
+        assert viewer.rows()["S"]["msgs"] == "1"
+        assert viewer.rows()["S"]["status"].startswith("stale ")
         nats_server.restart()
-        await viewer.until(lambda: "● connected" in viewer.words, "connected")
+        await viewer.until(lambda: "● connected" in viewer.text, "it is back")
+        await viewer.until(
+            lambda: viewer.table.rows and viewer.table.rows.view.stale_s(0) is None, "fresh"
+        )
 
 
 async def test_an_engine_that_is_killed_is_replaced_and_the_screen_goes_on(

@@ -37,23 +37,6 @@ def engine(*words: str, more: tuple[str, ...]) -> Link:
 
 
 @asynccontextmanager
-async def viewing_accounts(url: str, *names: str) -> AsyncIterator[Viewer]:
-    """Show accounts as `natstui --server URL --account NAMES` does."""
-
-    def connect(name: str) -> Callable[..., Link]:
-        return lambda *more: engine("--server", url, "--account", name, more=more)
-
-    opened = []
-    for name in names:
-        link = connect(name)()
-        opened.append(
-            OpenSystem(name, await asyncio.to_thread(link.wait_started), link, connect(name))
-        )
-    async with showing(opened, Contexts(tuple, connect, names[0])) as viewer:
-        yield viewer
-
-
-@asynccontextmanager
 async def showing(opened: list[OpenSystem], contexts: Contexts) -> AsyncIterator[Viewer]:
     first, *others = opened
     keep("screen", FIRST)
@@ -79,47 +62,7 @@ async def filled(server: Broker) -> None:
         await nc.close()
 
 
-async def test_rows_of_accounts_stand_together_and_are_only_read(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    server = nats_server_factory(BOTH)
-    await filled(server)
-    async with viewing_accounts(as_user(server.url, "sys"), *ACCOUNTS) as viewer:
-        every = [(system, name) for system in ACCOUNTS for name in (f"OF_{system}", "SAME")]
-        await viewer.until(lambda: sorted(rows(viewer)) == sorted(every), "all streams")
-        await viewer.until(lambda: "2 systems, totals:  streams 4" in viewer.text, "totals")
-        await viewer.press("2")
-        consumers = sorted((system, name) for system, name in every)
-        await viewer.until(lambda: sorted(rows(viewer)) == consumers, "all consumers")
-        await viewer.press("1")
-        await put_cursor_on(viewer, "OTHER", "SAME")
-        # What would be done or read by the API of our own account is not offered; it is said why.
-        await viewer.press("x")
-        await viewer.until(lambda: "read-only: " + ONLY_WATCHED in viewer.words, "actions")
-        await viewer.press("escape")
-        for keys in ("ctrl+d", "m", "w"):
-            await viewer.press(keys)
-        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "nothing was opened")
-        await viewer.press("d")
-        await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "its detail")
-        await viewer.until(lambda: "SAME" in viewer.text and "[OTHER]" in viewer.text, "whose")
-        await viewer.press("escape", "6")
-        await viewer.until(lambda: "is watched through" in viewer.words, "no connections")
-        await viewer.press("4")
-        await viewer.until(lambda: ":account NAME" in viewer.words, "the servers are told")
-        await viewer.until(lambda: "streams 2 of an unknown limit" in viewer.words, "how many")
-        assert "JetStream is not enabled" not in viewer.words
-        # One that changes its mind is gone to, or left, as every other system.
-        await viewer.press("1")
-        await viewer.type_command("ctx -APP")
-        await viewer.until(lambda: len(viewer.app.parts.engines.systems) == 1, "one is left")
-        nc = await nats.connect(as_user(server.url, "other"))
-        info = await asked(nc, "STREAM.INFO.SAME")
-        assert info["state"]["messages"] == 1
-        await nc.close()
-
-
-async def test_an_account_is_put_beside_ones_own(
+async def test_an_account_is_put_beside_ones_own_and_only_read(
     nats_server_factory: Callable[..., Broker], tmp_path: Path
 ) -> None:
     server = nats_server_factory(BOTH)
@@ -141,19 +84,46 @@ async def test_an_account_is_put_beside_ones_own(
         await viewer.type_command("account OTHER")
         both = {("own", "OF_APP"), ("own", "SAME"), ("OTHER", "OF_OTHER"), ("OTHER", "SAME")}
         await viewer.until(lambda: set(rows(viewer)) == both, "both")
+        await viewer.until(lambda: "2 systems, totals:  streams 4" in viewer.text, "totals")
+        await viewer.press("2")
+        await viewer.until(lambda: set(rows(viewer)) == both, "all consumers, by their streams")
+        await viewer.press("1")
         # One's own can be changed as before, and by the key under the same name the other not.
-        await put_cursor_on(viewer, "OTHER", "SAME")
-        await viewer.press("ctrl+d")
-        assert len(viewer.app.screen_stack) == 1
         await put_cursor_on(viewer, "own", "SAME")
         await viewer.press("ctrl+d")
         await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "the question")
         await viewer.press("escape")
+        await put_cursor_on(viewer, "OTHER", "SAME")
+        # What would be done or read by the API of our own account is not offered; it is said why.
+        await viewer.press("x")
+        await viewer.until(lambda: "read-only: " + ONLY_WATCHED in viewer.words, "actions")
+        await viewer.press("escape")
+        for key in ("ctrl+d", "m", "w"):
+            await viewer.press(key)
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "nothing was opened")
+        await viewer.press("d")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "its detail")
+        await viewer.until(lambda: "SAME" in viewer.text and "[OTHER]" in viewer.text, "whose")
+        await viewer.press("escape", "6")
+        await viewer.until(lambda: "is watched through" in viewer.words, "no connections")
+        await viewer.press("4")
+        await viewer.until(lambda: ":account NAME" in viewer.words, "the servers are told")
+        await viewer.until(lambda: "streams 2 of an unknown limit" in viewer.words, "how many")
+        assert "JetStream is not enabled" not in viewer.words
         # Asked for again, it is gone to; one that nobody knows says so.
+        await viewer.press("1")
+        await put_cursor_on(viewer, "own", "SAME")
         await viewer.type_command("account OTHER")
         await viewer.until(lambda: viewer.table.where.system == "OTHER", "gone to")
         await viewer.type_command("account NOPE")
         await viewer.until(lambda: "no server knows an account NOPE" in viewer.said, "told")
+        # One that changes its mind leaves it as every other system.
+        await viewer.type_command("ctx -own")
+        await viewer.until(lambda: "own" not in viewer.app.parts.engines.systems, "it is left")
+    nc = await nats.connect(as_user(server.url, "other"))
+    info = await asked(nc, "STREAM.INFO.SAME")
+    assert info["state"]["messages"] == 1
+    await nc.close()
 
 
 def test_the_flag_of_several_accounts_is_split_and_the_rest_kept() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,7 +66,7 @@ async def closed(viewer: Viewer) -> None:
     await viewer.until(lambda: not isinstance(viewer.app.screen, Prompt), "no question")
 
 
-async def test_what_cannot_be_done_to_a_recording_is_asked_again(
+async def test_what_cannot_be_done_to_a_recording_is_asked_again_and_waits_for_what_is_typed(
     account: Account, folder: Path, tmp_path: Path
 ) -> None:
     there = tmp_path / "there"
@@ -94,6 +95,22 @@ async def test_what_cannot_be_done_to_a_recording_is_asked_again(
             packed.unlink()
             viewer.toasts.clear()
 
+        # Meanwhile something else is typed: the question waits.
+        await viewer.press("w")
+        await viewer.until(lambda: "pseudonyms" in viewer.text, "how to pack")
+        with frozen(viewer):
+            await answer(viewer, str(there), "enter")
+            await viewer.press("1", "a")
+            await on_form(viewer)
+            await fill(viewer, name="TY")
+        await viewer.until(lambda: "exists already" in toasts(viewer), "the reason at once")
+        await viewer.press("P")
+        assert form(viewer).entries.texts == {"name": "TYP"}
+        await viewer.press("escape", "down", "enter")
+        await comes_back(viewer, str(there), "exists already")
+        await viewer.press("escape", "escape")
+        await on_streams(viewer)
+
 
 @on_the_files_loop
 async def test_the_folder_of_an_export_is_asked_again(shared: Shared, tmp_path: Path) -> None:
@@ -101,15 +118,20 @@ async def test_the_folder_of_an_export_is_asked_again(shared: Shared, tmp_path: 
     (full / "of").mkdir(parents=True)
     async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        await viewer.until(lambda: "S" in viewer.rows())
+        for number in range(7):
+            await nc.request("s", b"x" * number, timeout=20)
+        await viewer.becomes("S", msgs="7")
         await viewer.press("E")
-        await viewer.until(lambda: "spreadsheets" in viewer.text, "the formats")
+        await viewer.until(lambda: "Export 1 stream as it is now" in viewer.words, "the formats")
+        assert "spreadsheets" in viewer.text
         await answer(viewer, str(full), "down", "enter")
         await comes_back(viewer, str(full), "is not empty")
         await viewer.type("er")
         await viewer.press("enter")
-        await viewer.until((tmp_path / "fuller" / "stream_sample.jsonl").exists, "as picked")
         await viewer.until(lambda: "exported 1 of stream" in toasts(viewer), "it is said")
+        text = (tmp_path / "fuller" / "stream_sample.jsonl").read_text()
+        row = json.loads(text.splitlines()[0])
+        assert (row["name"], row["stored_msgs"], row["last_seq"]) == ("S", 7, 7), "as picked"
 
 
 @on_the_files_loop
@@ -186,28 +208,3 @@ async def test_the_reason_of_a_refused_answer_is_asked_again(
             await comes_back(viewer, text, "permission")
             await viewer.press("escape", "escape")
             await closed(viewer)
-
-
-async def test_a_question_waits_while_something_else_is_typed(
-    account: Account, folder: Path, tmp_path: Path
-) -> None:
-    there = tmp_path / "there"
-    there.touch()
-    async with viewing(account.url, size=WIDE) as viewer:
-        await viewer.type_command("sessions")
-        await viewer.until(lambda: "complete" in viewer.text, "the list")
-        await viewer.press("w")
-        await viewer.until(lambda: "pseudonyms" in viewer.text, "how to pack")
-        with frozen(viewer):
-            await answer(viewer, str(there), "enter")
-            await viewer.press("1", "a")
-            await on_form(viewer)
-            await fill(viewer, name="TY")
-        await viewer.until(lambda: "exists already" in toasts(viewer), "the reason at once")
-        await viewer.pilot.pause(1)
-        await viewer.press("P")
-        assert form(viewer).entries.texts == {"name": "TYP"}
-        await viewer.press("escape", "down", "enter")
-        await comes_back(viewer, str(there), "exists already")
-        await viewer.press("escape", "escape")
-        await on_streams(viewer)

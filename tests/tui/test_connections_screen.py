@@ -10,25 +10,36 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.connection import Connections, busiest_connections
+from natstui.model.records.messages import Answered
+from natstui.model.records.system import ReadConnections
+from natstui.tui.connections.clients import ClientsScreen
 from natstui.tui.connections.screen import ConnectionsScreen
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import APP, as_user, look
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.viewer import Viewer, replaying, viewing
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, replaying, viewing
 
 pytestmark = pytest.mark.server
 
 HOSTILE = "evil\x1b]0;title\x07\x1b[31m[bold]\u202ename"
 
 
-async def test_who_comes_is_shown_with_rates_and_who_goes_with_the_reason(
+async def test_who_comes_is_shown_whole_with_rates_and_who_goes_with_the_reason(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     url = as_user(nats_server_factory(APP).url, "app")
     busy = await nats.connect(url, name="busy")
     evil = await nats.connect(url, name=HOSTILE)
+    js = evil.jetstream()
+    await js.add_stream(name="ORDERS", subjects=["orders.>"])
+    await js.subscribe("orders.>", durable="pushed")
+    await evil.subscribe("work.*", "team")
+    for number in range(30):
+        await js.publish(f"orders.{number}", b"x" * 1000)
     async with viewing(url, size=(200, 60)) as viewer:
+        await viewer.until(lambda: viewer.app.state.consumer_configurations, "the consumer")
         await viewer.press("6")
         await viewer.until(lambda: {"busy", "natstui"} <= viewer.rows().keys(), "who is there")
         assert viewer.rows()["busy"]["user"] == "app"
@@ -48,28 +59,24 @@ async def test_who_comes_is_shown_with_rates_and_who_goes_with_the_reason(
         await viewer.until(lambda: "closed connection" in viewer.words, "what is listed")
         await viewer.press("o")
         await viewer.becomes("natstui", state="open")
-    await evil.close()
 
+        await viewer.press("p")
+        await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
+        late = await nats.connect(url, name="late")
+        screen = viewer.app.screen
+        assert isinstance(screen, ConnectionsScreen)
+        renewing = screen._renewing
+        # As if the time between two looks were over.
+        renewing._replied_s -= renewing._every_s
+        renewing.keep_up()
+        assert renewing._task is None
+        assert "late" not in viewer.rows()
+        await viewer.press("p")
+        await viewer.becomes("late", state="open")
+        assert "paused (p)" not in viewer.words
+        await late.close()
 
-def _rate(viewer: Viewer, name: str) -> float:
-    text = viewer.rows().get(name, {}).get("in_s", "0")
-    return float(text) if text.replace(".", "").isdigit() else 0.0
-
-
-async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    url = as_user(nats_server_factory(APP).url, "app")
-    busy = await nats.connect(url, name=HOSTILE)
-    js = busy.jetstream()
-    await js.add_stream(name="ORDERS", subjects=["orders.>"])
-    await js.subscribe("orders.>", durable="pushed")
-    await busy.subscribe("work.*", "team")
-    for number in range(30):
-        await js.publish(f"orders.{number}", b"x" * 1000)
-    async with viewing(url, size=(200, 60)) as viewer:
-        await viewer.until(lambda: viewer.app.state.consumer_configurations, "the consumer")
-        await viewer.press("6", "slash")
+        await viewer.press("slash")
         await viewer.type("evil")
         await viewer.press("enter")
         await viewer.until(lambda: len(viewer.rows()) == 1, "it alone")
@@ -83,50 +90,41 @@ async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
         assert "server1, number" in viewer.words and "python3" in viewer.words
         assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
         for _ in range(100):
-            await busy.publish("elsewhere", b"x")
+            await evil.publish("elsewhere", b"x")
         await viewer.until(lambda: "sends 0 msgs/s" not in viewer.words, "a rate")
-        await busy.close()
+        await evil.close()
         await viewer.until(lambda: "ended: Client Closed" in viewer.words, "why it ended")
         await viewer.press("escape")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConnectionsScreen), "the list")
         await viewer.until(lambda: viewer.rows() == {}, "that it is gone from the list")
 
 
-async def test_p_stops_the_looks_and_starts_them_again(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(200, 60)) as viewer:
+def _rate(viewer: Viewer, name: str) -> float:
+    text = viewer.rows().get(name, {}).get("in_s", "0")
+    return float(text) if text.replace(".", "").isdigit() else 0.0
+
+
+async def test_what_is_not_allowed_is_said_on_the_screen() -> None:
+    async with fed(*engine_records()) as viewer:
         await viewer.press("6")
-        await viewer.becomes("natstui", state="open")
-        await viewer.press("p")
-        await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
-        late = await nats.connect(nats_server.url, name="late")
-        screen = viewer.app.screen
-        assert isinstance(screen, ConnectionsScreen)
-        renewing = screen._renewing
-        # As if the time between two looks were over.
-        renewing._replied_s -= renewing._every_s
-        renewing.keep_up()
-        assert renewing._task is None
-        assert "late" not in viewer.rows()
-        await viewer.press("p")
-        await viewer.becomes("late", state="open")
-        assert "paused (p)" not in viewer.words
-    await late.close()
+        await viewer.until(lambda: viewer.sent(ReadConnections), "the request")
+        (request,) = viewer.sent(ReadConnections)
+        reason = 'no permission to publish to "$SYS.REQ.ACCOUNT.PING.CONNZ": an operator adds it'
+        await viewer.feed(Answered(1, request.command_id, "failed", reason))
+        await viewer.until(lambda: reason in viewer.words, "the reason")
 
 
-async def test_what_is_not_allowed_is_said_on_the_screen(
-    nats_server_factory: Callable[..., Broker],
+async def test_a_recording_has_nobody_to_ask_and_says_how_connections_are_recorded(
+    tmp_path: Path,
 ) -> None:
-    url = as_user(nats_server_factory(APP).url, "shut")
-    async with viewing(url, size=(200, 40)) as viewer:
-        await viewer.press("6")
-        await viewer.until(lambda: "$SYS.REQ.ACCOUNT.PING.CONNZ" in viewer.words, "the subject")
-        assert "an operator adds it" in viewer.words
-
-
-async def test_a_recording_without_connections_says_how_they_are_recorded(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    async with replaying(folder) as viewer:
+    async with replaying(folder, first="consumers") as viewer:
+        await viewer.press("right_square_bracket")
+        await viewer.until(lambda: viewer.rows(), "a consumer")
+        await viewer.press("home", "W")
+        await viewer.settle()
+        assert not isinstance(viewer.app.screen, ClientsScreen)
         await viewer.press("6")
         told = "connections = true in [session] records them"
         await viewer.until(lambda: told in viewer.words, "the reason")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.widgets import Input
 
-from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.messages import (
+    Answered,
+    AnswerMessage,
+    PulledMessage,
+    PullNext,
+    StoredMessage,
+)
 from natstui.session.files.folder import folder_name
 from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
@@ -18,9 +24,10 @@ from natstui.tui.messages.pull import PullScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
+from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import SMALL, fill, form, on_form, on_streams, own_state, toasts
-from tests.tui.viewer import Viewer, frozen, viewing
+from tests.tui.viewer import Viewer, fed, frozen, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("asked again")]
 
@@ -183,28 +190,26 @@ async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
         await on_streams(viewer)
 
 
-async def test_the_reason_of_a_refused_answer_is_asked_again(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    config = """
-    authorization { users: [
-        { user: a, password: a },
-        { user: b, password: b, permissions: { publish: { deny: ["$JS.ACK.>"] } } }
-    ] }
-    """
-    server = nats_server_factory(config)
-    admin, denied = (server.url.replace("://", f"://{one}:{one}@") for one in "ab")
-    async with connected(admin) as nc, viewing(denied, size=WIDE) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        body = {"stream_name": "S", "config": {"durable_name": "A", "ack_policy": "explicit"}}
-        await asked(nc, "CONSUMER.CREATE.S.A", body)
-        await nc.request("s", b"x", timeout=20)
+async def test_the_reason_of_a_refused_answer_is_asked_again() -> None:
+    async with fed(*engine_records({"S": ["A"]}), size=(80, 24)) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.app.push_screen(PullScreen("S", "A"))
         await viewer.press("enter")
+        await viewer.until(lambda: viewer.sent(PullNext), "the pull")
+        pulled = PulledMessage(StoredMessage(1, "s", 1, (), "eA==", 1), "$JS.ACK.x", 1, 1, 0)
+        body = msgspec.json.encode(pulled).decode()
+        (pull,) = viewer.sent(PullNext)
+        await viewer.feed(Answered(1, pull.command_id, "done", "pulled", body))
         await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
-        for key, text in (("t", "a broken order"), ("D", "1m30s")):
+        for count, (key, text) in enumerate((("t", "a broken order"), ("D", "1m30s")), 1):
             await answer(viewer, text, key)
+            await viewer.until(
+                lambda count=count: len(viewer.sent(AnswerMessage)) == count, "the answer"
+            )
+            sent = viewer.sent(AnswerMessage)[-1]
+            assert (sent.reason, sent.delay_s) == ((text, None), (None, 90.0))[count - 1]
+            reason = "no permission to publish to $JS.ACK.x"
+            await viewer.feed(Answered(2, sent.command_id, "failed", reason))
             await comes_back(viewer, text, "permission")
             await viewer.press("escape", "escape")
             await closed(viewer)

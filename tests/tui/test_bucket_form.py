@@ -62,6 +62,9 @@ async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(account: Accou
         await viewer.press("escape")
         await begin(viewer, name="CONF", history="65")
         await viewer.until(lambda: "between 1 and 64, not 65" in viewer.words, "the reason")
+        await viewer.press("ctrl+s")
+        assert isinstance(viewer.app.screen, BucketForm)
+        assert "between 1 and 64, not 65" in viewer.words, "it is not sent"
         await begin_again(viewer, "history", "3")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "KV_CONF exists already" in viewer.words, "the server's reason")

@@ -38,6 +38,11 @@ STREAMS = [
         "Copies B and C; keeps each message for ever; on disk of one server.",
     ),
     (
+        {"name": "A", "retention": "interest"},
+        "Takes A; keeps each message until every consumer whose filter matches has acknowledged "
+        "it; on disk of one server.",
+    ),
+    (
         {"name": "A", "sealed": True},
         "Keeps its messages for ever: nothing can be added or removed; on disk of one server.",
     ),
@@ -63,6 +68,10 @@ CONSUMERS = [
         "Delivers everything of S from sequence 1,200 on, to whoever pulls; each again after "
         "1s, then 5s without an acknowledgement, at most 4 times in total; waits while 1 is "
         "unacknowledged; an acknowledgement covers all earlier messages.",
+    ),
+    (
+        {"durable_name": "c", "deliver_policy": "by_start_time", "opt_start_time": "NOON"},
+        "Delivers everything of S from NOON on, to whoever pulls; each once, acknowledged or not.",
     ),
     (
         {"durable_name": "c", "ack_policy": "explicit", "max_deliver": 1, "max_ack_pending": -1},

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from textual.binding import ActiveBinding
 
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed, KillWorker
+from natstui.model.records.messages import Answered
+from natstui.model.records.recording import ListSessions, ReplayPosition
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.key_footer import KeyFooter
 from natstui.tui.kit.command_line import CommandLine
 from tests.model.test_benchmark_view import PLAN
-from tests.session.making import made
-from tests.session.scenario import Scenario
 from tests.tui.engine_records import engine_records
-from tests.tui.viewer import Viewer, fed, replaying
+from tests.tui.viewer import Viewer, fed
 
 REPLAY_KEYS = "space Play/pause S Seek a Mark A = Compare"
 STREAM = {"ORDERS": ()}
@@ -40,79 +37,73 @@ def last_line(viewer: Viewer) -> str:
     return viewer.text.splitlines()[-1].rstrip()
 
 
-async def test_the_keys_of_a_screen_come_before_those_of_all_screens() -> None:
-    async with fed(*engine_records(STREAM), size=(80, 24)) as viewer:
-        await viewer.until(lambda: last_line(viewer).startswith("? Help / Filter ! Problems d "))
-        await viewer.press("b")
-        await viewer.feed(BenchmarkPlanned(2, "r", PLAN))
-        # The key that leaves is always there.
-        own = "? Help b Form ^x Stop + Faster - Slower a Add k Kill f Freeze h Hold q Quit …"
-        await viewer.until(lambda: last_line(viewer) == own)
+def footer(viewer: Viewer) -> str:
+    """What the footer would draw: quicker than to draw the whole screen."""
+    return viewer.app.screen.query_one(KeyFooter).render().plain
 
 
-async def test_keys_that_can_do_nothing_now_are_not_offered() -> None:
+async def test_keys_that_can_do_nothing_now_are_not_offered_and_an_empty_table_says_what_can() -> (
+    None
+):
     """In empty tables, before a benchmark and after it; what is not allowed is grey and last."""
     async with fed(*engine_records(), size=(120, 24)) as viewer:
         everywhere = "q Quit : Command p Pause R Record"
-        await viewer.until(lambda: "no streams" in viewer.words)
-        for keys, own in (
-            ("1", "/ Filter a Add "),
-            ("2", "/ Filter a Add "),
-            ("3", "/ Filter ! Problems t Time f Fold "),
-            ("4", "/ Filter "),
-            ("5", "/ Filter "),
-            ("6", "/ Filter o Closed A API audit "),
-            ("7", "/ Filter a Add "),
-            ("0", ""),
-            ("b", "b Form "),
+        for keys, own, text in (
+            ("1", "/ Filter a Add ", "no streams: a creates one"),
+            ("2", "/ Filter a Add ", "no consumers: they need a stream. 1 leads to the streams"),
+            ("3", "/ Filter ! Problems t Time f Fold ", ""),
+            ("4", "/ Filter ", ""),
+            ("5", "/ Filter ", ""),
+            ("6", "/ Filter o Closed A API audit ", ""),
+            (
+                "7",
+                "/ Filter a Add ",
+                "no buckets: a creates a key-value bucket or an object store",
+            ),
+            ("0", "", ""),
+            ("b", "b Form ", "no benchmark has run"),
         ):
-            await viewer.press(keys)
+            viewer.send(keys)
+            await viewer.settle()
             whole = f"? Help {own}{everywhere}"
-            await viewer.until(lambda whole=whole: last_line(viewer) == whole, whole)  # type: ignore[misc]
+            await viewer.until(lambda whole=whole: footer(viewer) == whole, whole)  # type: ignore[misc]
+            if text:
+                await viewer.until(lambda text=text: text in viewer.words, text)  # type: ignore[misc]
         await viewer.feed(BenchmarkPlanned(2, "r", PLAN))
-        await viewer.until(lambda: "k Kill" in last_line(viewer), "it runs")
+        await viewer.until(lambda: "k Kill" in footer(viewer), "it runs")
         for key in ("b", "k"):
             assert key in {active.binding.key for active in named(viewer)}
         await viewer.feed(BenchmarkSummed(3, "the end", failed=False))
-        await viewer.until(lambda: last_line(viewer) == f"? Help b Form {everywhere}", "over")
+        await viewer.until(lambda: footer(viewer) == f"? Help b Form {everywhere}", "over")
         await viewer.press("1", "2", "b", "k", "ctrl+x", "P")
         assert not viewer.sent(KillWorker)
     async with fed(*engine_records(STREAM, read_only=True), size=(240, 24)) as viewer:
-        await viewer.until(lambda: "m Messages" in last_line(viewer), "what may be done")
-        await viewer.until(lambda: last_line(viewer).endswith(f"{everywhere} a Add e Edit"))
+        await viewer.until(lambda: "m Messages" in footer(viewer), "what may be done")
+        await viewer.until(lambda: footer(viewer).endswith(f"{everywhere} a Add e Edit"))
+        await viewer.press("2")
+        await viewer.until(lambda: "no consumers" in viewer.words, "an empty list")
+        assert "creates" not in viewer.words, "nothing can be made"
 
 
-async def test_a_benchmark_that_was_requested_starts_until_it_is_planned() -> None:
-    async with fed(*engine_records(STREAM), size=(120, 40)) as viewer:
+async def test_the_keys_of_a_screen_come_first_and_a_benchmark_starts_until_it_is_planned() -> (
+    None
+):
+    async with fed(*engine_records(STREAM), size=(80, 24), first="consumers") as viewer:
+        await viewer.until(lambda: "no consumers: a creates one" in viewer.words)
+        await viewer.press("1")
+        await viewer.until(lambda: footer(viewer).startswith("? Help / Filter ! Problems d "))
         await viewer.press("b")
-        await viewer.until(lambda: "no benchmark has run" in viewer.words)
         screen = viewer.app.screen
         assert isinstance(screen, BenchmarkScreen)
         screen.steering.start("fanout-slow")
         await viewer.until(lambda: "starting the benchmark" in viewer.words)
         assert "no benchmark has run" not in viewer.words
-        assert "r Again" not in last_line(viewer)
+        assert "r Again" not in footer(viewer)
         await viewer.feed(BenchmarkPlanned(2, "r", PLAN))
         await viewer.until(lambda: "starting the benchmark" not in viewer.words, "it runs")
-        await viewer.until(lambda: "^x Stop" in last_line(viewer))
-
-
-async def test_an_empty_table_says_which_key_makes_a_row() -> None:
-    async with fed(*engine_records(), size=(120, 24)) as viewer:
-        for key, text in (
-            ("1", "no streams: a creates one"),
-            ("2", "no consumers: they need a stream. 1 leads to the streams"),
-            ("7", "no buckets: a creates a key-value bucket or an object store"),
-        ):
-            await viewer.press(key)
-            await viewer.until(lambda text=text: text in viewer.words, text)  # type: ignore[misc]
-    async with fed(*engine_records(STREAM), size=(120, 24)) as viewer:
-        await viewer.press("2")
-        await viewer.until(lambda: "no consumers: a creates one" in viewer.words)
-    async with fed(*engine_records(STREAM, read_only=True), size=(120, 24)) as viewer:
-        await viewer.press("2")
-        await viewer.until(lambda: "no consumers" in viewer.words, "an empty list")
-        assert "creates" not in viewer.words, "nothing can be made"
+        # The key that leaves is always there.
+        own = "? Help b Form ^x Stop + Faster - Slower a Add k Kill f Freeze h Hold q Quit …"
+        await viewer.until(lambda: last_line(viewer) == own)
 
 
 def named(viewer: Viewer) -> list[ActiveBinding]:
@@ -121,17 +112,18 @@ def named(viewer: Viewer) -> list[ActiveBinding]:
     return [each for each in active if each.binding.show and each.enabled]
 
 
-@pytest.mark.slow
-async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server(tmp_path: Path) -> None:
-    scenario = Scenario(streams=1, consumers=1)
-    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    async with replaying(folder, size=(80, 24)) as viewer:
+async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server() -> None:
+    position = ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False)
+    async with fed(*engine_records(STREAM), position, size=(80, 24)) as viewer:
         await viewer.press("b")
-        await viewer.until(lambda: last_line(viewer).startswith(f"? Help {REPLAY_KEYS} q Quit"))
+        await viewer.until(lambda: footer(viewer).startswith(f"? Help {REPLAY_KEYS} q Quit"))
         await viewer.type_command("sessions")
         own = f"? Help / Filter {REPLAY_KEYS} q Back"
+        await viewer.until(lambda: viewer.sent(ListSessions), "the list is requested")
+        number = viewer.sent(ListSessions)[-1].command_id
+        await viewer.feed(Answered(1, number, "done", "none", "[]"))
         await viewer.until(lambda: "no recordings" in viewer.words, "an empty list")
-        await viewer.until(lambda: last_line(viewer).startswith(own), own)
+        await viewer.until(lambda: footer(viewer).startswith(own), own)
 
 
 async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew() -> None:

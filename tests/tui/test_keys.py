@@ -38,45 +38,70 @@ def shown(viewer: Viewer) -> list[str]:
     return list(viewer.rows())
 
 
-async def test_filters_take_expressions_inverse_ones_too_and_escape_clears_them() -> None:
-    async with fed(*engine_records(STREAMS), size=(100, 30)) as viewer:
+async def test_filters_sorting_and_copying_act_on_the_rows_in_view(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(App, "copy_to_clipboard", lambda _self, text: copied.append(text))
+    async with fed(*engine_records(STREAMS), size=(200, 30)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
-        await viewer.press("slash")
-        await viewer.type("ta$")
-        await viewer.press("enter")
-        await viewer.until(lambda: shown(viewer) == [])
+
+        async def filters(text: str, *expected: str) -> None:
+            await viewer.press("slash")
+            await viewer.type(text)
+            await viewer.press("enter")
+            await viewer.until(lambda: shown(viewer) == list(expected), text)
+
+        # An expression, case matters; then its inverse, and one that is none.
+        await filters("ta$")
         await viewer.press("escape")
-        await viewer.press("slash")
-        await viewer.type("^B")
-        await viewer.press("enter")
-        await viewer.until(lambda: shown(viewer) == ["BETA"])
-        await viewer.until(lambda: "1 of 3" in viewer.words)
+        await filters("^B", "BETA")
+        assert "1 of 3" in viewer.words
         await viewer.press("escape")
-        await viewer.press("slash", "exclamation_mark")
-        await viewer.type("^B")
-        await viewer.press("enter")
-        await viewer.until(lambda: shown(viewer) == ["ALPHA", "GAMMA"])
-        await viewer.press("escape")
-        await viewer.press("slash", "left_parenthesis", "enter")
+        await filters("!^B", "ALPHA", "GAMMA")
+        await viewer.press("escape", "slash", "left_parenthesis", "enter")
         await viewer.until(lambda: "is not a regular expression" in viewer.words)
         await viewer.press("slash", "escape")
         await viewer.until(lambda: len(shown(viewer)) == 3)
+        await viewer.press("c", "C")
+        assert copied[0] == "ALPHA"
+        assert '"name": "ALPHA"' in copied[1]
 
-
-async def test_any_column_sorts_both_ways_and_the_next_run_remembers() -> None:
-    async with fed(*engine_records(STREAMS), size=(200, 30)) as viewer:
-        await viewer.until(lambda: len(shown(viewer)) == 3)
         for spec in viewer.table.SPECS:
-            await viewer.press("greater_than_sign")
+            viewer.send("greater_than_sign")
+            await viewer.settle()
             assert sorted(shown(viewer)) == ["ALPHA", "BETA", "GAMMA"], spec.id
         while viewer.table.ordering.order.column != "msgs":
-            await viewer.press("greater_than_sign")
+            viewer.send("greater_than_sign")
+            await viewer.settle()
         assert shown(viewer) == ["GAMMA", "BETA", "ALPHA"]
         await viewer.press("r")
         assert shown(viewer) == ["ALPHA", "BETA", "GAMMA"]
         await viewer.press("r")
-    async with fed(*engine_records(STREAMS), size=(200, 30)) as viewer:
-        await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"])
+    async with fed(*engine_records(STREAMS), size=(120, 30)) as viewer:
+        await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"], "remembered")
+        await viewer.press("r")
+        title = viewer.text.splitlines()[4].index("MSGS")
+        await viewer.pilot.click(offset=(title, 4))
+        await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"], "the mouse sorts")
+        table = viewer.table.table
+        assert not is_marked_as_pointed_at(viewer, 1)
+        await viewer.pilot.hover(offset=(3, 6))
+        assert is_marked_as_pointed_at(viewer, 1) and table.cursor == 0
+        await viewer.pilot.hover(offset=(3, 0))
+        assert not is_marked_as_pointed_at(viewer, 1)
+        await viewer.pilot.click(offset=(3, 5), times=2)
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "it opens")
+
+
+def is_marked_as_pointed_at(viewer: Viewer, row: int) -> bool:
+    """Return whether a row is drawn on another ground than the one below it."""
+    table = viewer.table.table
+    grounds = [
+        {segment.style.bgcolor for segment in table.render_line(1 + at) if segment.style}
+        for at in (row, row + 1)
+    ]
+    return grounds[0] != grounds[1]
 
 
 async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back() -> None:
@@ -98,23 +123,16 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back()
         await viewer.until(lambda: "beta.>" in viewer.text)
         await viewer.press("escape")
         assert isinstance(viewer.app.screen, StreamsScreen)
-        await viewer.press("question_mark")
-        assert isinstance(viewer.app.screen, HelpScreen)
-        assert "KEYS" in viewer.text
-        # What columns mean stands between keys and commands, and of both there will be more.
-        for _ in range(20):
-            if "including hidden ones of mirrors and sources" in viewer.words:
-                break
-            await viewer.press("pagedown")
-        assert "including hidden ones of mirrors and sources" in viewer.words
-        await viewer.press("escape", "q")
+        await viewer.press("q")
         assert viewer.app.return_code == 0
 
 
-async def test_help_uses_the_width_there_is() -> None:
+async def test_help_uses_the_width_there_is_and_says_what_columns_mean() -> None:
     first: dict[int, str] = {}
     async with fed(*engine_records(STREAMS), size=(80, 40)) as viewer:
         await viewer.press("question_mark")
+        assert isinstance(viewer.app.screen, HelpScreen)
+        assert "KEYS" in viewer.text
         for width in (80, 120, 200):
             await viewer.pilot.resize_terminal(width, 40)
             await viewer.settle()
@@ -122,6 +140,14 @@ async def test_help_uses_the_width_there_is() -> None:
             lines = viewer.text.splitlines()
             line = next(one for one in lines if "↑ k" in one)
             first[width] = line[line.index("↑") : line.rindex("│")]
+        await viewer.pilot.resize_terminal(80, 40)
+        await viewer.settle()
+        # What columns mean stands between keys and commands, and of both there will be more.
+        for _ in range(20):
+            if "including hidden ones of mirrors and sources" in viewer.words:
+                break
+            await viewer.press("pagedown")
+        assert "including hidden ones of mirrors and sources" in viewer.words
     # Of the same width each, one, two and three columns of keys.
     assert [len(re.findall(r"\S  +(?=\S)", one)) for one in first.values()] == [1, 3, 5]
 
@@ -149,26 +175,7 @@ async def test_the_command_line_goes_everywhere_and_says_what_is_wrong() -> None
         await viewer.press("escape")
 
 
-async def test_names_and_rows_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied: list[str] = []
-    monkeypatch.setattr(App, "copy_to_clipboard", lambda _self, text: copied.append(text))
-    async with fed(*engine_records(STREAMS), size=(100, 30)) as viewer:
-        await viewer.until(lambda: len(shown(viewer)) == 3)
-        await viewer.press("c", "C")
-    assert copied[0] == "ALPHA"
-    assert '"name": "ALPHA"' in copied[1]
-
-
-async def test_a_terminal_that_is_too_small_says_so_and_recovers() -> None:
-    async with fed(*engine_records(STREAMS), size=(59, 19)) as viewer:
-        await viewer.until(lambda: "enlarge the terminal" in viewer.words)
-        await viewer.pilot.resize_terminal(60, 20)
-        await viewer.settle()
-        await viewer.until(lambda: "enlarge" not in viewer.text)
-        assert "STREAM" in viewer.text
-
-
-@pytest.mark.slow
+@pytest.mark.long
 async def test_every_key_of_the_app_works_on_another_table() -> None:
     """All other keys of footers, and these on the first table, are in test_every_key.py."""
     async with fed(*engine_records(STREAMS), size=(80, 24)) as viewer:
@@ -207,35 +214,19 @@ def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() 
 
 
 async def test_keys_are_remapped_by_the_settings() -> None:
-    keys = {"pause": "Z", "nonsense": "x"}
-    async with fed(*engine_records(STREAMS, keys=keys), size=(100, 30)) as viewer:
-        await viewer.until(lambda: "no action 'nonsense'" in viewer.said, "the complaint")
+    keys = {"pause": "Z", "consumer.actions": "X", "nonsense": "x"}
+    async with fed(*engine_records(STREAMS, keys=keys), first="consumers") as viewer:
+        await viewer.until(lambda: "no action 'nonsense'" in " ".join(viewer.toasts), "said")
         await viewer.press("Z")
         await viewer.until(lambda: not viewer.app.parts.polling.on, "paused")
+        # The key of actions is looked up where keys are defined.
+        await viewer.until(lambda: key_of(viewer.app.screen, "consumer.actions") == "X", "moved")
 
 
 def test_advice_names_the_key_that_offers_actions_here() -> None:
     act = next(kind.act for kind in CONSUMER_KINDS if LIST_ACTIONS_KEY in kind.act)
     assert "`Z`" in advice_text(act, "Z") and LIST_ACTIONS_KEY not in advice_text(act, "Z")
     assert advice_text(act, "") == act
-
-
-async def test_the_key_of_actions_is_looked_up_where_keys_are_defined() -> None:
-    keys = {"consumer.actions": "Z"}
-    async with fed(*engine_records(STREAMS, keys=keys), size=(120, 40)) as viewer:
-        await viewer.press("2")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "consumers")
-        await viewer.until(lambda: key_of(viewer.app.screen, "consumer.actions") == "Z", "moved")
-
-
-async def test_the_mouse_sorts_by_a_title_and_opens_a_row() -> None:
-    async with fed(*engine_records(STREAMS), size=(120, 30)) as viewer:
-        await viewer.until(lambda: len(shown(viewer)) == 3)
-        title = viewer.text.splitlines()[4].index("MSGS")
-        await viewer.pilot.click(offset=(title, 4))
-        await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"], "sorted")
-        await viewer.pilot.click(offset=(3, 5), times=2)
-        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "opened")
 
 
 def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer() -> None:

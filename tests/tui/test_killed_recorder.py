@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import EngineStarted
 from natstui.model.records.recording import Gap
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -47,15 +47,12 @@ async def killed(viewer: Viewer) -> None:
     )
 
 
-@pytest.mark.parametrize("from_the_start", [False, True])
-async def test_a_recording_goes_on_in_the_next_engine_and_notes_the_gap(
-    nats_server: Broker, sessions: Path, monkeypatch: pytest.MonkeyPatch, from_the_start: bool
+async def test_a_recording_goes_on_in_the_next_engine_and_one_that_cannot_is_said(
+    account: Account, sessions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if from_the_start:
-        monkeypatch.setenv("NATSTUI_SESSION_RECORD", "true")
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
-        if not from_the_start:
-            await viewer.press("R")
+    # Every engine starts a recording, except the one that has to go on with another.
+    monkeypatch.setenv("NATSTUI_SESSION_RECORD", "true")
+    async with viewing(account.url, size=(160, 40)) as viewer:
         await viewer.until(lambda: recording_now(viewer), "recording")
         await viewer.until(lambda: "● REC" in viewer.words, "it is shown")
         await viewer.until(lambda: polls_in(sessions) > 1, "something is recorded")
@@ -64,29 +61,14 @@ async def test_a_recording_goes_on_in_the_next_engine_and_notes_the_gap(
         await viewer.until(lambda: polls_in(sessions) > 0, "something more is recorded")
         await viewer.press("R")
         await viewer.until(lambda: not viewer.app.state.recording.on, "stopped")  # type: ignore[union-attr]
-    (folder,) = sessions.iterdir()
-    recording = Recording(folder)
-    records = list(recording.records())
-    gaps = [record for record in records if isinstance(record, Gap)]
-    assert len(gaps) == 1 and gaps[0].from_at_us < gaps[0].at_us
-    polls = [record for record in records if isinstance(record, Snapshot)]
-    for gap in gaps:
-        assert any(poll.taken_at_us <= gap.from_at_us for poll in polls)
-        assert any(poll.taken_at_us >= gap.at_us for poll in polls)
-    assert sum(isinstance(record, EngineStarted) for record in records) <= 2
-    assert recording.info.ended_at_us is not None and not recording.info.cut_off
-    assert recording.info.records_count["gap"] == 1
-    # The poll in the first keyframe was taken before the recording.
-    assert recording.info.records_count["snapshot"] in (len(polls) - 1, len(polls))
-    assert not verify(folder).damaged
+        (folder,) = sessions.iterdir()
+        is_whole_with_one_gap(folder)
 
-
-async def test_a_recording_that_cannot_go_on_is_said_and_another_can_be_started(
-    nats_server: Broker, sessions: Path
-) -> None:
-    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        shutil.rmtree(folder)
+        # The next engine would start none; it is to go on with what the key began.
+        monkeypatch.delenv("NATSTUI_SESSION_RECORD")
         await viewer.press("R")
-        await viewer.until(lambda: recording_now(viewer), "recording")
+        await viewer.until(lambda: recording_now(viewer), "recording again")
         await killed(viewer)
         shutil.rmtree(next(sessions.iterdir()))
         await viewer.until(lambda: not viewer.app.state.recording.on, "given up")  # type: ignore[union-attr]
@@ -94,4 +76,20 @@ async def test_a_recording_that_cannot_go_on_is_said_and_another_can_be_started(
         assert "● REC" not in viewer.words
         await viewer.until(lambda: "● connected" in viewer.words, "connected")
         await viewer.press("R")
-        await viewer.until(lambda: recording_now(viewer), "recording again")
+        await viewer.until(lambda: recording_now(viewer), "recording once more")
+
+
+def is_whole_with_one_gap(folder: Path) -> None:
+    recording = Recording(folder)
+    records = list(recording.records())
+    (gap,) = (record for record in records if isinstance(record, Gap))
+    assert gap.from_at_us < gap.at_us
+    polls = [record for record in records if isinstance(record, Snapshot)]
+    assert any(poll.taken_at_us <= gap.from_at_us for poll in polls)
+    assert any(poll.taken_at_us >= gap.at_us for poll in polls)
+    assert sum(isinstance(record, EngineStarted) for record in records) <= 2
+    assert recording.info.ended_at_us is not None and not recording.info.cut_off
+    assert recording.info.records_count["gap"] == 1
+    # The poll in the first keyframe was taken before the recording.
+    assert recording.info.records_count["snapshot"] in (len(polls) - 1, len(polls))
+    assert not verify(folder).damaged

@@ -12,6 +12,7 @@ import pytest
 
 from natstui.errors import NatstuiError
 from natstui.model.records.record import Noted, Record
+from natstui.tui.app import link as link_module
 from natstui.tui.app.engine_process import EngineFailed
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
@@ -88,10 +89,17 @@ while True:
 """
 
 
-async def test_output_that_never_ends_a_line_is_no_engine() -> None:
+async def test_output_that_never_ends_a_line_is_no_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = link_module._FIRST_LINE_BYTES, link_module.MOST_LINE_BYTES
+    assert limits == (1 << 20, 128 << 20)
+    # The first line is read byte by byte.
+    monkeypatch.setattr(link_module, "_FIRST_LINE_BYTES", 1 << 15)
+    monkeypatch.setattr(link_module, "MOST_LINE_BYTES", 4 << 20)
     link = Link((sys.executable, "-c", ENDLESS))
     try:
-        with pytest.raises(EngineFailed, match=r"more than 1\.00 MiB without a line end"):
+        with pytest.raises(EngineFailed, match=r"more than 32\.0 KiB without a line end"):
             link.wait_started()
     finally:
         link.close()
@@ -99,7 +107,7 @@ async def test_output_that_never_ends_a_line_is_no_engine() -> None:
     records = link.records()
     try:
         assert await anext(records) == Noted(1, "good")
-        with pytest.raises(EngineFailed, match="more than 128 MiB without a line end"):
+        with pytest.raises(EngineFailed, match=r"more than 4\.00 MiB without a line end"):
             await anext(records)
     finally:
         await records.aclose()  # type: ignore[attr-defined]

@@ -9,7 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from textual.events import MouseMove, MouseScrollUp
 
+from natstui.tui.app.terminal_driver import TerminalInput
 from tests.accounts import Account
 from tests.tui.terminals import OnTerminal, Reader, rss_mb
 from tests.tui.test_viewer_process import MAIN
@@ -50,7 +52,17 @@ def storm(count: int) -> Iterator[bytes]:
         yield b"\x1b[<%d;%d;%dM" % (button, number % 119 + 1, number % 39 + 1)
 
 
+def test_of_successive_moves_the_last_is_kept_and_nothing_else_is_dropped() -> None:
+    moved = b"\x1b[<35;%d;5M"
+    events = TerminalInput().events(moved % 1 + moved % 2 + TURN + TURN + moved % 3 + moved % 4)
+    assert [type(event) for event in events] == [
+        MouseMove, MouseScrollUp, MouseScrollUp, MouseMove,
+    ]  # fmt: skip
+    assert [event.x for event in events if isinstance(event, MouseMove)] == [1, 3]
+
+
 @pytest.mark.server
+@pytest.mark.long
 def test_a_storm_of_the_mouse_does_not_swell_a_viewer(account: Account) -> None:
     with OnTerminal(MAIN, "--server", account.url, width=120, height=40) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)

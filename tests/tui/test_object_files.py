@@ -8,13 +8,16 @@ from pathlib import Path
 
 import nats
 import pytest
+from nats.js.errors import ObjectNotFoundError
 from nats.js.object_store import ObjectStore
 
+from natstui.model.records.stores import FileMoved, PutFile, StopMoving
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.objects import ObjectsScreen
 from tests.accounts import Account
-from tests.tui.viewer import Viewer, frozen, viewing
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, frozen, viewing
 
 pytestmark = pytest.mark.server
 
@@ -28,7 +31,10 @@ async def at_files(viewer: Viewer) -> None:
 
 
 async def says(viewer: Viewer, words: str) -> None:
-    await viewer.until(lambda: words in viewer.said, words)
+    # To draw the screen costs more than to look at what toasts have said.
+    await viewer.until(
+        lambda: any(words in toast for toast in viewer.toasts) or words in viewer.words, words
+    )
 
 
 async def answer(viewer: Viewer, question: str, text: str | None, *, waits: bool = True) -> None:
@@ -56,7 +62,7 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
     file, target = tmp_path / "a file.bin", tmp_path / "out"
     file.write_bytes(CONTENT)
     target.mkdir()
-    async with viewing(account.url) as viewer:
+    async with viewing(account.url, size=(100, 24)) as viewer:
         await at_files(viewer)
         await says(viewer, "no files: a stores one")
         await viewer.press("a")
@@ -73,14 +79,17 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
         await says(viewer, "digest checked")
         assert (target / "a file.bin").read_bytes() == CONTENT
         await overwritten_only_when_asked(viewer, store, file, target)
+        await what_was_replaced_while_its_loss_was_shown_stays(viewer, store, file)
+        await stopped_leaves_nothing(viewer, store, file)
         await viewer.press("L")
         await answer(viewer, "Name of the new link to", "a file.bin")
         await says(viewer, "exists already")
         await viewer.press("L")
-        await answer(viewer, "Name of the new link to", "other")
-        await viewer.until(lambda: "other" in viewer.rows(), "the link")
-        assert "→ FILES/a file.bin" in viewer.rows()["other"]["about"]
-        assert (await store.get("other")).data == b"second"
+        await answer(viewer, "Name of the new link to", "linked")
+        await viewer.until(lambda: "linked" in viewer.rows(), "the link")
+        assert "→ FILES/a file.bin" in viewer.rows()["linked"]["about"]
+        assert (await store.get("linked")).data == b"of another client"
+        await killed_while_it_puts_it_may_have_been_stored(viewer, file)
         await viewer.press("S")
         await answer(viewer, "undone. Type OBJ_FILES to confirm", "OBJ_FILES")
         await says(viewer, "sealed: nothing can be changed")
@@ -127,7 +136,78 @@ async def overwritten_only_when_asked(
     assert (await store.get("a file.bin")).data == b"second"
 
 
-@pytest.mark.parametrize("way", [pytest.param("put", marks=pytest.mark.long), "get"])
+async def what_was_replaced_while_its_loss_was_shown_stays(
+    viewer: Viewer, store: ObjectStore, file: Path
+) -> None:
+    """Delete one file and put another, while somebody else changes both."""
+    await store.put("other", CONTENT)
+    await viewer.until(lambda: "other" in viewer.rows(), "the other file")
+    # Two names: the same toast again within two seconds is not shown.
+    for key, name, size in (("ctrl+d", "a file.bin", "6 B"), ("a", "other", "293 KiB")):
+        await nothing_moves(viewer)
+        await viewer.press("home", key)
+        if key == "a":
+            await answer(viewer, "Which file", str(file))
+            await answer(viewer, "stored under which name?", name)
+        else:
+            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            await viewer.press("end", "enter")
+        await says(viewer, f"{name}, {size}, is")
+        await store.put(name, b"of another client")
+        await answer(viewer, f"Type {name} to confirm", name)
+        await says(viewer, f"{name} was changed before you confirmed: nothing was done")
+        assert (await store.get(name)).data == b"of another client", key
+
+
+async def stopped_leaves_nothing(viewer: Viewer, store: ObjectStore, file: Path) -> None:
+    await nothing_moves(viewer)
+    await viewer.press("a")
+    await answer(viewer, "Which file", str(file))
+    await viewer.until(lambda: "stored under which name?" in viewer.words, "the name")
+    with frozen(viewer):
+        await answer(viewer, "stored under which name?", "stopped")
+        await viewer.until(lambda: "putting stopped" in viewer.words, "sent")
+        await viewer.press("ctrl+x")
+    await says(viewer, "the transfer was stopped: nothing was kept")
+    with pytest.raises(ObjectNotFoundError):
+        await store.get_info("stopped")
+
+
+async def killed_while_it_puts_it_may_have_been_stored(viewer: Viewer, file: Path) -> None:
+    await nothing_moves(viewer)
+    await viewer.press("a")
+    await answer(viewer, "Which file", str(file))
+    await viewer.until(lambda: "stored under which name?" in viewer.words, "the name")
+    with frozen(viewer) as engine:
+        await answer(viewer, "stored under which name?", "unsure")
+        await viewer.until(lambda: "putting unsure" in viewer.words, "sent")
+        engine.kill()
+    await says(viewer, "it is not known whether that was done")
+    files = viewer.app.screen
+    assert isinstance(files, ObjectsScreen)
+    await viewer.until(lambda: "the engine has ended" in files.caption_text(0, 0), "unread")
+    assert "nothing was sent" not in files.caption_text(0, 0)
+    await viewer.until(lambda: "the engine" not in files.caption_text(0, 0), "read again")
+
+
+async def test_a_file_on_its_way_shows_how_far_it_is_and_which_key_stops_it() -> None:
+    async with fed(*engine_records({"OBJ_FILES": ()})) as viewer:
+        screen = ObjectsScreen("OBJ_FILES")
+        await viewer.app.push_screen(screen)
+        screen.files._start(PutFile(0, "FILES", "big", "/big"), "putting big")
+        await viewer.until(lambda: viewer.sent(PutFile), "it is sent")
+        number = viewer.sent(PutFile)[-1].command_id
+        await viewer.feed(FileMoved(1, number, 3 << 20, 256 << 20))
+        far = "putting big: 3.00 MiB of 256 MiB, ctrl+x stops it"
+        await viewer.until(lambda: screen.files.progress_text == far, far)
+        assert far in viewer.words
+        await viewer.press("ctrl+x")
+        await viewer.until(lambda: viewer.sent(StopMoving), "it is stopped")
+        assert [command.moving_id for command in viewer.sent(StopMoving)] == [number]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["put", "get"])
 async def test_a_file_that_is_stopped_leaves_nothing(
     account: Account, tmp_path: Path, way: str
 ) -> None:
@@ -166,57 +246,4 @@ async def test_a_file_that_is_stopped_leaves_nothing(
             while (await js.stream_info("OBJ_FILES")).state.messages:
                 await asyncio.sleep(0.1)
     assert list(target.iterdir()) == []
-    await nc.close()
-
-
-async def test_a_file_that_was_replaced_while_its_loss_was_shown_stays(
-    account: Account, tmp_path: Path
-) -> None:
-    nc = await nats.connect(account.url)
-    store = await nc.jetstream().create_object_store("FILES")
-    file = tmp_path / "other"
-    file.write_bytes(b"mine")
-    async with viewing(account.url) as viewer:
-        await at_files(viewer)
-        # Two names: the same toast again within two seconds is not shown.
-        for key, name in (("ctrl+d", "big"), ("a", "other")):
-            await store.put(name, CONTENT)
-            await viewer.until(lambda name=name: name in viewer.rows(), name)  # type: ignore[misc]
-            await viewer.press(key)
-            if key == "a":
-                await answer(viewer, "Which file", str(file))
-                await answer(viewer, "stored under which name?", None)
-            else:
-                await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
-                await viewer.press("end", "enter")
-            await says(viewer, f"{name}, 293 KiB, is")
-            await store.put(name, b"of another client")
-            await answer(viewer, f"Type {name} to confirm", name)
-            await says(viewer, f"{name} was changed before you confirmed: nothing was done")
-            assert (await store.get(name)).data == b"of another client", key
-    await nc.close()
-
-
-async def test_a_file_whose_engine_is_killed_while_it_puts_it_may_have_been_stored(
-    account: Account, tmp_path: Path
-) -> None:
-    nc = await nats.connect(account.url)
-    await nc.jetstream().create_object_store("FILES")
-    file = tmp_path / "a file.bin"
-    file.write_bytes(CONTENT)
-    async with viewing(account.url) as viewer:
-        await at_files(viewer)
-        await viewer.press("a")
-        await answer(viewer, "Which file", str(file))
-        await viewer.until(lambda: "stored under which name?" in viewer.words, "the name")
-        with frozen(viewer) as engine:
-            await viewer.press("enter")
-            await viewer.until(lambda: "putting a file.bin" in viewer.words, "sent")
-            engine.kill()
-        await says(viewer, "it is not known whether that was done")
-        files = viewer.app.screen
-        assert isinstance(files, ObjectsScreen)
-        await viewer.until(lambda: "the engine has ended" in files.caption_text(0, 0), "unread")
-        assert "nothing was sent" not in files.caption_text(0, 0)
-        await viewer.until(lambda: "the engine" not in files.caption_text(0, 0), "read again")
     await nc.close()

@@ -199,11 +199,17 @@ def keep_known(folder: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_what_an_analysis_found_before_is_shown_again_with_its_tables_and_charts(
-    recorded: Path,
+async def test_without_a_recording_it_is_said_and_what_was_found_before_is_shown_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_known(recorded)
+    sessions = tmp_path / "sessions"
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(sessions))
     async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 40)) as viewer:
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: "there is no session in" in viewer.words)
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+        keep_known(write_session(sessions / NAME, Plan(4, 6, 90)))
         await viewer.type_command("analyze 20260921")
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
         await shows_answers(viewer, s=60)
@@ -256,15 +262,3 @@ async def test_an_analysis_has_ended_when_its_engine_is_killed_and_says_why() ->
         sentence = "the analysis ended without a result: the engine ended"
         await viewer.until(lambda: sentence in viewer.words, "the sentence")
         assert "ctrl+x stops the analysis" not in viewer.words
-
-
-@pytest.mark.slow
-async def test_what_cannot_be_analysed_is_said_on_the_screen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 30)) as viewer:
-        await viewer.type_command("analyze")
-        await viewer.until(lambda: "there is no session in" in viewer.words)
-        await viewer.press("escape")
-        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))

@@ -1,20 +1,24 @@
-"""The form of a benchmark, walked by keys alone."""
+"""The form of a benchmark, walked by keys alone; runs: test_benchmark_screen.py."""
 
 from __future__ import annotations
 
+import json
 import re
 
-import pytest
-
+from natstui.bench.plan.scenario import built_in_scenarios, read_scenario
+from natstui.model.records.benchmark import (
+    BenchmarkPlanned,
+    BenchmarkSummed,
+    ListBenchmarks,
+    StartBenchmark,
+)
+from natstui.model.records.messages import Answered
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.kit.fields import FieldRow
-from tests.accounts import Account
-from tests.tui.test_benchmark_screen import START_S
-from tests.tui.viewer import Viewer, frozen, viewing
-
-pytestmark = pytest.mark.server
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import FedViewer, Viewer, fed
 
 
 def form(viewer: Viewer) -> BenchmarkForm:
@@ -26,25 +30,33 @@ async def on_form(viewer: Viewer) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkForm), "the form")
 
 
-async def go_to_field(viewer: Viewer, path: str) -> None:
+def row_of(viewer: Viewer) -> FieldRow:
+    assert viewer.app.focused is not None
+    row = viewer.app.focused.parent
+    assert isinstance(row, FieldRow)
+    return row
+
+
+async def walk_to(viewer: Viewer, path: str) -> None:
     """Press down until a field has the keys, and empty it if something is typed there."""
-    rows = [one for one in form(viewer).query(FieldRow) if one.display]
-    for _ in rows:
-        focused = viewer.app.focused
-        assert focused is not None
-        row = focused.parent
-        assert isinstance(row, FieldRow)
-        if row.field.path == path:
+    for _ in form(viewer).query(FieldRow):
+        if row_of(viewer).field.path == path:
             await viewer.press("end", "ctrl+u")
             return
         await viewer.press("down")
     raise AssertionError(f"no way to {path}")
 
 
-async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by_24(
-    account: Account,
-) -> None:
-    async with viewing(account.url, size=(80, 24)) as viewer:
+async def go_to_field(viewer: Viewer, path: str) -> None:
+    """Give a field the keys, quicker than walking there, and empty it."""
+    (row,) = (row for row in form(viewer).query(FieldRow) if row.field.path == path)
+    assert row.display
+    row.editor.focus()
+    await viewer.press("end", "ctrl+u")
+
+
+async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by_24() -> None:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.press("b", "b")
         await on_form(viewer)
         assert "natstui bench pubsub bench --pubs 1 --subs 3 --msgs 100k" in viewer.words
@@ -52,7 +64,7 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         await viewer.press("s")
         assert "Publish " in viewer.text
         assert "of memory" in viewer.words
-        await go_to_field(viewer, "consumers")
+        await walk_to(viewer, "consumers")
         await viewer.press("2")
         await go_to_field(viewer, "rate")
         await viewer.type("1500")
@@ -64,13 +76,14 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         await go_to_field(viewer, "subject")
         await viewer.press("a", "minus", "b")
         assert form(viewer).draft.texts["subject"] == "a-b"
-        for _ in range(3):
-            await viewer.press("up")
+        await viewer.press("up")
+        assert row_of(viewer).field.path != "subject"
         await go_to_field(viewer, "msgs")
         # An error is told, and takes nothing away.
         await viewer.type("lots")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "'lots' is not a number" in viewer.words, "the mistake")
+        assert not viewer.sent(StartBenchmark)
         assert form(viewer).draft.texts["rate"] == "2000"
         await viewer.press("ctrl+u")
         await viewer.type("1000")
@@ -78,42 +91,63 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         await viewer.type("lost == 0; sent == 7")
         assert "--assert 'lost == 0'" in re.sub(r"\s+", " ", viewer.text)
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen), "the run")
-        await viewer.until(
-            lambda: "sent == 7: it is 1000" in viewer.words, "the assertion", START_S
+        await viewer.until(lambda: viewer.sent(StartBenchmark), "the run")
+        assert isinstance(viewer.app.screen, BenchmarkScreen)
+        (start,) = viewer.sent(StartBenchmark)
+        plan = read_scenario(start.scenario, "as written")
+        assert plan.assertions == ("lost == 0", "sent == 7")
+        assert [
+            (role.workers_count, role.total_msgs) for role in plan.roles if role.traits.sends
+        ] == [(1, 1000)]
+        assert [role.workers_count for role in plan.roles if role.traits.receives] == [2]
+        failed = "sent == 7: it is 1000; the result is saved as x"
+        await viewer.feed(
+            BenchmarkPlanned(2, "x", plan),
+            BenchmarkSummed(3, failed, failed=True),
+            Answered(3, start.command_id, "failed", failed),
         )
+        await viewer.until(lambda: "sent == 7: it is 1000" in viewer.words, "the assertion")
         await viewer.press("b")
         await on_form(viewer)
         assert form(viewer).draft.texts["checks"] == "lost == 0; sent == 7"
         assert form(viewer).draft.texts["consumers"] == "2"
 
 
-async def test_scenarios_that_are_not_read_neither_fill_the_form_nor_run(
-    account: Account,
-) -> None:
-    async with viewing(account.url, size=(120, 50)) as viewer:
+async def test_scenarios_that_are_not_read_neither_fill_the_form_nor_run() -> None:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.press("b", "b")
         await on_form(viewer)
         await go_to_field(viewer, "subject")
         await viewer.type("mine")
-        with frozen(viewer):
-            await viewer.press("ctrl+o")
-            await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
-            await viewer.press("ctrl+o", "ctrl+s")
-            await viewer.until(lambda: "the scenarios are not read" in viewer.said, "neither")
-            assert isinstance(viewer.app.screen, ScenariosScreen)
-            await viewer.press("escape")
-            await on_form(viewer)
-            assert form(viewer).draft.texts["subject"] == "mine"
-
-
-async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
-    account: Account,
-) -> None:
-    async with viewing(account.url, size=(120, 50)) as viewer:
-        await viewer.press("b", "b", "ctrl+o")
+        await viewer.press("ctrl+o")
         await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
-        await viewer.until(lambda: "pattern = " in viewer.text, "the file of the form")
+        await viewer.press("ctrl+o", "ctrl+s")
+        await viewer.until(lambda: "the scenarios are not read" in viewer.said, "neither")
+        assert isinstance(viewer.app.screen, ScenariosScreen)
+        assert not viewer.sent(StartBenchmark)
+        await viewer.press("escape")
+        await on_form(viewer)
+        assert form(viewer).draft.texts["subject"] == "mine"
+
+
+async def read_scenarios(viewer: FedViewer) -> None:
+    """Open the list of scenarios, and answer as an engine does."""
+    await viewer.press("ctrl+o")
+    await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
+    scenarios = [
+        {"name": name, "title": read_scenario(text, name).title, "text": text}
+        for name, text in built_in_scenarios().items()
+    ]
+    number = viewer.sent(ListBenchmarks)[-1].command_id
+    body = json.dumps({"scenarios": scenarios, "runs": []})
+    await viewer.feed(Answered(2, number, "done", "read", body))
+    await viewer.until(lambda: "pattern = " in viewer.text, "the file in view")
+
+
+async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not() -> None:
+    async with fed(*engine_records(), size=(120, 50)) as viewer:
+        await viewer.press("b", "b")
+        await read_scenarios(viewer)
         assert 'title = "From the form"' in viewer.text
         await viewer.press("end")
         await viewer.until(lambda: "Work queue with a slow consumer" in viewer.words)
@@ -126,7 +160,7 @@ async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
         await viewer.type("900")
         assert "natstui bench work-queue --rate 900" in viewer.words
         # What the form has no field for stays in the file.
-        await viewer.press("ctrl+o")
+        await read_scenarios(viewer)
         await viewer.until(lambda: 'think = "2ms"' in viewer.text, "the file")
         assert "rate = 900" in viewer.words
         await viewer.press("tab")
@@ -137,22 +171,3 @@ async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
         await viewer.press("escape")
         await on_form(viewer)
         assert form(viewer).draft.texts["rate"] == "900"
-
-
-async def test_a_second_run_is_refused_and_the_first_one_goes_on(account: Account) -> None:
-    async with viewing(account.url, size=(120, 50)) as viewer:
-        await viewer.until(lambda: "● connected" in viewer.words, "the server")
-
-        def is_running() -> bool:
-            run = viewer.app.parts.engines.state.benchmark
-            return run is not None and run.is_running
-
-        await viewer.type_command("bench work-queue")
-        await viewer.until(is_running, "it runs", START_S)
-        await viewer.type_command("bench work-queue")
-        await viewer.until(lambda: "a benchmark runs already" in " ".join(viewer.toasts))
-        await viewer.settle()
-        assert is_running()
-        assert isinstance(viewer.app.screen, BenchmarkScreen)
-        viewer.app.screen.steering.action_stop()
-        await viewer.until(lambda: not is_running(), "it was stopped", START_S)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import nats
 import pytest
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, Latencies, main_latency
@@ -25,11 +25,15 @@ from natstui.model.records.benchmark import (
     BenchmarkProgress,
     BenchmarkReport,
     BenchmarkSummed,
+    ChangePayload,
+    ChangeRate,
     HoldWorkers,
     KillWorker,
     StartBenchmark,
     StopBenchmark,
 )
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Command
 from natstui.tui.app.screens import at_work
 from natstui.tui.bench import figures
 from natstui.tui.bench.charts import (
@@ -124,6 +128,18 @@ def test_when_a_run_is_over_its_result_says_what_was_stored_not_the_last_poll_be
     )
     over = replace(running, finished=BenchmarkFinished(200_000, "x", result, None))
     assert held(over) == {"stored": "10", "lost": "1"}
+
+
+def test_what_is_behind_is_a_figure_where_the_run_counts_it() -> None:
+    view = view_of([point(100_000 * at, 10) for at in range(1, 30)])
+    view = replace(view, planned=BenchmarkPlanned(0, "x", PLAN))
+    assert "behind" not in {figure.title for figure in main_figures(view)}
+    for pending, look in ((3, "warn"), (0, "ok")):
+        view = view.after(
+            BenchmarkProgress(100_000, "x", "steady", 0.1, None, None, Counts(), pending)
+        )
+        (behind,) = (figure for figure in main_figures(view) if figure.title == "behind")
+        assert (behind.value, behind.look) == (str(pending), look)
 
 
 def test_responses_of_workers_are_not_taken_for_requests() -> None:
@@ -376,6 +392,17 @@ async def steady(viewer: Viewer) -> None:
     )
 
 
+async def logged(viewer: Viewer, words: str) -> None:
+    """Wait until the run tells of something: all of its log is on the screen."""
+    await viewer.until(
+        lambda: (
+            viewer.app.state.benchmark
+            and any(words in line.text for line in viewer.app.state.benchmark.log)
+        ),
+        words,
+    )
+
+
 async def finished(viewer: Viewer) -> None:
     await viewer.until(
         lambda: viewer.app.state.benchmark and viewer.app.state.benchmark.finished,
@@ -386,7 +413,7 @@ async def finished(viewer: Viewer) -> None:
 
 async def test_keys_that_steer_a_run_do_nothing_where_there_is_none() -> None:
     """Which of them are offered, test_key_footer.py tests."""
-    async with fed(*engine_records(), size=(120, 40)) as viewer:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.press("b", "ctrl+x", "a", "k", "P", "r", "f", "h")
         assert not viewer.toasts
         steering = (StartBenchmark, StopBenchmark, AddWorker, KillWorker, HoldWorkers)
@@ -394,84 +421,50 @@ async def test_keys_that_steer_a_run_do_nothing_where_there_is_none() -> None:
         assert isinstance(viewer.app.screen, BenchmarkScreen)
 
 
-@pytest.mark.server
-async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_sentence(
-    account: Account,
-) -> None:
-    # Slow, for 4 KiB at 2,000 a second are more than a busy machine can do beside the viewer.
-    endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "").replace("2000", "200")
-    async with viewing(account.url, size=(160, 50)) as viewer:
-        await viewer.type_command("bench nonsense")
-        await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
-        viewer.app.screen.post_message(RunScenario(endless))
-        await steady(viewer)
-        await viewer.until(lambda: "subscribers 1" in viewer.words, "a panel for each worker")
-        await viewer.press("k")
-        await viewer.until(lambda: "is killed" in viewer.words, "killed")
-        await viewer.press("a")
-        await viewer.until(lambda: "is added" in viewer.words, "added")
-        await viewer.press("plus")
-        await viewer.until(lambda: "sends 250 messages" in viewer.words, "another rate")
-        await viewer.press("minus")
-        await viewer.until(lambda: "sends 200 messages" in viewer.words, "the old rate")
+async def test_each_key_and_the_payload_command_steer_the_run_that_goes_on() -> None:
+    roles = (Role("p", "publish"), Role("s", "subscribe", 2))
+    planned = BenchmarkPlanned(1, "x", BenchmarkPlan("t", "", roles, None, 60.0))
+    async with fed(*engine_records(), planned, size=(80, 24)) as viewer:
+        await viewer.press("b")
+        await viewer.until(lambda: run_of(viewer), "the run")
+
+        async def sends(command: Command, *keys: str) -> None:
+            before = len(viewer.commands)
+            await viewer.press(*keys)
+            await viewer.until(lambda: len(viewer.commands) > before, str(keys), every_s=0.02)
+            (sent,) = viewer.commands[before:]
+            assert replace(sent, command_id=0) == command
+
+        await sends(KillWorker(0, "s"), "k")
+        await sends(AddWorker(0, "s"), "a")
+        await sends(ChangeRate(0, factor_ratio=1.25), "plus")
+        await sends(ChangeRate(0, factor_ratio=0.8), "minus")
+        await sends(HoldWorkers(0, "s"), "f")
+        await sends(HoldWorkers(0), "h")
         await viewer.press("P")
         await viewer.until(lambda: "New payload" in viewer.text, "the question")
-        await viewer.press(*["backspace"] * 3, "x", "enter")
+        assert viewer.app.screen.query_one(Input).value == "128"
+        await viewer.press("x", "enter")
         await viewer.until(lambda: "is not a size" in viewer.text, "why not")
-        await viewer.press("backspace", "4", "k", "b", "enter")
-        await viewer.until(
-            lambda: "publishers now sends 4.00 KiB a message" in viewer.words, "told"
-        )
-        await viewer.type_command("payload 24..64")
-        await viewer.until(lambda: "sends 24 B to 64 B a message" in viewer.words, "told again")
-        await viewer.type_command("payload 3")
+        await sends(ChangePayload(0, "4kb"), *["backspace"] * 4, "4", "k", "b", "enter")
+        await viewer.press("colon")
+        await viewer.type("payload 24..64")
+        await sends(ChangePayload(0, "24..64"), "enter")
+        refused = Answered(2, viewer.commands[-1].command_id, "refused", "need 24 bytes")
+        await viewer.feed(refused)
         await viewer.until(lambda: "need 24 bytes" in " ".join(viewer.toasts), "no")
-        await viewer.press("ctrl+x")
-        await finished(viewer)
-        await viewer.until(lambda: "PARTIAL" in viewer.text, "partial")
-        over = viewer.app.state.benchmark and viewer.app.state.benchmark.finished
-        assert over, "the result"
-        (told_of,) = (one for one in over.result.notes if "4.00 KiB" in one and "128 B" in one)
-        assert told_of.endswith("publishers now sends 4.00 KiB a message, not 128 B")
-        await viewer.type_command("runs")
-        await viewer.until(lambda: isinstance(viewer.app.screen, RunsScreen), "the saved runs")
-        await viewer.until(lambda: "small-fan-out" in viewer.text, "the saved run")
-        await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
+        await viewer.type_command("payload")
+        await viewer.until(lambda: "write :payload" in " ".join(viewer.toasts), "how to write it")
+        await sends(StopBenchmark(0), "ctrl+x")
+        os.killpg(viewer.app.link.pid, signal.SIGKILL)
+        sentence = "the benchmark ended without a result: the engine ended"
+        await viewer.until(lambda: sentence in viewer.words, "the sentence")
+        await viewer.until(lambda: "starting · ended without a result" in viewer.words, "title")
+        assert any("the engine ended before it replied" in toast for toast in viewer.toasts)
+        assert at_work([viewer.app.state], recording=True) == []
 
 
-@pytest.mark.server
-async def test_a_run_confirmed_in_the_app_takes_nothing_from_a_consumer_created_again(
-    account: Account,
-) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    await js.add_stream(name="OWN", subjects=["own"], storage="memory")
-    await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
-    for _ in range(5):
-        await js.publish("own", b"x")
-    async with viewing(account.url, size=(200, 50)) as viewer:
-        await viewer.press("b")
-        viewer.app.screen.post_message(RunScenario(TAKING))
-        question = "up to 5 messages of consumer C are acknowledged"
-        await viewer.until(
-            lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
-        )
-        await js.delete_consumer("OWN", "C")
-        await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
-        await viewer.press("C", "enter")
-        await viewer.until(lambda: "changed before you confirmed" in viewer.words, "refused")
-    assert (await js.consumer_info("OWN", "C")).num_pending == 5
-    await nc.close()
-
-
-@pytest.mark.server
-async def test_a_run_in_the_app_takes_nothing_of_a_push_consumer_unasked(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    await js.add_stream(name="OWN", subjects=["own"], storage="memory")
-    await js.add_consumer("OWN", durable_name="C", deliver_subject="for.app", ack_policy="none")
-    await js.publish("own", b"x")
-    scenario = """
+LISTENING = """
 title = "listening"
 duration = "1s"
 [[role]]
@@ -479,15 +472,40 @@ name = "subs"
 pattern = "subscribe"
 subject = "for.app"
 """
-    async with viewing(account.url, size=(200, 50)) as viewer:
+
+
+@pytest.mark.server
+async def test_a_run_in_the_app_takes_nothing_unasked_or_of_a_consumer_created_again(
+    account: Account,
+) -> None:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OWN", subjects=["own"], storage="memory")
+    await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+    await js.add_consumer("OWN", durable_name="P", deliver_subject="for.app", ack_policy="none")
+    for _ in range(5):
+        await js.publish("own", b"x")
+
+    async with viewing(account.url) as viewer:
+
+        async def asks(scenario: str, question: str) -> None:
+            viewer.app.screen.post_message(RunScenario(scenario))
+            await viewer.until(
+                lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words,
+                question,
+            )
+
         await viewer.press("b")
-        viewer.app.screen.post_message(RunScenario(scenario))
-        question = "C of OWN delivers to for.app, where nobody listens"
-        await viewer.until(
-            lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
-        )
+        await asks(LISTENING, "P of OWN delivers to for.app, where nobody listens")
         await viewer.press("escape")
-    assert (await js.consumer_info("OWN", "C")).num_pending == 1
+        assert (await js.consumer_info("OWN", "P")).num_pending == 5
+        await asks(TAKING, "up to 5 messages of consumer C are acknowledged")
+        await js.delete_consumer("OWN", "C")
+        await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+        await viewer.press("C", "enter")
+        await viewer.until(lambda: "changed before you confirmed" in viewer.words, "refused")
+    for name in ("C", "P"):
+        assert (await js.consumer_info("OWN", name)).num_pending == 5
     await nc.close()
 
 
@@ -512,21 +530,6 @@ async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and
         await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
 
 
-@pytest.mark.server
-async def test_a_run_has_ended_when_its_engine_is_killed_and_says_why(account: Account) -> None:
-    endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "").replace("2000", "200")
-    async with viewing(account.url, size=(120, 40)) as viewer:
-        await viewer.press("b")
-        viewer.app.screen.post_message(RunScenario(endless))
-        await steady(viewer)
-        os.kill(viewer.app.link.pid, signal.SIGKILL)
-        sentence = "the benchmark ended without a result: the engine ended"
-        await viewer.until(lambda: sentence in viewer.words, "the sentence")
-        await viewer.until(lambda: "steady · ended without a result" in viewer.words, "the title")
-        assert any("the engine ended before it replied" in toast for toast in viewer.toasts)
-        assert at_work([viewer.app.state], recording=True) == []
-
-
 async def test_a_run_that_failed_after_its_plan_shows_why() -> None:
     planned = BenchmarkPlanned(1, "r", PLAN)
     failed = BenchmarkSummed(2, "workers p/0 were not ready in 30 s", failed=True)
@@ -536,13 +539,13 @@ async def test_a_run_that_failed_after_its_plan_shows_why() -> None:
 
 
 @pytest.mark.server
-async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
+async def test_a_scenario_is_edited_and_run_another_is_steered_and_stopped_and_both_are_compared(
     account: Account,
 ) -> None:
-    async with viewing(account.url, size=(120, 40)) as viewer:
-        await viewer.press("b")
+    async with viewing(account.url) as viewer:
+        await viewer.type_command("bench nonsense")
+        await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
         assert isinstance(viewer.app.screen, BenchmarkScreen)
-        assert "b opens the form of one" in viewer.words
         await viewer.press("b")
         assert isinstance(viewer.app.screen, BenchmarkForm)
         await viewer.press("ctrl+o")
@@ -557,19 +560,45 @@ async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
         editor.text = editor.text.replace('msgs = "15k"', 'msgs = "2k"').replace(
             "workers = 3", "workers = 1"
         )
-        before = ""
-        for key in ("ctrl+s", "r"):
-            await viewer.press(key)
-            await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
-            # However quick the run is: another one than before is over.
-            await viewer.until(lambda before=before: run_of(viewer) != before, "begun")
-            before = run_of(viewer)
-            await finished(viewer)
-            await viewer.until(lambda: "message accounted for" in viewer.words, "summary")
-            assert "sent 2,000" in viewer.words
+        editor.text = 'assertions = ["lost == 0", "sent == 7"]\n' + editor.text
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
+        await finished(viewer)
+        await viewer.until(lambda: "message accounted for" in viewer.words, "summary")
+        assert "sent 2,000" in viewer.words
+        assert "sent == 7: it is 2000; the result is saved as" in viewer.words
+        first = run_of(viewer)
+
+        # Slow, for 4 KiB at 2,000 a second are more than a busy machine can do beside the viewer.
+        endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "").replace("2000", "200")
+        viewer.app.screen.post_message(RunScenario(endless))
+        await viewer.until(lambda: run_of(viewer) != first, "another run")
+        await steady(viewer)
+        await viewer.until(lambda: "subscribe… 1 " in viewer.words, "a panel for each worker")
+        await viewer.press("k")
+        await logged(viewer, "is killed")
+        await viewer.press("a")
+        await logged(viewer, "is added")
+        await viewer.press("plus")
+        await logged(viewer, "sends 250 messages")
+        await viewer.type_command("payload 4kb")
+        await logged(viewer, "publishers now sends 4.00 KiB a message")
+        await viewer.type_command("bench work-queue")
+        await viewer.until(lambda: "a benchmark runs already" in " ".join(viewer.toasts), "no")
+        assert viewer.app.state.benchmark.is_running, "the first one goes on"
+        await viewer.press("ctrl+x")
+        await finished(viewer)
+        await viewer.until(lambda: "PARTIAL" in viewer.text, "partial")
+        over = viewer.app.state.benchmark and viewer.app.state.benchmark.finished
+        assert over, "the result"
+        (told_of,) = (one for one in over.result.notes if "4.00 KiB" in one and "128 B" in one)
+        assert told_of.endswith("publishers now sends 4.00 KiB a message, not 128 B")
+
         await viewer.type_command("runs")
+        await viewer.until(lambda: isinstance(viewer.app.screen, RunsScreen), "the saved runs")
         await viewer.until(lambda: "2 saved runs" in viewer.words, "both")
         await viewer.until(lambda: "verdict" in viewer.text, "the summary of one")
+        await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
         await viewer.press("space", "down", "space", "equals_sign")
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
 

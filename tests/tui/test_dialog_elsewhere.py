@@ -23,13 +23,18 @@ S = TypeVar("S", ActionScreen, FormScreen)
 REFUSED = "not the server and account that you confirmed for"
 
 
+def link_of(viewer: Viewer) -> str:
+    return viewer.app.state.link.state if viewer.app.state.link else ""
+
+
 async def is_replaced(viewer: Viewer, server: Broker) -> None:
     """Start another server with a copy of the disk: its creation times are the same."""
     server.stop()
-    await viewer.until(lambda: "reconnecting" in viewer.text, "the loss is said")
+    await viewer.until(lambda: link_of(viewer) == "reconnecting", "the loss")
     server.name = "other"
     server.start()
-    await viewer.until(lambda: "other" in viewer.text and "● connected" in viewer.text, "another")
+    await viewer.until(lambda: link_of(viewer) == "connected", "another")
+    assert viewer.app.state.link.server_name == "other"
 
 
 async def state(server: Broker, stream: str) -> tuple[int, int, str | None]:
@@ -65,9 +70,9 @@ async def test_a_dialog_is_sent_after_a_restart_of_its_server_and_not_to_another
         await viewer.app.push_screen(restarted)
         await viewer.until(lambda: restarted._opening.place, "where it is")
         nats_server.stop()
-        await viewer.until(lambda: "reconnecting" in viewer.text, "the loss is said")
+        await viewer.until(lambda: link_of(viewer) == "reconnecting", "the loss")
         nats_server.start()
-        await viewer.until(lambda: "● connected" in viewer.text, "it is back")
+        await viewer.until(lambda: link_of(viewer) == "connected", "it is back")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "stored as 2 in S" in viewer.words, "it is sent")
         viewer.app.pop_screen()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -29,6 +27,7 @@ from natstui.errors import SessionError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.account import M_NOT_DELIVERED
 from natstui.model.findings.finding import Entity, Finding, Findings
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.test_manage import run_here
 from tests.model.findings.life import Life, at_us
 from tests.session.making import made
@@ -129,56 +128,51 @@ async def stuck(url: str) -> nats.NATS:
 
 
 @pytest.mark.server
-async def test_a_command_a_webhook_and_a_subject_are_told(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    nc = await stuck(nats_server.url)
+def test_a_command_a_webhook_and_a_subject_are_told(nats_server: Broker, tmp_path: Path) -> None:
     posted: list[dict[str, Any]] = []
     published: list[dict[str, Any]] = []
+    script, kept = tmp_path / "keep.py", tmp_path / "kept"
+    script.write_text(f"import sys; open({str(kept)!r}, 'a').write(sys.stdin.read() + '\\n')")
+    config = tmp_path / "config.toml"
+    opened = [("open", "NT-C09")]
+    both = [*opened, ("resolved", "NT-C09")]
 
     async def take(message: Msg) -> None:
         published.append(json.loads(message.data))
 
-    await nc.subscribe("alerts", cb=take)
-    await nc.flush()
-    script, kept = tmp_path / "keep.py", tmp_path / "kept"
-    script.write_text(f"import sys; open({str(kept)!r}, 'a').write(sys.stdin.read() + '\\n')")
-    config = tmp_path / "config.toml"
+    async def work(begin: Begin) -> None:
+        nc = await stuck(nats_server.url)
+        await nc.subscribe("alerts", cb=take)
+        await nc.flush()
+        begin()
+        await until(lambda: statuses(published) == statuses(posted) == opened)
+        await until(kept.exists)
+        await nc.jetstream().purge_stream("SICK")
+        await until(lambda: statuses(published) == statuses(posted) == both)
+        await nc.close()
+        stop()
+
     with hook(posted) as address:
         config.write_text(
             '[alerts.held]\nentity = "SICK/*"\ncodes = ["NT-C09"]\nhold_s = 0\n'
             f'subject = "alerts"\nwebhook = "{address}"\nbell = true\n'
-            f'command = "{sys.executable} {script}"\n'
+            f'command = "{sys.executable} -S {script}"\n'
         )
-        command = [sys.executable, "-m", "natstui", "alert", "--config", str(config)]
-        process = subprocess.Popen(
-            [*command, "--server", nats_server.url, "--confirm", "alerts"],
-            env={**os.environ, "NATSTUI_CONNECTION_PRODUCTION": "true"},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        done = run_beside(
+            work, "alert", "--config", str(config), "--server", nats_server.url,
+            "--confirm", "alerts", environment={"NATSTUI_CONNECTION_PRODUCTION": "true"},
         )  # fmt: skip
-        try:
-            opened = [("open", "NT-C09")]
-            await until(lambda: statuses(published) == statuses(posted) == opened)
-            await until(kept.exists)
-            await nc.jetstream().purge_stream("SICK")
-            ended = [*opened, ("resolved", "NT-C09")]
-            await until(lambda: statuses(published) == statuses(posted) == ended)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            out, err = await asyncio.to_thread(process.communicate, timeout=60)
-    assert process.returncode == 0, err
-    assert [line.split()[3] for line in out.splitlines()] == ["open", "resolved"]
-    assert "\a" in err
-    assert "findings are published to alerts" in err
-    assert (
-        "watching for 1 alert; it is not known who receives what is published to alerts\n" in err
-    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[3] for line in done.stdout.splitlines()] == ["open", "resolved"]
+    assert "\a" in done.stderr
+    assert "findings are published to alerts" in done.stderr
+    unknown = "it is not known who receives what is published to alerts\n"
+    assert f"watching for 1 alert; {unknown}" in done.stderr
     bodies = [json.loads(line) for line in kept.read_text().splitlines()]
-    assert sorted(statuses(bodies)) == ended
+    assert sorted(statuses(bodies)) == both
     assert posted[0]["alert"] == "held"
     assert posted[0]["until_us"] is None
     assert posted[1]["until_us"] >= posted[1]["since_us"] == posted[0]["since_us"]
-    await nc.close()
 
 
 def some_notice(alert: str) -> Notice:
@@ -254,30 +248,33 @@ async def test_what_succeeds_again_is_no_finding_any_more() -> None:
 
 
 @pytest.mark.server
-async def test_a_signal_ends_it_while_webhooks_hang(nats_server: Broker, tmp_path: Path) -> None:
-    nc = await stuck(nats_server.url)
-    requests: list[str] = []
+def test_a_signal_ends_it_while_webhooks_hang(
+    nats_server: Broker, tmp_path: Path, held_port: int
+) -> None:
     config = tmp_path / "config.toml"
-    async with wrong_http("drip", requests) as address:
-        config.write_text(
-            "".join(
-                f'[alerts.bad{rule}]\nhold_s = 0\nwebhook = "{address}/{rule}"\n'
-                for rule in range(6)
-            )
+    config.write_text(
+        "".join(
+            f'[alerts.bad{rule}]\nhold_s = 0\nwebhook = "http://127.0.0.1:{held_port}/{rule}"\n'
+            for rule in range(6)
         )
-        command = [sys.executable, "-m", "natstui", "alert", "--config", str(config)]
-        process = await asyncio.create_subprocess_exec(
-            *command, "--server", nats_server.url,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        await until(lambda: len({line.split()[1] for line in requests}) == 6)
-        process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(30):
-            _, err = await process.communicate()
-    assert process.returncode == 0, err
-    assert b"6 of 6 receivers of alerts still had unsent notifications at the end" in err
-    assert b"Traceback" not in err
-    await nc.close()
+    )
+
+    async def work(begin: Begin) -> None:
+        requests: list[str] = []
+        await (await stuck(nats_server.url)).close()
+        async with wrong_http("drip", requests, held_port):
+            begin()
+            await until(lambda: len({line.split()[1] for line in requests}) == 6)
+            stop(signal.SIGINT)
+            await until(ended.is_set)
+
+    ended = threading.Event()
+    words = ("alert", "--config", str(config), "--server", nats_server.url)
+    done = run_beside(work, *words, ended=ended)
+    assert done.returncode == 0, done.stderr
+    sentence = "6 of 6 receivers of alerts still had unsent notifications at the end"
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

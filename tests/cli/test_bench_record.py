@@ -39,7 +39,7 @@ def rows(folder: Path, table: str) -> list[dict[str, str]]:
 def test_a_recorded_benchmark_exports_what_its_result_says(
     nats_server: Broker, tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    words = ("bench", "js", "pubsub", "hello", "--msgs", "4k", "--repeat", "2")
+    words = ("bench", "js", "pubsub", "hello", "--msgs", "400", "--repeat", "2")
     server = ("--server", nats_server.url)
     done = natstui(*words, "--record", "load test", "--json", *server, environ=environ)
     assert done.returncode == 0, done.stderr
@@ -58,7 +58,7 @@ def test_a_recorded_benchmark_exports_what_its_result_says(
     assert exported.returncode == 0, exported.stderr
     found = {row["run_id"]: row for row in rows(out, "bench_result")}
     assert len(found) == 2
-    assert {int(row["sent_msgs"]) for row in found.values()} == {4000}
+    assert {int(row["sent_msgs"]) for row in found.values()} == {400}
     for run_id, result in found.items():
         reports = [row for row in rows(out, "bench_interval") if row["run_id"] == run_id]
         for name in COUNTED:

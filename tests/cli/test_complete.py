@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from natstui.cli.root import root
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.test_core import connected
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -56,47 +56,33 @@ async def filled(url: str) -> None:
             await bucket.put(key, b"x")
 
 
-@pytest.mark.server
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("natstui str", ["stream"]),
-        ("natstui stream in", ["info"]),
-        ("natstui stream info ORD", ["ORDERS", "ORDERS_MIRROR"]),
-        ("natstui stream view O", ["ORDERS", "ORDERS_MIRROR"]),
-        ("natstui stream backup PAY", ["PAYMENTS"]),
-        ("natstui kv get ", ["settings"]),
-        ("natstui kv get settings si", ["site.name", "site.url"]),
-        ("natstui consumer info ORDERS b", ["backup", "billing"]),
-        ("natstui consumer info NONE b", []),
-        ("natstui stuck PAY", ["PAYMENTS"]),
-        ("natstui stream edit ORDERS --max-ag", ["--max-age"]),
-        ("natstui stream add NEW", []),
-    ],
+OFFERED: tuple[tuple[str, list[str]], ...] = (
+    ("natstui str", ["stream"]),
+    ("natstui stream in", ["info"]),
+    ("natstui stream info ORD", ["ORDERS", "ORDERS_MIRROR"]),
+    ("natstui stream view O", ["ORDERS", "ORDERS_MIRROR"]),
+    ("natstui stream backup PAY", ["PAYMENTS"]),
+    ("natstui kv get ", ["settings"]),
+    ("natstui kv get settings si", ["site.name", "site.url"]),
+    ("natstui consumer info ORDERS b", ["backup", "billing"]),
+    ("natstui consumer info NONE b", []),
+    ("natstui stuck PAY", ["PAYMENTS"]),
+    ("natstui stream edit ORDERS --max-ag", ["--max-age"]),
+    ("natstui stream add NEW", []),
 )
-def test_names_are_offered_as_they_are_now(
-    nats_server: Broker, tmp_path: Path, line: str, expected: list[str]
-) -> None:
-    asyncio.run(filled(nats_server.url))
-    found = offered(line, tmp_path, NATSTUI_CONNECTION_SERVER=nats_server.url)
-    assert sorted(found) == expected
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_are_offered_the_same(
-    nats_server: Broker, tmp_path: Path, shell: str
-) -> None:
-    asyncio.run(filled(nats_server.url))
-    server = {"NATSTUI_CONNECTION_SERVER": nats_server.url}
-    for line, expected in (
-        ("natstui str", ["stream"]),
-        ("natstui consumer info ORDERS b", ["backup", "billing"]),
-        ("natstui kv get settings si", ["site.name", "site.url"]),
-    ):
-        assert sorted(offered(line, tmp_path, shell, **server)) == expected, line
-    line, expected = "natstui stream info ORD", ["ORDERS", "ORDERS_MIRROR"]
-    assert sorted(offered(line, tmp_path, shell, here=False, **server)) == expected
+def test_names_are_offered_as_they_are_now(account: Account, tmp_path: Path) -> None:
+    asyncio.run(filled(account.url))
+    server = {"NATSTUI_CONNECTION_SERVER": account.url}
+    for line, expected in OFFERED:
+        assert sorted(offered(line, tmp_path, **server)) == expected, line
+    for shell in ("zsh", "fish"):
+        for line, expected in (OFFERED[0], OFFERED[6], OFFERED[7]):
+            assert sorted(offered(line, tmp_path, shell, **server)) == expected, (shell, line)
+    line, expected = OFFERED[2]
+    assert sorted(offered(line, tmp_path, "fish", here=False, **server)) == expected
 
 
 @pytest.mark.slow

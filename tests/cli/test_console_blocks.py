@@ -54,7 +54,13 @@ def steps(page: Path) -> list[Step]:
     return found
 
 
-RUN = [page for page in PAGES if steps(page)]
+LONG = {"benchmark.md"}
+"""It shows only a benchmark, as README.md does."""
+RUN = [
+    pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name in LONG))
+    for page in PAGES
+    if steps(page)
+]
 
 
 def test_every_block_is_run_or_says_why_not() -> None:
@@ -96,7 +102,7 @@ class Reader:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", RUN)
 def test_the_commands_of_a_page_do_what_it_shows(
     page: Path, new_account: Callable[[], Account], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,9 @@ from natstui.cli.core.payload import fill_templates
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.forking import ForkedBeside
+from tests.cli.rewriting import just_before
 from tests.cli.test_manage import Done, Shell
+from tests.cli.test_recreated_meanwhile import request
 from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
@@ -83,14 +85,12 @@ async def ended(process: Process | ForkedBeside) -> tuple[list[str], str]:
     return out.decode(errors="replace").splitlines(), err.decode()
 
 
-@pytest.mark.parametrize("header", ["A: b\r\nC: d", "A: b\nC: d", "A b: c", ": c", "A"])
-@pytest.mark.parametrize("words", [("pub", "s", "x"), ("request", "s", "x"), ("reply", "s", "x")])
-async def test_a_header_that_is_none_is_refused_before_anything_is_sent(
-    words: tuple[str, ...], header: str, nats_server: Broker, tmp_path: Path
-) -> None:
-    refused = await run(Shell(nats_server.url, tmp_path), *words, "--header", header)
-    assert refused.returncode == 2, refused.stderr
-    assert "write it as NAME:VALUE, without a blank in NAME, on one line" in refused.stderr
+def test_a_header_that_is_none_is_refused_before_anything_is_sent(shell: Shell) -> None:
+    wrong = [("pub", header) for header in ("A: b\r\nC: d", "A: b\nC: d", "A b: c", ": c", "A")]
+    for command, header in (*wrong, ("request", "A"), ("reply", "A")):
+        refused = shell.run(command, "s", "x", "--header", header)
+        assert refused.returncode == 2, refused.stderr
+        assert "write it as NAME:VALUE, without a blank in NAME, on one line" in refused.stderr
 
 
 async def test_what_is_published_arrives_with_headers_and_is_journalled_once(
@@ -154,31 +154,20 @@ async def test_a_stream_says_what_it_stored_and_what_it_had_already(
         assert (await nc.jetstream().stream_info("S")).state.messages == 0
 
 
-async def test_a_stream_that_is_recreated_while_it_stores_is_no_success(
+def test_a_stream_that_is_recreated_while_it_stores_is_no_success(
     shell: Shell, nats_server: Broker
 ) -> None:
-    async with connected(nats_server.url) as nc:
-        js = nc.jetstream()
-        await js.add_stream(name="S", subjects=["s.>"])
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "natstui", "pub", "s.a", "x", "-J", "--count", "3000",
-            stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
-        )  # fmt: skip
-        async with asyncio.timeout(PATIENCE_S):
-            while not (await js.stream_info("S")).state.messages:
-                await asyncio.sleep(0.01)
-            # It stands still meanwhile: a message without a stream would be an error of its own.
-            process.send_signal(signal.SIGSTOP)
-            stored_count = -1
-            while stored_count != (await js.stream_info("S")).state.messages:
-                stored_count = (await js.stream_info("S")).state.messages
-                await asyncio.sleep(0.1)
-            await js.delete_stream("S")
-            await js.add_stream(name="S", subjects=["s.>"])
-            process.send_signal(signal.SIGCONT)
-            output, error = await process.communicate()
-    assert process.returncode == 4, output
-    assert f"S stored a message at sequence 1 after one at {stored_count}:".encode() in error
+    create = ("$JS.API.STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+    request(nats_server.url, create)
+
+    def recreate() -> None:
+        request(nats_server.url, ("$JS.API.STREAM.DELETE.S", {}), create)
+
+    with just_before(nats_server.url, b"PUB s.a", recreate, nth=3) as there:
+        words = ("pub", "s.a", "x", "-J", "--count", "6", "--sleep", "20ms")
+        done = shell.run(*words, "--server", there)
+    assert done.returncode == 4, done.stdout
+    assert "S stored a message at sequence 1 after one at 2:" in done.stderr
 
 
 async def test_a_roll_up_is_named_with_its_count_and_done_only_when_confirmed(
@@ -240,33 +229,28 @@ async def test_a_denied_subject_is_named_and_nothing_counts_as_sent(
     assert "publish 0 of 3 messages to a" in text
 
 
-@pytest.mark.parametrize("words", [("pub",), ("pub", "-J"), ("request",)])
-async def test_a_filter_is_no_subject_of_a_message(
-    shell: Shell, nats_server: Broker, words: tuple[str, ...]
-) -> None:
-    async with connected(nats_server.url) as nc:
-        await nc.jetstream().add_stream(name="S", subjects=["orders.>"])
-        done = await run(shell, *words, "orders.*", "x")
+def test_a_filter_is_no_subject_of_a_message(shell: Shell) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "orders.>")
+    for words in (("pub",), ("pub", "-J"), ("request",)):
+        done = shell.run(*words, "orders.*", "x")
         assert (done.returncode, "has a wildcard" in done.stderr) == (2, True), done.stderr
-        assert (await nc.jetstream().stream_info("S")).state.messages == 0
+    assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        ("pub bk..x", "'bk..x' is not a valid subject: nobody can receive it"),
-        ("pub -J .x", "'.x' is not a valid subject: nobody can receive it"),
-        ("request x.", "'x.' is not a valid subject: nobody can receive it"),
-        ("pub x --reply *", "'*' is not a valid subject for replies"),
-        ("pub x --reply r..a", "'r..a' is not a valid subject for replies"),
-        ("pub x --reply a\tb", "'a\\tb' is not a valid subject for replies"),
-    ],
+UNRECEIVABLE = (
+    ("pub bk..x", "'bk..x' is not a valid subject: nobody can receive it"),
+    ("pub -J .x", "'.x' is not a valid subject: nobody can receive it"),
+    ("request x.", "'x.' is not a valid subject: nobody can receive it"),
+    ("pub x --reply *", "'*' is not a valid subject for replies"),
+    ("pub x --reply r..a", "'r..a' is not a valid subject for replies"),
+    ("pub x --reply a\tb", "'a\\tb' is not a valid subject for replies"),
 )
-async def test_a_subject_that_nobody_can_receive_is_named_and_not_sent_to(
-    shell: Shell, words: str, reason: str
-) -> None:
-    done = await run(shell, *words.split(" "), "--", "hi")
-    assert (done.returncode, reason in done.stderr) == (2, True), done
+
+
+def test_a_subject_that_nobody_can_receive_is_named_and_not_sent_to(shell: Shell) -> None:
+    for words, reason in UNRECEIVABLE:
+        done = shell.run(*words.split(" "), "--", "hi")
+        assert (done.returncode, reason in done.stderr) == (2, True), done
 
 
 async def test_replies_are_printed_one_several_or_all(shell: Shell, nats_server: Broker) -> None:
@@ -348,6 +332,7 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert b"Traceback" not in await unread.stderr.read()
 
 
+@pytest.mark.long
 async def test_what_was_published_before_a_kill_is_in_the_journal(
     shell: Shell, nats_server: Broker
 ) -> None:
@@ -379,48 +364,48 @@ async def test_after_a_lost_connection_what_was_published_is_a_limit_of_what_arr
     async with connected(nats_server.url) as nc:
         heard = await nc.subscribe("a")
         await flushed(nc)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "natstui", "pub", "a", "x", "--count", "99999", "--sleep", "1ms",
-            stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
-        )  # fmt: skip
+        words = ("pub", "a", "x", "--count", "99999", "--sleep", "1ms")
+        publishing = asyncio.create_task(run(shell, *words))
         await heard.next_msg(timeout=PATIENCE_S)
         nats_server.kill()
-        _, said = await ended(process)
-    assert process.returncode not in (0, None)
-    assert re.search(r"natstui: at most [\d,]+ messages?, .*, sent to a, arrived before", said), (
-        said
-    )
+        async with asyncio.timeout(PATIENCE_S):
+            done = await publishing
+    assert done.returncode != 0
+    said = r"natstui: at most [\d,]+ messages?, .*, sent to a, arrived before"
+    assert re.search(said, done.stderr), done.stderr
 
 
 async def test_a_share_of_a_group_and_a_lost_connection_are_told(
     shell: Shell, nats_server: Broker
 ) -> None:
-    members = [await listening(shell, "w", "--queue", "g", "--raw") for _ in range(2)]
-    got: list[int] = []
+    others: list[int] = []
 
-    async def read(process: ForkedBeside) -> None:
-        assert process.stdout is not None
-        async for line in process.stdout:
-            got.append(int(line))
+    async def take(message: Msg) -> None:
+        others.append(int(message.data))
 
-    reading = [asyncio.create_task(read(process)) for process in members]
-    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
-        for number in range(40):
-            await nc.publish("w", b"%d" % number)
-        await flushed(nc)
-        # What a server has not sent when it stops is lost.
-        while len(got) < 40:
-            await asyncio.sleep(0.05)
-        nats_server.restart()
-        alone = await listening(shell, "w", "--raw")
-        for process in (*members, alone):
-            process.send_signal(signal.SIGINT)
-        await asyncio.gather(*reading)
-        said = [(await ended(process))[1] for process in (*members, alone)]
-    assert sorted(got) == list(range(40))
-    for text in said[:2]:
-        assert "the connection is lost" in text and "connection was lost 1 time" in text
-    assert "lost" not in said[2]
+    flags = ("-I", "end", "--queue", "g", "--raw", "--count", "9")
+    async with connected(nats_server.url) as nc:
+        member = asyncio.create_task(run(shell, "sub", "w", "end", *flags))
+        await listened_to(nc, "end")
+        await nc.subscribe("w", queue="g", cb=take)
+        await asyncio.to_thread(nats_server.restart)
+        async with asyncio.timeout(PATIENCE_S):
+            while not nc.is_connected:
+                await asyncio.sleep(0.05)
+        await listened_to(nc, "end")
+        number = 0
+        async with asyncio.timeout(PATIENCE_S):
+            while not member.done():
+                await nc.publish("w", b"%d" % number)
+                await flushed(nc)
+                number += 1
+        done = member.result()
+    got = list(map(int, done.stdout.split()))
+    assert len({*got}) == 9, done
+    # Each message went to one of both.
+    assert others and not {*got} & {*others}
+    assert "the connection is lost" in done.stderr
+    assert "the connection was lost 1 time" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pkgutil
 import re
 import typing
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from natstui.model.records.managing import (
 )
 from natstui.model.records.messages import PublishMessage, RequestReply
 from natstui.tui.frame.action_keys import SPECS
+from tests.accounts import Account
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.session.making import wait_until
@@ -167,7 +169,9 @@ def url_of(broker: Broker, user: str) -> str:
 
 
 def fill(session: AdminSession, count: int = 10) -> None:
-    """Make S and C with messages that C alone wants."""
+    """Make S and C with messages that C alone wants, in place of what is there."""
+    with suppress(NatstuiError):
+        session.request("STREAM.DELETE.S")
     config = {"name": "S", "subjects": ["s.>"], "retention": "interest", **_MEMORY}
     session.request("STREAM.CREATE.S", config)
     consumer = {"durable_name": "C", "ack_policy": "explicit"}
@@ -198,9 +202,8 @@ def change_of(session: AdminSession, action: Action, **words: Any) -> Change:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("action", sorted(CASES))
 def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
-    nats_server_factory: Callable[..., Broker], tmp_path: Path, action: Action
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
 ) -> None:
     broker = nats_server_factory(_ACCOUNTS)
     with (
@@ -209,62 +212,105 @@ def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
         admin_session(url_of(broker, "a"), tmp_path, read_only=True) as reader,
         admin_session(url_of(broker, "a"), tmp_path, production=True) as production,
     ):
-        fill(a)
-        fill(b)
-        change = change_of(a, action)
-        asked = Change(2, action, "S", change.consumer, change.body_json)
-        told = a.run(preview(a.writer, asked))
-        assert CASES[action].said in told.question
-        assert f"{told.name}" in told.question
-        assert told.needed
-        refusals: list[tuple[AdminSession, Change]] = [
-            (b, change),
-            (reader, change),
-            (a, replace(change, confirmed=None)),
-            (a, replace(change, confirmed="OTHER")),
-            (production, replace(change, confirmed=None)),
-        ]
-        if told.most_msgs and told.most_msgs > 2:
-            refusals.append((a, replace(change, previewed_msgs=1)))
-        if CASES[action].edits:
-            refusals.append((a, replace(change, seen_json='{"description": "as it was"}')))
-        for session, wrong in refusals:
-            before = there(a), there(b)
-            with pytest.raises(NatstuiError):
-                session.do(wrong)
-            assert (there(a), there(b)) == before, wrong
-        with pytest.raises(NotConfirmed, match=CASES[action].said) as refused:
-            a.do(replace(change, confirmed=None))
-        assert refused.value.confirmation == told
-        in_production = production.run(preview(production.writer, asked))
-        assert in_production.question == f"{told.question}; this is production"
-        a.request("STREAM.DELETE.S")
-        fill(a)
-        before = there(a)
-        with pytest.raises(NatstuiError, match="recreated"):
-            a.do(change)
-        assert there(a) == before
-        a.do(change_of(a, action, previewed_msgs=told.most_msgs))
-        entry = a.writer.journal.entries()[-1]
-        assert (entry.account, entry.outcome) == ("A", "done")
-        assert CASES[action].said in (entry.loses or "")
+        for action in sorted(CASES):
+            the_change_is_done_only_to_what_was_seen_and_named(action, a, b, reader, production)
+
+
+def the_change_is_done_only_to_what_was_seen_and_named(
+    action: Action,
+    a: AdminSession,
+    b: AdminSession,
+    reader: AdminSession,
+    production: AdminSession,
+) -> None:
+    fill(a)
+    fill(b)
+    change = change_of(a, action)
+    asked = Change(2, action, "S", change.consumer, change.body_json)
+    told = a.run(preview(a.writer, asked))
+    assert CASES[action].said in told.question
+    assert f"{told.name}" in told.question
+    assert told.needed
+    refusals: list[tuple[AdminSession, Change]] = [
+        (b, change),
+        (reader, change),
+        (a, replace(change, confirmed=None)),
+        (a, replace(change, confirmed="OTHER")),
+        (production, replace(change, confirmed=None)),
+    ]
+    if told.most_msgs and told.most_msgs > 2:
+        refusals.append((a, replace(change, previewed_msgs=1)))
+    if CASES[action].edits:
+        refusals.append((a, replace(change, seen_json='{"description": "as it was"}')))
+    for session, wrong in refusals:
+        before = there(a), there(b)
+        with pytest.raises(NatstuiError):
+            session.do(wrong)
+        assert (there(a), there(b)) == before, wrong
+    with pytest.raises(NotConfirmed, match=CASES[action].said) as refused:
+        a.do(replace(change, confirmed=None))
+    assert refused.value.confirmation == told
+    in_production = production.run(preview(production.writer, asked))
+    assert in_production.question == f"{told.question}; this is production"
+    a.request("STREAM.DELETE.S")
+    fill(a)
+    before = there(a)
+    with pytest.raises(NatstuiError, match="recreated"):
+        a.do(change)
+    assert there(a) == before
+    a.do(change_of(a, action, previewed_msgs=told.most_msgs))
+    entry = a.writer.journal.entries()[-1]
+    assert (entry.account, entry.outcome) == ("A", "done")
+    assert CASES[action].said in (entry.loses or "")
 
 
 HEADLESS = sorted(action for action in CASES if CATALOGUE[action].headless)
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("action", HEADLESS)
 def test_a_command_that_removes_says_what_and_does_nothing_on_a_closed_stdin(
-    nats_server: Broker, tmp_path: Path, action: Action
+    account: Account, tmp_path: Path
 ) -> None:
-    shell, case = Shell(nats_server.url, tmp_path), CASES[action]
-    consumer = ("C",) if action.endswith("consumer") else ()
-    words = (*CATALOGUE[action].headless.split(), "S", *consumer, *case.words)
+    shell = Shell(account.url, tmp_path)
     production = replace_environment(shell, NATSTUI_CONNECTION_PRODUCTION="true")
-    with admin_session(nats_server.url, tmp_path) as session:
-        fill(session)
-        before = there(session)
+    with admin_session(account.url, tmp_path) as session:
+        for action in HEADLESS:
+            case = CASES[action]
+            consumer = ("C",) if action.endswith("consumer") else ()
+            words = (*CATALOGUE[action].headless.split(), "S", *consumer, *case.words)
+            fill(session)
+            before = there(session)
+            for run, flags in (
+                (shell, ()),
+                (shell, ("--confirm", "OTHER")),
+                (shell, ("--read-only", "--yes")),
+                (production, ("--yes",)),
+            ):
+                done = run.run(*words, *flags)
+                assert (done.returncode, done.stdout) == (5, ""), (words, flags)
+                assert there(session) == before, (words, flags)
+                if not flags:
+                    assert case.said in done.stderr
+                    assert (consumer or ("S",))[0] in done.stderr
+            done = shell.run(*words, "--yes")
+            assert done.returncode == 0, done.stderr
+            assert case.said in done.stderr, "said also to whoever is not asked"
+
+
+@pytest.mark.server
+def test_a_command_that_removes_from_a_bucket_says_what_and_does_nothing_on_a_closed_stdin(
+    account: Account, tmp_path: Path
+) -> None:
+    shell = Shell(account.url, tmp_path)
+    production = replace_environment(shell, NATSTUI_CONNECTION_PRODUCTION="true")
+    for of in ("kv", "object"):
+        shell.ok(of, "add", "B")
+    for action in sorted(STORED):
+        words = (*CATALOGUE[action].headless.split(), *STORED[action])
+        of = words[0]
+        value = ("k", "value") if of == "kv" else ("--name", "k")
+        shell.ok(of, "put", "B", *value, "--yes", stdin="value")
+        said = "is overwritten" if action == "put_object" else "for good"
         for run, flags in (
             (shell, ()),
             (shell, ("--confirm", "OTHER")),
@@ -272,43 +318,14 @@ def test_a_command_that_removes_says_what_and_does_nothing_on_a_closed_stdin(
             (production, ("--yes",)),
         ):
             done = run.run(*words, *flags)
-            assert (done.returncode, done.stdout) == (5, ""), flags
-            assert there(session) == before, flags
-        refused = shell.run(*words)
-        assert case.said in refused.stderr
-        assert (consumer or ("S",))[0] in refused.stderr
+            assert (done.returncode, done.stdout) == (5, ""), (words, flags)
+            output = () if of == "kv" else ("--output", "-")
+            assert shell.ok(of, "get", "B", "k", *output) == "value", (words, flags)
+            if not flags:
+                assert said in done.stderr
         done = shell.run(*words, "--yes")
         assert done.returncode == 0, done.stderr
-        assert case.said in done.stderr, "said also to whoever is not asked"
-
-
-@pytest.mark.server
-@pytest.mark.parametrize("action", sorted(STORED))
-def test_a_command_that_removes_from_a_bucket_says_what_and_does_nothing_on_a_closed_stdin(
-    nats_server: Broker, tmp_path: Path, action: JournalAction
-) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    production = replace_environment(shell, NATSTUI_CONNECTION_PRODUCTION="true")
-    words = (*CATALOGUE[action].headless.split(), *STORED[action])
-    of = words[0]
-    shell.ok(of, "add", "B")
-    value = ("k", "value") if of == "kv" else ("--name", "k")
-    shell.ok(of, "put", "B", *value, stdin="value")
-    for run, flags in (
-        (shell, ()),
-        (shell, ("--confirm", "OTHER")),
-        (shell, ("--read-only", "--yes")),
-        (production, ("--yes",)),
-    ):
-        done = run.run(*words, *flags)
-        assert (done.returncode, done.stdout) == (5, ""), flags
-        output = () if of == "kv" else ("--output", "-")
-        assert shell.ok(of, "get", "B", "k", *output) == "value", flags
-    said = "is overwritten" if action == "put_object" else "for good"
-    assert said in shell.run(*words).stderr
-    done = shell.run(*words, "--yes")
-    assert done.returncode == 0, done.stderr
-    assert said in done.stderr, "said also to whoever is not asked"
+        assert said in done.stderr, "said also to whoever is not asked"
 
 
 def replace_environment(shell: Shell, **values: str) -> Shell:

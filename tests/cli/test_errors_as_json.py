@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
 import pytest
 
 from natstui.cli.root import root
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.test_manage import Shell, run_here
 
 HOSTILE = "evil\x1b[31m"
@@ -24,40 +25,38 @@ def said(shell: Shell, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.server
-@pytest.mark.parametrize(
-    ("words", "code", "err_code", "text"),
-    [
-        (("stream", "info", "NONE", "--json"), 4, 10059, "not found"),
-        (("stream", "rm", "S", "-j"), 5, None, "say --yes"),
-        (("stream", "info", "--json"), 2, None, "Missing argument"),
-        (("stream", "info", "S", "--none", "--json"), 2, None, "No such option"),
-        (("none", "--json"), 2, None, "No such command"),
-        (("kv", "get", "NONE", "k", "--json"), 4, 10059, "no bucket"),
-        (("pub", "a b", "x", "--json"), 2, None, "not a valid subject"),
-        (("backup", "verify", "none", "--json"), 6, None, "no folder"),
-        (("stream", "info", HOSTILE + ".", "--json"), 2, None, "is not a valid name"),
-        (("stream", "ls", "--json", "--server", "nats://127.0.0.1:1"), 3, None, "refused"),
-    ],
+ERRORS = (
+    (("stream", "info", "NONE", "--json"), 4, 10059, "not found"),
+    (("stream", "rm", "S", "-j"), 5, None, "say --yes"),
+    (("stream", "info", "--json"), 2, None, "Missing argument"),
+    (("stream", "info", "S", "--none", "--json"), 2, None, "No such option"),
+    (("none", "--json"), 2, None, "No such command"),
+    (("kv", "get", "NONE", "k", "--json"), 4, 10059, "no bucket"),
+    (("pub", "a b", "x", "--json"), 2, None, "not a valid subject"),
+    (("backup", "verify", "none", "--json"), 6, None, "no folder"),
+    (("stream", "info", HOSTILE + ".", "--json"), 2, None, "is not a valid name"),
+    (("stream", "ls", "--json", "--server", "nats://127.0.0.1:1"), 3, None, "refused"),
 )
-def test_an_error_is_an_object_with_its_code(
-    nats_server: Broker, tmp_path: Path, words: tuple[str, ...], code: int,
-    err_code: int | None, text: str,
-) -> None:  # fmt: skip
-    shell = Shell(nats_server.url, tmp_path)
-    shell.ok("stream", "add", "S")
-    done, out, err = said(shell, *words)
-    assert (done, out) == (code, "")
-    last = err.splitlines()[-1]
-    assert "\x1b" not in err
-    told = json.loads(last)
-    assert told["code"] == code and text in told["error"]
-    assert told.get("err_code") == err_code
+"""Words, exit code, code of the server, and what the error says."""
 
 
 @pytest.mark.server
-def test_without_json_an_error_is_a_sentence(nats_server: Broker, tmp_path: Path) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_an_error_is_an_object_with_its_code(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
+    shell.ok("stream", "add", "S")
+    for words, code, err_code, text in ERRORS:
+        done, out, err = said(shell, *words)
+        assert (done, out) == (code, ""), words
+        last = err.splitlines()[-1]
+        assert "\x1b" not in err
+        told = json.loads(last)
+        assert told["code"] == code and text in told["error"], words
+        assert told.get("err_code") == err_code, words
+
+
+@pytest.mark.server
+def test_without_json_an_error_is_a_sentence(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     code, _, err = said(shell, "stream", "info", "NONE")
     assert code == 4 and err.startswith("natstui: STREAM.INFO.NONE")
     # Behind -- it is the payload.
@@ -105,20 +104,23 @@ def test_every_command_answers_in_json() -> None:
 
 @pytest.mark.server
 def test_what_runs_until_it_is_stopped_says_in_json_where_it_is(
-    nats_server: Broker, tmp_path: Path
+    account: Account, held_port: int
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    words = ("metrics", "--listen", "127.0.0.1:0")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "natstui", *words, "--json"], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-        env={**os.environ, **shell.environment},
-    )  # fmt: skip
-    assert process.stdout is not None
-    told = json.loads(process.stdout.readline())
-    process.terminate()
-    assert process.communicate(timeout=120) == ("", "")
-    assert process.returncode == 0 and told["url"].startswith("http://127.0.0.1:")
+    async def work(begin: Begin) -> None:
+        begin()
+        while True:
+            with suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", held_port)
+                writer.close()
+                break
+            await asyncio.sleep(0.05)
+        stop()
+
+    listen = f"127.0.0.1:{held_port}"
+    server = {"NATSTUI_CONNECTION_SERVER": account.url}
+    done = run_beside(work, "metrics", "--listen", listen, "--json", environment=server)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["url"].startswith(f"http://{listen}")
 
 
 def test_a_wrong_flag_is_told_so_by_every_command_that_has_json(

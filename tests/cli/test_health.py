@@ -7,13 +7,9 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import nats
 import nats.js.errors
@@ -31,6 +27,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.monitor_metadata import PREFIX
 from natstui.model.records.managing import SilenceFinding
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.rewriting import too_old
 from tests.cli.test_manage import Done
 from tests.cli.test_manage import run_here as run
@@ -266,7 +263,9 @@ def test_a_recording_is_judged_as_it_was_live(url: str, tmp_path: Path) -> None:
 
 
 def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) -> None:
-    told = asyncio.run(tapped(server.url, "10s"))
+    done = tapped(server.url, "10s")
+    told = json.loads(done.stdout)
+    assert done.returncode != 130
     assert (told["stream"], told["consumer"]) == ("TAPPED", "C")
     assert told["status"] and told["state"]["ack_policy"] == "explicit"
     tap = told["tap"]
@@ -280,43 +279,43 @@ def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) 
 
 
 def test_a_tap_that_is_stopped_before_its_time_tells_what_it_read(server: Broker) -> None:
-    tap = asyncio.run(tapped(server.url, "5m"))["tap"]
+    done = tapped(server.url, "5m")
+    assert done.returncode == 130
+    tap = json.loads(done.stdout)["tap"]
     assert tap["ended"] == "ended: reading was stopped" and tap["elapsed_s"] < 300
     assert tap["counts"]["acks_count"] == 8 and tap["counts"]["naks_count"] == 2
 
 
-async def tapped(url: str, for_text: str) -> dict[str, Any]:
+def tapped(url: str, for_text: str) -> Done:
     """Answer ten messages after the tap has begun, which the server shows as a subscription.
 
     One of more than a minute is stopped.
     """
-    nc = await nats.connect(url)
-    js = nc.jetstream()
-    with suppress(nats.js.errors.NotFoundError):
-        await js.delete_stream("TAPPED")
-    await js.add_stream(StreamConfig(name="TAPPED", subjects=["tapped"]))
-    await js.add_consumer("TAPPED", ConsumerConfig(durable_name="C", ack_wait=600))
-    for _ in range(10):
-        await js.publish("tapped", b"x")
-    messages = await (await js.pull_subscribe_bind("C", "TAPPED")).fetch(10)
-    running = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "natstui", "stuck", "--server", url, "TAPPED", "C",
-        "--for", "1s", "--tap", for_text, "--json", stdout=PIPE, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    while await nobody_listens(nc):
-        await asyncio.sleep(0.05)
-    for number, message in enumerate(messages):
-        await (message.ack() if number < 8 else message.nak(delay=600))
-    await flushed(nc)
-    if for_text.endswith("m"):
-        # What it has read shows when it ends only.
-        await asyncio.sleep(3)
-        running.send_signal(signal.SIGINT)
-    out, _ = await asyncio.wait_for(running.communicate(), 120)
-    assert (running.returncode == 130) is for_text.endswith("m")
-    await nc.close()
-    told: dict[str, Any] = json.loads(out)
-    return told
+
+    async def work(begin: Begin) -> None:
+        nc = await nats.connect(url)
+        js = nc.jetstream()
+        with suppress(nats.js.errors.NotFoundError):
+            await js.delete_stream("TAPPED")
+        await js.add_stream(StreamConfig(name="TAPPED", subjects=["tapped"]))
+        await js.add_consumer("TAPPED", ConsumerConfig(durable_name="C", ack_wait=600))
+        for _ in range(10):
+            await js.publish("tapped", b"x")
+        messages = await (await js.pull_subscribe_bind("C", "TAPPED")).fetch(10)
+        begin()
+        while await nobody_listens(nc):
+            await asyncio.sleep(0.05)
+        for number, message in enumerate(messages):
+            await (message.ack() if number < 8 else message.nak(delay=600))
+        await flushed(nc)
+        if for_text.endswith("m"):
+            # What it has read shows when it ends only.
+            await asyncio.sleep(3)
+            stop(signal.SIGINT)
+        await nc.close()
+
+    words = ("stuck", "--server", url, "TAPPED", "C", "--for", "1s", "--tap", for_text, "--json")
+    return run_beside(work, *words)
 
 
 async def nobody_listens(nc: nats.NATS) -> bool:
@@ -332,8 +331,8 @@ async def nobody_listens(nc: nats.NATS) -> bool:
     return nobody
 
 
-@pytest.mark.parametrize("words", [("--tap", "soon"), ("--tap", "0s"), ("--tap", "1h")])
-def test_a_tap_without_a_sensible_time_is_one_sentence(words: tuple[str, ...], url: str) -> None:
-    ended = run("stuck", "--server", url, "WELL", "idle", *words)
-    assert ended.returncode == 3
-    assert ended.stderr.startswith("natstui: --tap") and ended.stderr.count("\n") == 1
+def test_a_tap_without_a_sensible_time_is_one_sentence(url: str) -> None:
+    for text in ("soon", "0s", "1h"):
+        ended = run("stuck", "--server", url, "WELL", "idle", "--tap", text)
+        assert ended.returncode == 3
+        assert ended.stderr.startswith("natstui: --tap") and ended.stderr.count("\n") == 1

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterator
 
 import nats
@@ -58,17 +56,12 @@ async def _audited(broker: Broker, *command: str) -> tuple[int, str]:
     """Return what a command prints while a client requests a consumer that does not exist."""
     client = await nats.connect(broker.url, user="app", password="app", name="billing-7")
     requesting = asyncio.create_task(_request(client))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "natstui", *command, "--server", _as(broker, "app"),
-        stdin=DEVNULL, stdout=PIPE, stderr=PIPE,
-    )  # fmt: skip
     try:
-        out, err = await asyncio.wait_for(process.communicate(), 120)
+        done = await asyncio.to_thread(run, *command, "--server", _as(broker, "app"))
     finally:
         requesting.cancel()
         await client.close()
-    assert process.returncode is not None
-    return process.returncode, out.decode() + err.decode()
+    return done.returncode, done.stdout + done.stderr
 
 
 async def _request(client: Nats) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
 import urllib.request
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.test_connections import HOSTILE, run
 from tests.cli.test_core import connected
 from tests.jetstream.flushing import flushed
@@ -115,26 +114,23 @@ def is_tapped(server: Broker) -> bool:
         return b"CONSUMER.MSG.NEXT.S.C" in answer.read()
 
 
-async def test_what_a_tap_read_until_it_is_stopped_is_told(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    async with people([nats_server.url], "worker") as (worker,):
-        await consumer(worker)
-        async with at_work(asyncio.ensure_future(pull(worker, 5))):
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "natstui", "consumer", "clients", "S", "C",
-                "--for", "5m", "--json", "--server", nats_server.url, stdout=PIPE,
-            )  # fmt: skip
-            async with connected(nats_server.url) as nc:
-                while not await asyncio.to_thread(is_tapped, nats_server):
-                    assert process.returncode is None
-                    await asyncio.sleep(0.1)
-                pulls = await nc.subscribe("$JS.API.CONSUMER.MSG.NEXT.S.C")
-                for _ in range(3):
-                    await pulls.next_msg(60)
-            process.send_signal(signal.SIGINT)
-            out, _ = await process.communicate()
-    assert process.returncode == 130
-    found = json.loads(out)
+def test_what_a_tap_read_until_it_is_stopped_is_told(nats_server: Broker) -> None:
+    async def work(begin: Begin) -> None:
+        async with people([nats_server.url], "worker") as (worker,):
+            await consumer(worker)
+            async with at_work(asyncio.ensure_future(pull(worker, 5))):
+                begin()
+                async with connected(nats_server.url) as nc:
+                    while not await asyncio.to_thread(is_tapped, nats_server):
+                        await asyncio.sleep(0.1)
+                    pulls = await nc.subscribe("$JS.API.CONSUMER.MSG.NEXT.S.C")
+                    for _ in range(3):
+                        await pulls.next_msg(60)
+                stop(signal.SIGINT)
+
+    words = ("consumer", "clients", "S", "C", "--for", "5m", "--json")
+    done = run_beside(work, *words, "--server", nats_server.url)
+    assert done.returncode == 130
+    found = json.loads(done.stdout)
     assert found["ended"] == "reading was stopped"
     assert [one["connection"]["name"] for one in found["clients"]] == ["worker"]

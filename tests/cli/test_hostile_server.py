@@ -82,7 +82,10 @@ CHECKED = USES | {name: BENCHMARKS[name] for name in _SOME}
 fuzz tries them all."""
 
 
-@pytest.mark.parametrize("command", CHECKED)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in _SOME[:2])) for name in CHECKED],
+)
 def test_no_lie_of_a_server_does_harm(command: str, wires: tuple[Wire, Wire, Path]) -> None:
     chance, wrong = random.Random(command), list[str]()
     use = chance.choice(CHECKED[command])
@@ -187,11 +190,15 @@ def test_a_lie_about_a_list_is_told_as_what_it_is(
     assert "\x1b" not in done.stderr + done.stdout
 
 
+SAME_POLLS = {"record": ("engine", "watch")}
+"""What hears the lies that these hear in make long."""
+
+
 @pytest.mark.parametrize(
     "command",
     [
-        # They do with the same polls what `watch` does.
-        pytest.param(name, marks=pytest.mark.long) if name in ("alert", "metrics") else name
+        # The others do the same with the same polls.
+        name if name == "record" else pytest.param(name, marks=pytest.mark.long)
         for name in PROCESSES
     ],
 )
@@ -215,11 +222,12 @@ def test_what_watches_goes_on_with_a_server_that_lies(
         lies = {name: lie for name, lie in whole_lies("").items() if name != "silence"}
         wait_for_requests(wire, begun + 4, process)
         # After each it asks less and less often.
-        for name in random.Random(command).sample(sorted(lies), 2):
-            wire.lie = lies[name]
-            wait_for_requests(wire, len(wire.requests) + 3, process)
-        wire.lie = TRUTH
-        wait_for_requests(wire, len(wire.requests) + 2, process)
+        for seed in (command, *SAME_POLLS.get(command, ())):
+            for name in random.Random(seed).sample(sorted(lies), 2):
+                wire.lie = lies[name]
+                wait_for_requests(wire, len(wire.requests) + 3, process)
+            wire.lie = TRUTH
+            wait_for_requests(wire, len(wire.requests) + 2, process)
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=30)
     finally:
@@ -236,6 +244,7 @@ def test_what_watches_goes_on_with_a_server_that_lies(
     assert not [subject for subject in wire.requests[begun:] if is_change(subject)]
 
 
+@pytest.mark.long
 def test_no_lie_about_a_request_does_harm_to_what_replies(
     wires: tuple[Wire, Wire, Path],
 ) -> None:

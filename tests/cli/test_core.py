@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import re
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -78,7 +75,7 @@ async def listened_to(nc: Client, subject: str) -> None:
     await told.unsubscribe()
 
 
-async def ended(process: Process | ForkedBeside) -> tuple[list[str], str]:
+async def ended(process: ForkedBeside) -> tuple[list[str], str]:
     """Return the lines it printed and what it said."""
     async with asyncio.timeout(PATIENCE_S):
         out, err = await process.communicate()
@@ -332,7 +329,6 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert b"Traceback" not in await unread.stderr.read()
 
 
-@pytest.mark.long
 async def test_what_was_published_before_a_kill_is_in_the_journal(
     shell: Shell, nats_server: Broker
 ) -> None:
@@ -343,10 +339,8 @@ async def test_what_was_published_before_a_kill_is_in_the_journal(
     not_noted = "its end is not noted: it is not over yet, or natstui was killed"
     async with connected(nats_server.url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s"])
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "natstui", "pub", "s", "x", "-J", "--count", "9000",
-            "--sleep", "20ms", stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
-        )  # fmt: skip
+        words = ("pub", "s", "x", "-J", "--count", "9000", "--sleep", "20ms")
+        process = await ForkedBeside.started(*words, environment=shell.environment)
         async with asyncio.timeout(PATIENCE_S):
             while (await nc.jetstream().stream_info("S")).state.messages < 3:
                 await asyncio.sleep(0.05)

@@ -21,9 +21,8 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.managing.backup import limits_that_took
 from natstui.jetstream.managing.backup_folder import MARK
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.fields import without_server_metadata
-from tests.accounts import ClusterAccount
+from tests.accounts import Account, ClusterAccount
 from tests.cli.rewriting import speaking
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, Shell
@@ -33,12 +32,12 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
-def other_shell(broker: Broker, folder: Path) -> Shell:
-    return Shell(broker.url, folder / "other")
+def other_shell(account: Account, folder: Path) -> Shell:
+    return Shell(account.url, folder / "other")
 
 
 async def filled(url: str) -> None:
@@ -92,9 +91,9 @@ async def everything(url: str, stream: str) -> list[tuple[Any, ...]]:
 
 
 def test_an_account_is_the_same_after_it_was_restored_elsewhere(
-    shell: Shell, nats_server: Broker, nats_server_factory: Any, tmp_path: Path
+    shell: Shell, account: Account, new_account: Callable[[], Account], tmp_path: Path
 ) -> None:
-    asyncio.run(filled(nats_server.url))
+    asyncio.run(filled(account.url))
     folder = str(tmp_path / "kept")
     said = shell.ok("backup", folder)
     assert "\nS: 110 messages" in said
@@ -105,13 +104,13 @@ def test_an_account_is_the_same_after_it_was_restored_elsewhere(
     ]  # fmt: skip
     verified = json.loads(shell.ok("backup", "verify", folder, "--json"))
     assert [one["stream"] for one in verified["streams"]] == names
-    other = nats_server_factory()
+    other = new_account()
     target = other_shell(other, tmp_path)
     assert target.run("restore", folder, "--read-only").returncode == 5
     target.ok("restore", folder)
     for name in names:
         assert asyncio.run(everything(other.url, name)) == asyncio.run(
-            everything(nats_server.url, name)
+            everything(account.url, name)
         )
         assert target.config("stream", "info", name) == shell.config("stream", "info", name)
     was = json.loads(shell.ok("consumer", "info", "S", "C", "--json"))
@@ -139,13 +138,13 @@ async def buckets_are_usable(url: str) -> None:
 
 @pytest.mark.needs_server("2.15")
 def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
-    asyncio.run(filled(nats_server.url))
+    asyncio.run(filled(account.url))
     folder = str(tmp_path / "kept")
     shell.ok("stream", "backup", "S", folder)
     assert shell.run("stream", "backup", "S", folder).returncode == 6
-    before = asyncio.run(everything(nats_server.url, "S"))
+    before = asyncio.run(everything(account.url, "S"))
     refused = shell.run("stream", "restore", folder)
     assert refused.returncode == 4 and "S exists already" in refused.stderr
     # The subjects are those of S, and no two streams have the same.
@@ -160,14 +159,14 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     assert "--as NAME restores it under another name\n" in refused.stderr
     shell.ok("stream", "restore", str(tmp_path / "two"), "--as", "U")
     shell.ok("stream", "restore", folder, "--as", "T", "--subject", "t.>")
-    assert asyncio.run(everything(nats_server.url, "T")) == before
+    assert asyncio.run(everything(account.url, "T")) == before
     assert (
         shell.config("stream", "info", "T")["metadata"]
         == shell.config("stream", "info", "S")["metadata"]
     )
     assert "T" in json.loads(shell.ok("undo", "--yes", "--json"))["text"]
     assert "not found" in shell.run("stream", "info", "T").stderr
-    assert asyncio.run(everything(nats_server.url, "S")) == before
+    assert asyncio.run(everything(account.url, "S")) == before
 
 
 def test_a_restore_asks_before_its_push_consumers_deliver(shell: Shell, tmp_path: Path) -> None:
@@ -216,9 +215,9 @@ def test_a_folder_with_two_backups_of_one_stream_is_refused_before_anything_is_r
     "made_by", ["natstui", pytest.param("nats", marks=pytest.mark.needs_server("2.15"))]
 )
 def test_of_a_truncated_backup_nothing_stays_behind(
-    shell: Shell, nats_server: Broker, tmp_path: Path, made_by: str
+    shell: Shell, account: Account, tmp_path: Path, made_by: str
 ) -> None:
-    asyncio.run(large(nats_server.url, 2_500))
+    asyncio.run(large(account.url, 2_500))
     folder = tmp_path / "kept"
     shell.ok("stream", "backup", "S", str(folder))
     shell.ok("stream", "rm", "S", "--yes")
@@ -291,9 +290,9 @@ def run_killed(shell: Shell, number: int, after_s: float, *words: str) -> None:
 
 @pytest.mark.long
 def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
-    asyncio.run(large(nats_server.url))
+    asyncio.run(large(account.url))
     rate = ("--rate", "4MB")
     folder = tmp_path / "kept"
     for turn in range(20):
@@ -316,9 +315,9 @@ def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
 
 @pytest.mark.long
 def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
-    asyncio.run(large(nats_server.url))
+    asyncio.run(large(account.url))
     folder = tmp_path / "kept"
     shell.ok("stream", "backup", "S", str(folder))
     shell.ok("stream", "rm", "S", "--yes")
@@ -374,11 +373,11 @@ async def published_meanwhile(shell: Shell, url: str, folder: str) -> None:
 
 @pytest.mark.needs_server("2.15")
 def test_a_backup_of_a_stream_that_is_written_to_is_one_moment_of_it(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
-    asyncio.run(large(nats_server.url, 500))
+    asyncio.run(large(account.url, 500))
     folder = str(tmp_path / "kept")
-    asyncio.run(published_meanwhile(shell, nats_server.url, folder))
+    asyncio.run(published_meanwhile(shell, account.url, folder))
     shell.ok("stream", "rm", "S", "--yes")
     done = json.loads(shell.ok("stream", "restore", folder, "--json"))["streams"][0]
     assert done["remarks"] == []
@@ -447,13 +446,13 @@ async def holds(url: str, stream: str, wanted_msgs: int) -> None:
 
 @pytest.mark.needs_server("2.15")
 def test_streams_of_every_kind_are_kept_and_restored(
-    shell: Shell, nats_server: Broker, nats_server_factory: Any, tmp_path: Path
+    shell: Shell, account: Account, new_account: Callable[[], Account], tmp_path: Path
 ) -> None:
-    asyncio.run(every_kind(nats_server.url))
+    asyncio.run(every_kind(account.url))
     folder = str(tmp_path / "kept")
     shell.ok("backup", folder)
     time.sleep(2.1)  # what is kept for 2 s is too old now, and that is no mistake
-    other = nats_server_factory()
+    other = new_account()
     target = other_shell(other, tmp_path)
     done = json.loads(target.ok("restore", folder, "--json", "--yes"))["streams"]
     said = {one["name"]: one["remarks"] for one in done if one["remarks"]}
@@ -465,7 +464,7 @@ def test_streams_of_every_kind_are_kept_and_restored(
     shell.ok("stream", "rm", "SOURCED", "--yes")
     one = json.loads(shell.ok("stream", "restore", f"{folder}2", "--json"))["streams"][0]
     assert one["remarks"] == []
-    for url, sourced_msgs in ((nats_server.url, 21), (other.url, 41)):
+    for url, sourced_msgs in ((account.url, 21), (other.url, 41)):
         asyncio.run(published(url, "memory"))
         asyncio.run(holds(url, "SOURCED", sourced_msgs))
         asyncio.run(holds(url, "MIRROR", 21))
@@ -473,7 +472,7 @@ def test_streams_of_every_kind_are_kept_and_restored(
         one, two = (each.config("stream", "info", name) for each in (shell, target))
         assert without_server_metadata(one) == without_server_metadata(two)
         assert asyncio.run(everything(other.url, name)) == asyncio.run(
-            everything(nats_server.url, name)
+            everything(account.url, name)
         )
 
 
@@ -491,21 +490,21 @@ def test_streams_of_every_kind_are_kept_and_restored(
 )
 def test_what_expires_when_it_is_restored_is_not_said_to_be_there(
     shell: Shell,
-    nats_server: Broker,
+    account: Account,
     tmp_path: Path,
     limits: dict[str, object],
     headers: dict[str, str] | None,
     why: str,
 ) -> None:
     async def fill() -> None:
-        async with connected(nats_server.url) as nc:
+        async with connected(account.url) as nc:
             config = json.dumps({"name": "S", "subjects": ["s"], **limits})
             await nc.request("$JS.API.STREAM.CREATE.S", config.encode(), timeout=20)
             for _ in range(5):
                 await nc.jetstream().publish("s", b"x", headers=headers)
 
     async def messages() -> int:
-        async with connected(nats_server.url) as nc:
+        async with connected(account.url) as nc:
             return int((await nc.jetstream().stream_info("S")).state.messages)
 
     async def expired() -> None:
@@ -531,7 +530,7 @@ def test_what_expires_when_it_is_restored_is_not_said_to_be_there(
 
 
 def test_a_restore_in_production_asks_for_the_name(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     shell.ok("stream", "add", "S", "--subjects", "s")
     folder = str(tmp_path / "kept")
@@ -860,13 +859,13 @@ def test_a_folder_with_another_stream_than_its_own_is_no_part_of_a_whole_backup(
 
 
 def test_a_stream_with_a_control_character_in_its_name_is_restored_and_blocks_no_other(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     name, folder = "T\x07b", tmp_path / "kept"
     shell.ok("stream", "add", "S", "--subjects", "s")
 
     async def created() -> None:
-        async with connected(nats_server.url) as nc:
+        async with connected(account.url) as nc:
             config = json.dumps({"name": name, "subjects": ["t"]}).encode()
             await nc.request(f"$JS.API.STREAM.CREATE.{name}", config)
             await nc.request("t", b"x")
@@ -964,10 +963,10 @@ def test_a_restore_asks_before_messages_are_copied_once_more(
 
 @pytest.mark.parametrize("change", ["purged", "overwritten", "grown", "acked", "rolled"])
 async def test_what_is_removed_while_a_backup_is_made_is_said(
-    shell: Shell, nats_server: Broker, tmp_path: Path, change: str
+    shell: Shell, account: Account, tmp_path: Path, change: str
 ) -> None:
     dice = random.Random(1)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(
             name="S", subjects=["s.>"],
@@ -1046,14 +1045,14 @@ def test_limits_explain_only_what_they_can_have_taken(
 
 
 async def test_streams_that_the_server_counts_and_does_not_name_are_missed(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         for name in ("A", "B"):
             await nc.jetstream().add_stream(name=name, subjects=[name])
-    with speaking(nats_server.url, b'"total":2', b'"total":9') as url:
+    with speaking(account.url, b'"total":2', b'"total":9') as url:
         done = await asyncio.to_thread(Shell(url, tmp_path).run, "backup", str(tmp_path / "all"))
     assert done.returncode == 4 and "the server counts 9 streams and names 2" in done.stderr
-    verified = Shell(nats_server.url, tmp_path).run("backup", "verify", str(tmp_path / "all"))
+    verified = Shell(account.url, tmp_path).run("backup", "verify", str(tmp_path / "all"))
     assert verified.returncode == 6
     assert "not complete: the server counts 9 streams and names 2" in verified.stderr

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import signal
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.accounts import ClusterAccount
+from tests.cli.forking import ForkedBeside
 from tests.cli.rewriting import just_before, speaking
 from tests.cli.test_connections import run
 from tests.cli.test_manage import Shell
@@ -134,11 +134,8 @@ async def test_stopped_half_way_it_says_what_was_done(
     shell = Shell(url, tmp_path)
 
     async def stopped() -> str:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "natstui", "balance", "--yes", "--pause", "60s",
-            env=shell.environment, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdout is not None
+        words = ("balance", "--yes", "--pause", "60s")
+        process = await ForkedBeside.started(*words, environment=shell.environment)
         lines: list[str] = []
         async with asyncio.timeout(120):
             while not any(re.search(r"is led by n[23] now", line) for line in lines):

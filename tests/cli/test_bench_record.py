@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,19 +32,38 @@ def natstui(*words: str, environ: dict[str, str]) -> Done:
     return run_here(*words, environment=environ)
 
 
+def ok(*words: str, environ: dict[str, str]) -> str:
+    done = natstui(*words, environ=environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def rows(folder: Path, table: str) -> list[dict[str, str]]:
     with (folder / f"{table}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_a_recorded_benchmark_exports_what_its_result_says(
+def test_a_recorded_benchmark_is_saved_exported_and_compared_with_another(
     nats_server: Broker, tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    words = ("bench", "js", "pubsub", "hello", "--msgs", "400", "--repeat", "2")
+    words = ("bench", "js", "pubsub", "hello", "--msgs", "400", "--json")
     server = ("--server", nats_server.url)
-    done = natstui(*words, "--record", "load test", "--json", *server, environ=environ)
+    flags = ("--repeat", "2", "--assert", "lost == 0", "--assert", "e2e.p99 < 60s")
+    done = natstui(*words, *flags, "--record", "load test", *server, environ=environ)
     assert done.returncode == 0, done.stderr
-    results = json.loads(done.stdout)["results"]
+    saved = json.loads(done.stdout)
+    assert saved["metrics"]["received"] == 400
+    assert saved["environment"]["server_version"]
+    results = saved["results"]
+    assert [result["accounting"]["closes"] for result in results] == [True, True]
+    the_library_has(saved, tmp_path / "runs", environ)
+    another = natstui(*words, "--assert", "sent < 1", *server, environ=environ)
+    assert another.returncode == 1
+    (failure,) = [line for line in another.stderr.splitlines() if "it is" in line]
+    assert json.loads(failure)["error"] == "sent < 1: it is 400"
+    after = json.loads(another.stdout)
+    assert after["results"][0]["verdict"] == "ok"
+    they_are_compared(saved, after, environ)
     (folder,) = (tmp_path / "sessions").iterdir()
     assert f"recording into {folder}\n" in done.stderr
     verdict = natstui("sessions", "verify", "load test", environ=environ)
@@ -66,6 +86,33 @@ def test_a_recorded_benchmark_exports_what_its_result_says(
     assert sorted(it["counts"]["received_msgs"] for it in results) == sorted(
         int(row["received_msgs"]) for row in found.values()
     )
+
+
+def the_library_has(saved: dict[str, Any], runs: Path, environ: dict[str, str]) -> None:
+    """It is listed, also beside one that is damaged, and shown."""
+    assert ok("bench", "runs", environ=environ).strip() == saved["name"]
+    (runs / "damaged.json").write_text("{")
+    lines = ok("bench", "runs", "--json", environ=environ).splitlines()
+    listed = [json.loads(line) for line in lines]
+    first = [listed[0][key] for key in ("name", "at_us", "repetitions_count", "problem")]
+    assert first == [saved["name"], saved["at_us"], 2, None]
+    assert (listed[1]["name"], listed[1]["at_us"]) == ("damaged", None)
+    assert "is not a saved benchmark" in listed[1]["problem"]
+    (runs / "damaged.json").unlink()
+    assert "every message accounted for" in ok("bench", "show", "-1", environ=environ)
+
+
+def they_are_compared(
+    before: dict[str, Any], after: dict[str, Any], environ: dict[str, str]
+) -> None:
+    both = [before["name"], after["name"]]
+    assert ok("bench", "runs", environ=environ).split() == both
+    assert "publish_rate" in ok("bench", "compare", *both, environ=environ)
+    told = json.loads(ok("bench", "compare", *both, "--json", environ=environ))
+    assert [told["before"], told["after"]] == both
+    (rate,) = [row for row in told["differences"] if row["metric"] == "publish_rate"]
+    shown = json.loads(ok("bench", "show", both[0], "--json", environ=environ))
+    assert (rate["unit"], rate["before"]) == ("msgs_per_s", shown["metrics"]["publish_rate"])
 
 
 def test_a_recording_that_cannot_begin_stops_the_benchmark_before_it_writes(

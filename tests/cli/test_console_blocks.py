@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from natstui.cli.root import root
+from natstui.errors import ConnectionFailed, NatstuiError
 from tests.accounts import Account
 from tests.architecture.source import ROOT
 from tests.session.making import made
@@ -54,13 +55,10 @@ def steps(page: Path) -> list[Step]:
     return found
 
 
-LONG = {"benchmark.md"}
-"""It shows only a benchmark, as README.md does."""
-RUN = [
-    pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name in LONG))
-    for page in PAGES
-    if steps(page)
-]
+RUN = [page for page in PAGES if steps(page)]
+BENCHMARK = "natstui bench "
+"""A command that begins so is only understood: what it runs, `make long` shows."""
+NOBODY = "--server nats://127.0.0.1:1"
 
 
 def test_every_block_is_run_or_says_why_not() -> None:
@@ -86,12 +84,13 @@ class Reader:
             "NATSTUI_SESSION_FOLDER": str(folder / "sessions"),
         }
 
-    def run(self, command: str) -> str:
-        """Run a command and return what it prints."""
+    def run(self, command: str, failure: type[NatstuiError] | None = None) -> str:
+        """Run a command, to a failure if one is named, and return what it prints."""
         words = shlex.split(command, comments=True)
         if words[0] == "natstui":
             done = CliRunner().invoke(root, words[1:], input="secret\n", env=self.environment)
-            assert done.exit_code == 0, f"{command}\n{done.output}{done.exception!r}"
+            is_expected = isinstance(done.exception, failure) if failure else not done.exit_code
+            assert is_expected, f"{command}\n{done.output}{done.exception!r}"
             return done.output
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, **self.environment, "PATH": programs}
@@ -102,10 +101,14 @@ class Reader:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize(
+    "runs_benchmarks", [False, pytest.param(True, marks=pytest.mark.long)], ids=["cheap", "all"]
+)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_the_commands_of_a_page_do_what_it_shows(
-    page: Path, new_account: Callable[[], Account], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    page: Path, runs_benchmarks: bool, new_account: Callable[[], Account], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     reader, own, lab = Reader(tmp_path), new_account(), new_account()
     made(tmp_path / "sessions", Scenario(streams=2, consumers=3).records(0, 20))
@@ -120,6 +123,9 @@ def test_the_commands_of_a_page_do_what_it_shows(
     ):
         reader.run(f"natstui {command}")
     for step in steps(page):
+        if step.command.startswith(BENCHMARK) and not runs_benchmarks:
+            reader.run(f"{step.command} {NOBODY}", ConnectionFailed)
+            continue
         lines = iter(reader.run(step.command).splitlines())
         for shown in step.shown:
             assert any(line.startswith(shown) for line in lines), (step.command, shown)

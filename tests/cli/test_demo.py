@@ -24,6 +24,7 @@ import pytest
 
 from natstui.cli.demo import _end_servers
 from natstui.jetstream.testbed.broker import server_binary
+from tests.cli.forking import Forked
 from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
 from tests.cli.test_manage import Done, run_here
 from tests.jetstream.demo_watch import ask, eventually
@@ -41,15 +42,9 @@ class Demo:
 
     def __init__(self, temporary: Path, *words: str) -> None:
         self.temporary = temporary
-        self.app = subprocess.Popen(
-            [sys.executable, "-m", "natstui", "demo", "--headless", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "TMPDIR": str(temporary)},
-            text=True,
-        )
-        assert self.app.stdout is not None
-        self.url = self.app.stdout.readline().strip()
+        words = ("demo", "--headless", *words)
+        self.app = Forked(*words, environment={"TMPDIR": str(temporary)})
+        self.url = self.app.stdout.readline().decode().strip()
 
     def pids(self, word: str = "") -> list[int]:
         """Return its servers and its shop, not the app itself."""
@@ -66,9 +61,10 @@ class Demo:
 
 
 @pytest.fixture
-def temporary(tmp_path: Path) -> Path:
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "temporary"
     folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
 
 
@@ -118,11 +114,10 @@ _wait_for_stop()
     ("before", "numbers", "code"),
     [
         ((), [signal.SIGHUP], 0),
-        ((), [signal.SIGTERM], 0),
         # Of two, the smaller number comes first.
         (("nohup",), [signal.SIGHUP, signal.SIGCHLD], 1),
     ],
-    ids=["its terminal goes", "it is told to end", "under nohup its terminal goes"],
+    ids=["its terminal goes", "under nohup its terminal goes"],
 )
 def test_a_demo_ends_with_its_terminal_but_under_nohup_only_with_its_shop(
     before: tuple[str, ...], numbers: list[signal.Signals], code: int
@@ -276,9 +271,8 @@ async def its_screen_may_ask_the_servers_themselves(url: str) -> None:
 
 
 @pytest.fixture
-def refused(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+def refused(temporary: Path) -> Callable[..., Done]:
     """Return what runs a demo, in this process, that does not start and leaves nothing."""
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
 
     def run(*words: str) -> Done:
         done = run_here("demo", "--headless", *words)

@@ -14,6 +14,7 @@ from natstui.cli.manage.stream import ranges_of
 from natstui.cli.watch.finding import parse_condition
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
 
@@ -36,8 +37,8 @@ ROW = {
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 async def filled(url: str) -> None:
@@ -58,10 +59,8 @@ def names(text: str) -> list[str]:
     return sorted(text.split("\n")[:-1])
 
 
-def test_streams_and_consumers_are_found_by_what_they_are(
-    shell: Shell, nats_server: Broker
-) -> None:
-    asyncio.run(filled(nats_server.url))
+def test_streams_and_consumers_are_found_by_what_they_are(shell: Shell, account: Account) -> None:
+    asyncio.run(filled(account.url))
     for words, expected in (
         ((), ["A", "B", "COPY"]),
         (("--where", "stored_msgs > 5", "--where", "name != COPY"), ["A"]),
@@ -111,8 +110,8 @@ def test_what_was_active_before_a_restart_is_not_called_idle(
     assert missing.returncode == 2 and "there is no stream NONE" in missing.stderr
 
 
-def test_gaps_are_listed_as_runs(shell: Shell, nats_server: Broker) -> None:
-    asyncio.run(filled(nats_server.url))
+def test_gaps_are_listed_as_runs(shell: Shell, account: Account) -> None:
+    asyncio.run(filled(account.url))
     rows = json.loads(shell.ok("stream", "gaps", "A", "--json"))
     assert [(one["first_seq"], one["last_seq"], one["missing_msgs"]) for one in rows] == [
         (3, 5, 3), (9, 9, 1),
@@ -122,8 +121,8 @@ def test_gaps_are_listed_as_runs(shell: Shell, nats_server: Broker) -> None:
     assert ranges_of([]) == []
 
 
-def test_a_copy_has_the_configuration_and_no_message(shell: Shell, nats_server: Broker) -> None:
-    asyncio.run(filled(nats_server.url))
+def test_a_copy_has_the_configuration_and_no_message(shell: Shell, account: Account) -> None:
+    asyncio.run(filled(account.url))
     shell.ok("stream", "edit", "A", "--max-msgs", "50", "--description", "mine")
     shell.ok("stream", "copy", "A", "C", "--subjects", "c.>")
     one, other = (shell.config("stream", "info", name) for name in ("A", "C"))
@@ -135,9 +134,9 @@ def test_a_copy_has_the_configuration_and_no_message(shell: Shell, nats_server: 
 
 
 def test_a_copied_consumer_differs_in_its_name_and_in_what_was_said(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    asyncio.run(filled(nats_server.url))
+    asyncio.run(filled(account.url))
     shell.ok("consumer", "edit", "A", "one", "--max-deliver", "5", "--description", "mine")
     words = ("consumer", "copy", "A", "one", "other", "--filter", "a.7")
     planned = shell.run(*words, "--dry-run")
@@ -162,9 +161,9 @@ def test_a_copied_consumer_differs_in_its_name_and_in_what_was_said(
 
 
 def test_a_copy_does_not_deliver_to_the_same_clients_unless_that_is_said(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    asyncio.run(filled(nats_server.url))
+    asyncio.run(filled(account.url))
     refused = shell.run("consumer", "copy", "B", "two", "same")
     assert refused.returncode == 2 and "receive every message twice" in refused.stderr
     assert shell.run("consumer", "info", "B", "same").returncode == 4
@@ -174,8 +173,8 @@ def test_a_copy_does_not_deliver_to_the_same_clients_unless_that_is_said(
     assert "deliver_subject" not in shell.config("consumer", "info", "B", "puller")
 
 
-def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, nats_server: Broker) -> None:
-    asyncio.run(filled(nats_server.url))
+def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, account: Account) -> None:
+    asyncio.run(filled(account.url))
     for flags in ((), ("--confirm", "B"), ("--read-only", "--yes")):
         refused = shell.run("stream", "seal", "A", *flags)
         assert refused.returncode == 5, flags

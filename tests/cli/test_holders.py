@@ -83,7 +83,7 @@ async def test_publishers_are_named_by_the_answers_that_they_wait_for(
             await flushed(nc)
             await asyncio.sleep(0.05)
 
-    asked = ("stream", "publishers", "S", "--for", "4s")
+    asked = ("stream", "publishers", "S", "--for", "2s")
     async with people([nats_server.url], "one", "two", "plain") as (one, two, plain):
         await consumer(one)
         tasks = [publish(one, "s.one"), publish(two, "s.two"), publish_plainly(plain)]

@@ -9,8 +9,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +19,7 @@ from click.testing import CliRunner
 
 from natstui.cli.root import root
 from tests.accounts import Account
+from tests.cli.forking import Forked
 from tests.cli.test_manage import Shell
 from tests.hostile_commands import (
     BENCHMARKS,
@@ -190,15 +189,11 @@ def test_a_lie_about_a_list_is_told_as_what_it_is(
     assert "\x1b" not in done.stderr + done.stdout
 
 
-SAME_POLLS = {"record": ("engine", "watch")}
-"""What hears the lies that these hear in make long."""
-
-
 @pytest.mark.parametrize(
     "command",
     [
-        # The others do the same with the same polls.
-        name if name == "record" else pytest.param(name, marks=pytest.mark.long)
+        # They do with the same polls what `watch` does.
+        pytest.param(name, marks=pytest.mark.long) if name in ("alert", "metrics") else name
         for name in PROCESSES
     ],
 )
@@ -208,35 +203,31 @@ def test_what_watches_goes_on_with_a_server_that_lies(
     wire, config = wires[0], tmp_path / "config.toml"
     config.write_text('[alerts.all]\ncommand = "true"\nhold_s = 0\n')
     wire.lie, begun = TRUTH, len(wire.requests)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "natstui", *PROCESSES[command].format(folder=tmp_path).split()],
-        env={**os.environ, "NATSTUI_CONNECTION_SERVER": wire.url, "NATSTUI_CONFIG": str(config),
-             "NATSTUI_MONITOR_INTERVAL_S": "0.3"},
-        # An engine ends with it.
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
+    environment = {
+        "NATSTUI_CONNECTION_SERVER": wire.url, "NATSTUI_CONFIG": str(config),
+        "NATSTUI_MONITOR_INTERVAL_S": "0.3",
+    }  # fmt: skip
+    # An engine ends with its standard input.
+    reading, writing = os.pipe()
+    words = PROCESSES[command].format(folder=tmp_path).split()
+    process = Forked(*words, environment=environment, stdin=reading)
+    os.close(reading)
     try:
         lies = {name: lie for name, lie in whole_lies("").items() if name != "silence"}
         wait_for_requests(wire, begun + 4, process)
         # After each it asks less and less often.
-        for seed in (command, *SAME_POLLS.get(command, ())):
-            for name in random.Random(seed).sample(sorted(lies), 2):
-                wire.lie = lies[name]
-                wait_for_requests(wire, len(wire.requests) + 3, process)
-            wire.lie = TRUTH
-            wait_for_requests(wire, len(wire.requests) + 2, process)
+        for name in random.Random(command).sample(sorted(lies), 2):
+            wire.lie = lies[name]
+            wait_for_requests(wire, len(wire.requests) + 3, process)
+        wire.lie = TRUTH
+        wait_for_requests(wire, len(wire.requests) + 2, process)
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=30)
     finally:
         wire.lie = TRUTH
         process.kill()
         process.wait()
-        for pipe in (process.stdin, process.stderr):
-            assert pipe is not None
-            pipe.close()
+        os.close(writing)
     assert "Traceback" not in said
     assert "\x1b" not in said
     # What an engine survives as a defect of its own, it writes down.
@@ -244,28 +235,20 @@ def test_what_watches_goes_on_with_a_server_that_lies(
     assert not [subject for subject in wire.requests[begun:] if is_change(subject)]
 
 
-@pytest.mark.long
 def test_no_lie_about_a_request_does_harm_to_what_replies(
     wires: tuple[Wire, Wire, Path],
 ) -> None:
     wire = wires[0]
     wire.lie, begun = TRUTH, len(wire.requests)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "natstui", "reply", "r.>", "hello"],
-        env={**os.environ, "NATSTUI_CONNECTION_SERVER": wire.url},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
+    server = {"NATSTUI_CONNECTION_SERVER": wire.url}
+    process = Forked("reply", "r.>", "hello", environment=server)
     lies = {name: lie for name, lie in whole_lies("").items() if name != "silence"}
     lies |= {
         f"wants its reply at {subject}": Lie("", lambda body: body, reply=subject.encode())
         for subject in ("$JS.API.STREAM.PURGE.S", "$SYS.REQ.SERVER.PING", "$JS.ACK.S.C.1.1.1.1.0")
     }
     try:
-        said = [process.stderr.readline()]
+        said = [process.stderr.readline().decode()]
         ask_until_replied(wire, "nobody.waits.before", process)
         for name in sorted(lies):
             wire.lie, carried = lies[name], wire.replies["deliver"]
@@ -300,20 +283,20 @@ async def ask(url: str, subject: str, reply: str) -> None:
     await nc.close()
 
 
-def ask_until_replied(wire: Wire, reply: str, process: subprocess.Popen[str]) -> None:
+def ask_until_replied(wire: Wire, reply: str, process: Forked) -> None:
     """Ask again and again until there is a reply; fail where the process ended."""
     give_up_at = time.monotonic() + 60
     while reply not in wire.requests:
-        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < give_up_at, wire.requests
         asyncio.run(ask(wire.real_url, "r.a", reply))
         time.sleep(0.05)
 
 
-def wait_for_requests(wire: Wire, count: int, process: subprocess.Popen[str]) -> None:
+def wait_for_requests(wire: Wire, count: int, process: Forked) -> None:
     """Wait until so many requests came; fail where the process ended."""
     give_up_at = time.monotonic() + 60
     while len(wire.requests) < count:
-        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < give_up_at, (len(wire.requests), count)
         time.sleep(0.02)

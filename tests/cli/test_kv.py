@@ -20,6 +20,7 @@ from natstui.jetstream.messages.keys import read_key
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.buckets import is_key_filter
 from natstui.model.records.stores import ChangeKey
+from tests.accounts import Account
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 
@@ -29,8 +30,8 @@ BINARY = bytes(range(256))
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 def lines(text: str) -> list[dict[str, object]]:
@@ -38,7 +39,7 @@ def lines(text: str) -> list[dict[str, object]]:
 
 
 async def test_what_is_put_here_is_read_with_another_client(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     (tmp_path / "value").write_bytes(BINARY)
     for words in (
@@ -51,7 +52,7 @@ async def test_what_is_put_here_is_read_with_another_client(
     ):
         done = await run(shell, "kv", *words)
         assert done.returncode == 0, (words, done.stderr)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         kv = await nc.jetstream().key_value("B")
         entry = await kv.get("a.b")
         assert (entry.value, entry.revision) == (b"two", 2)
@@ -143,9 +144,9 @@ async def filled(kv: KeyValue) -> None:
 
 @pytest.mark.parametrize("direct", [True, False])
 async def test_what_another_client_put_is_read_here(
-    shell: Shell, nats_server: Broker, direct: bool
+    shell: Shell, account: Account, direct: bool
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(await js.create_key_value(bucket="B", history=3, direct=direct))
         await js.create_key_value(bucket="EMPTY")
@@ -170,7 +171,7 @@ async def test_what_another_client_put_is_read_here(
     listed = json.loads((await run(shell, "kv", "ls", "--json")).stdout)
     assert [one["config"]["name"] for one in listed] == ["KV_B", "KV_EMPTY"]
     assert (await run(shell, "kv", "get", "NONE", "a")).returncode == 4
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         # Nothing that read is left behind.
         assert (await nc.jetstream().stream_info("KV_B")).state.consumer_count == 0
 
@@ -197,8 +198,8 @@ def test_nothing_is_announced_of_a_sealed_bucket_that_is_refused_then(shell: She
         assert done.stderr == "natstui: bucket B is sealed: nothing can change\n"
 
 
-async def test_changes_are_seen_as_they_come(shell: Shell, nats_server: Broker) -> None:
-    async with connected(nats_server.url) as nc:
+async def test_changes_are_seen_as_they_come(shell: Shell, account: Account) -> None:
+    async with connected(account.url) as nc:
         kv = await nc.jetstream().create_key_value(bucket="B", history=3)
         await kv.put("a", b"1")
         await kv.put("b", b"1")
@@ -334,8 +335,8 @@ def test_a_value_comes_back_with_its_headers(shell: Shell) -> None:
     assert kept == [["X-Who", "me"], ["X-Who", "you"]]
 
 
-async def test_an_earlier_value_is_put_again_with_its_headers(nats_server: Broker) -> None:
-    client = await connect(Connection(servers=(nats_server.url,)))
+async def test_an_earlier_value_is_put_again_with_its_headers(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
     await client.request(
         "STREAM.CREATE.KV_B",
         {"name": "KV_B", "subjects": ["$KV.B.>"], "max_msgs_per_subject": 5},
@@ -412,9 +413,9 @@ def test_a_filter_of_keys_is_a_subject() -> None:
     assert not any(map(is_key_filter, ("", "a.", ".a", "a..b", "a*", ">.a", "a b")))
 
 
-async def test_many_keys_are_all_listed(shell: Shell, nats_server: Broker) -> None:
+async def test_many_keys_are_all_listed(shell: Shell, account: Account) -> None:
     count = 3_000
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().create_key_value(bucket="B")
         for number in range(count):
             if number % 1_000 == 999:
@@ -430,8 +431,9 @@ async def test_many_keys_are_all_listed(shell: Shell, nats_server: Broker) -> No
 
 
 async def test_watching_goes_on_after_the_server_was_away(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     async with connected(nats_server.url) as nc:
         kv = await nc.jetstream().create_key_value(bucket="B", history=3)
         await kv.put("a", b"1")
@@ -454,9 +456,9 @@ async def test_watching_goes_on_after_the_server_was_away(
 
 
 async def test_a_ttl_below_that_of_markers_is_told_as_what_it_becomes(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         for bucket, history in ("ONE", "1"), ("MORE", "5"):
             words = ("--marker-ttl", "10m", "--history", history)
             await run(shell, "kv", "add", bucket, *words)

@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Thread
 from typing import IO, NoReturn, Self
 
@@ -38,8 +38,13 @@ class Forked:
     """`natstui WORDS` as a process; of what `subprocess.Popen` has, what tests use."""
 
     def __init__(
-        self, *words: str, environment: Mapping[str, str] = {}, stdin: int | None = None
+        self,
+        *words: str,
+        environment: Mapping[str, str] = {},
+        stdin: int | None = None,
+        before: Callable[[], object] = int,
     ) -> None:
+        """Start it; `before` is called in it first, and may limit what it can do."""
         _load()
         out, err = os.pipe(), os.pipe()
         stdin_fd = os.open(os.devnull, os.O_RDONLY) if stdin is None else os.dup(stdin)
@@ -50,6 +55,7 @@ class Forked:
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pid = os.fork()
         if not self.pid:
+            before()
             _become(words, {**os.environ, **environment}, (stdin_fd, out[1], err[1]))
         for fd in (stdin_fd, out[1], err[1]):
             os.close(fd)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cli.forking import Forked
 from tests.cli.processes import assert_nothing_is_left
 
 ENDS_WITHIN_S = 60
@@ -21,16 +19,12 @@ def served(url: str, folder: Path, *words: str) -> Iterator[str]:
     private = folder / "private"
     private.mkdir()
     environment = {
-        **os.environ, "TMPDIR": str(private), "NATSTUI_CONNECTION_SERVER": url,
+        "TMPDIR": str(private), "NATSTUI_CONNECTION_SERVER": url,
         **{f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "CONFIG", "DATA")},
     }  # fmt: skip
-    process = subprocess.Popen(
-        (sys.executable, "-P", "-m", "natstui", "serve", *words),
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
+    process = Forked("serve", *words, environment=environment)
     try:
-        yield process.stdout.readline().strip()
+        yield process.stdout.readline().decode().strip()
     finally:
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=ENDS_WITHIN_S)

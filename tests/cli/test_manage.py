@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import pwd
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from natstui.errors import NatstuiError, UsageError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.frame.form.text import config_of_file
 from tests.accounts import Account
+from tests.cli.forking import Forked
 from tests.cli.rewriting import speaking
 
 pytestmark = pytest.mark.server
@@ -360,15 +360,11 @@ def test_a_mistake_ends_with_the_words_of_the_form(shell: Shell) -> None:
 
 
 def test_read_only_changes_nothing_also_as_a_process(shell: Shell) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "natstui", "stream", "add", "S", "--read-only"],
-        env={**os.environ, **shell.environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (5, "")
-    assert done.stderr == "natstui: read-only: nothing is changed on this server\n"
+    process = Forked("stream", "add", "S", "--read-only", environment=shell.environment)
+    assert process.communicate() == (
+        "", "natstui: read-only: nothing is changed on this server\n",
+    )  # fmt: skip
+    assert process.returncode == 5
     assert shell.ok("stream", "ls", "--json").strip() == "[]"
 
 

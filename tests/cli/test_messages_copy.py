@@ -34,7 +34,7 @@ from tests.tui.terminals import OnTerminal
 
 pytestmark = pytest.mark.server
 
-MANY = 16_000
+MANY = 8_000
 AT_ONCE = 5_000
 """A stream drops what nobody waits for beyond 10,000 messages that it has not stored yet."""
 
@@ -105,7 +105,7 @@ async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_m
         await filled(nc, "S", MANY)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>")
-        there = await some_stored(nc, "T", MANY // 8)
+        there = await some_stored(nc, "T", MANY // 4)
         assert there < MANY
     await asyncio.to_thread(nats_server.restart)
     done = await copying
@@ -181,13 +181,17 @@ async def test_what_was_removed_while_a_copy_was_stopped_is_named(
     ("words", "lacking", "removed"),
     [
         ((), (), (700, 705)),
-        ((), (), (600, 1_000)),
+        pytest.param((), (), (600, 1_000), marks=pytest.mark.long),
         ((), (1, 2, 300, 301, 1_000), (700, 700)),
         ((), (2, 300, 301, 999, 1_000), ()),
-        (("--from-seq", "50"), (*range(2, 40), 300, 1_000), (700, 705)),
-        (("--from-seq", "50"), (*range(2, 60), 300, 1_000), ()),
+        pytest.param(
+            ("--from-seq", "50"), (*range(2, 40), 300, 1_000), (700, 705), marks=pytest.mark.long
+        ),
+        pytest.param(
+            ("--from-seq", "50"), (*range(2, 60), 300, 1_000), (), marks=pytest.mark.long
+        ),
         (("--from-seq", "50", "--to-seq", "900"), (2, 300, 900, 950), (890, 899)),
-        (("--to-seq", "900"), (2, 300, 900, 950), ()),
+        pytest.param(("--to-seq", "900"), (2, 300, 900, 950), (), marks=pytest.mark.long),
     ],
 )
 async def test_what_was_removed_in_the_middle_while_a_copy_was_stopped_is_named(
@@ -227,7 +231,7 @@ async def test_no_more_is_stored_twice_after_a_kill_than_the_copy_says(
         await filled(nc, "S", MANY)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"], duplicate_window=0.5)
         process = started(shell, *words)
-        await some_stored(nc, "T", MANY // 8)
+        await some_stored(nc, "T", MANY // 4)
         process.kill()
         await asyncio.to_thread(process.communicate)
         there = (await nc.jetstream().stream_info("T")).state.messages

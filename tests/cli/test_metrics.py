@@ -8,8 +8,6 @@ import re
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -34,6 +32,7 @@ from natstui.model.findings.catalogue.streams import S_GONE
 from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
+from tests.cli.forking import Forked
 from tests.cli.test_manage import run_here
 from tests.session.scenario import Scenario
 
@@ -84,25 +83,19 @@ VISIBLE = 'he said "no"\\ and\nleft \\u001b[31m'
 @contextmanager
 def metrics(
     *words: str, command: Sequence[str] = ("metrics", "--listen", "127.0.0.1:0")
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+) -> Iterator[tuple[Forked, str]]:
     """Run a command that serves metrics; give the process and the address of its page."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "natstui", *command, *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
+    process = Forked(*command, *words)
     try:
-        said = process.stderr.readline()
+        said = process.stderr.readline().decode()
         found = re.search(r"http://\S+", said)
         assert found, said
         yield process, found[0]
     finally:
         process.send_signal(signal.SIGTERM)
         # `watch` is left by Ctrl-C, and has nothing to end in order.
-        assert process.wait(30) in (0, -signal.SIGTERM)
-        process.stderr.close()
+        process.communicate()
+        assert process.returncode in (0, -signal.SIGTERM)
 
 
 def scraped(url: str, until: Callable[[dict[str, Metric]], bool]) -> dict[str, Metric]:

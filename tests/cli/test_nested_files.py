@@ -70,6 +70,7 @@ TEXTS = {
     for ending, texts in (("json", JSON), ("toml", TOML), ("yaml", YAML))
     for name, text in texts.items()
 }
+SLOW = ("a long list", "what doubles")
 
 
 def one_sentence(shell: Shell, *words: str, codes: tuple[int, ...] = (2,)) -> str:
@@ -98,7 +99,8 @@ def test_a_configuration_is_refused(shell: Shell, tmp_path: Path, name: str) -> 
         (f".{ending}", ("stream", "add", "S")), (f".{ending}", ("consumer", "add", "S", "C")),
         ("", ("stream", "add", "S")),
     ]  # fmt: skip
-    for ends, words in ways:
+    # What is read for long is read by the same for each of them.
+    for ends, words in ways[:1] if name.endswith(SLOW) else ways:
         file = tmp_path / f"f{ends}"
         file.write_text(text)
         assert str(file) in one_sentence(shell, *words, "--file", str(file))

@@ -16,8 +16,8 @@ from natstui.errors import UsageError
 
 HUGE = ("1" + "0" * 30, "9" * 5000, "9" * 400 + ".5", "-" + "9" * 30, "1e400", "nan", "inf")
 """Each is refused in another place of a parser."""
-TWO = ("1" + "0" * 30, "nan")
-"""For options whose type was tried with all of them: a number and what is none."""
+LARGE = HUGE[:1]
+"""For options whose type was tried with all of them."""
 UNITS = {"TIME": "s", "DURATION": "s", "DURATIONS": "s", "SIZE": "GB", "BYTES": "GB"}
 NUMBERS = {*UNITS, "N", "NUMBER", "SEQ"}
 """What stands for a number in the help."""
@@ -90,7 +90,7 @@ def test_a_number_beyond_all_measure_is_refused_with_one_sentence(
     tried = [
         (option, number)
         for option in NUMBERED[path]
-        for number in (HUGE if FIRST[kind_of(option)] == (path, option.opts[0]) else TWO)
+        for number in (HUGE if FIRST[kind_of(option)] == (path, option.opts[0]) else LARGE)
     ]
     for option, number in tried:
         text = f"{number}{UNITS.get((option.metavar or '').strip('[]'), '')}"

@@ -7,15 +7,15 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
+from typing import IO
 
 import nats.js.errors
 import pytest
 from nats.js import api
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.forking import Forked
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
@@ -27,6 +27,15 @@ CONTENT = random.Random(1).randbytes(700_001)
 @pytest.fixture
 def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
+
+
+def putting(shell: Shell) -> tuple[Forked, IO[bytes]]:
+    """Put what is written into a pipe."""
+    reader, writer = os.pipe()
+    words = ("object", "put", "B", "--name", "f", "--yes")
+    process = Forked(*words, environment=shell.environment, stdin=reader)
+    os.close(reader)
+    return process, os.fdopen(writer, "wb", 0)
 
 
 async def test_a_file_put_here_is_got_with_another_client_and_deleted(
@@ -197,21 +206,16 @@ async def test_a_put_that_is_stopped_leaves_nothing(
         js = nc.jetstream()
         store = await js.create_object_store("B")
         await store.put("f", b"before")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "natstui", "object", "put", "B", "--name", "f", "--yes"],
-            env={**os.environ, **shell.environment}, stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert process.stdin is not None
-        process.stdin.write(CONTENT)
-        process.stdin.flush()
+        process, stdin = putting(shell)
+        stdin.write(CONTENT)
         async with asyncio.timeout(60):
             while (await js.stream_info("OBJ_B")).state.messages < 5:
                 await asyncio.sleep(0.05)
         # Whoever writes into the pipe has stalled, and leaves it open.
         process.send_signal(number)
-        assert await asyncio.to_thread(process.wait, 60) == 128 + number
-        process.stdin.close()
+        await asyncio.to_thread(process.communicate)
+        assert process.returncode == 128 + number
+        stdin.close()
         (entry,) = json.loads((await run(shell, "journal", "--json")).stdout)
         reason = "it was stopped: what it had stored was removed"
         assert (entry["outcome"], entry["reason"]) == ("failed", reason)
@@ -232,14 +236,8 @@ async def test_a_file_whose_chunks_are_removed_while_it_is_put_is_not_stored(
     async with connected(nats_server.url) as nc:
         js = nc.jetstream()
         await js.create_object_store("B")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "natstui", "object", "put", "B", "--name", "f", "--yes"],
-            env={**os.environ, **shell.environment}, stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdin is not None
-        process.stdin.write(CONTENT)
-        process.stdin.flush()
+        process, stdin = putting(shell)
+        stdin.write(CONTENT)
         async with asyncio.timeout(60):
             while (await js.stream_info("OBJ_B")).state.messages < 5:
                 await asyncio.sleep(0.05)
@@ -248,9 +246,11 @@ async def test_a_file_whose_chunks_are_removed_while_it_is_put_is_not_stored(
             await js.create_object_store("B")
         else:
             await js.purge_stream("OBJ_B")
-        _, error = await asyncio.to_thread(process.communicate, CONTENT, 60)
+        await asyncio.to_thread(stdin.write, CONTENT)
+        stdin.close()
+        _, error = await asyncio.to_thread(process.communicate)
         assert process.returncode == 4, error
-        assert said in error.decode()
+        assert said in error
         # What was stored after the removal is removed too.
         assert (await js.stream_info("OBJ_B")).state.messages == 0
 

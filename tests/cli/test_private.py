@@ -19,6 +19,7 @@ from natstui.analysis.launch import AnalysisRequest, run_job
 from natstui.children import own_program
 from natstui.errors import NatstuiError
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.forking import Forked
 from tests.cli.processes import PATIENCE_S
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -51,7 +52,7 @@ def secured(nats_server_factory: Callable[..., Broker]) -> str:
 
 @pytest.mark.server
 @pytest.mark.terminal
-@pytest.mark.parametrize("flag", ["--server", "--engine"])
+@pytest.mark.parametrize("flag", ["--server", pytest.param("--engine", marks=pytest.mark.long)])
 def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> None:
     engine = f"{sys.executable} -m natstui engine --server={secured}"
     words = [f"--server={secured}"] if flag == "--server" else ["--engine", engine]
@@ -67,14 +68,13 @@ def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> 
 @pytest.mark.server
 def test_no_benchmark_worker_shows_the_password_of_its_server(secured: str) -> None:
     words = ("bench", "pub", "hello", "--duration", "2s", "--server", secured)
-    with subprocess.Popen(
-        own_program("natstui", *words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as bench:
+    with Forked(*words) as bench:
         give_up_at = time.monotonic() + PATIENCE_S
         while "natstui.bench.worker.process" not in (below := str(started_by(bench.pid))):
             assert time.monotonic() < give_up_at and bench.poll() is None
             time.sleep(0.05)
         bench.terminate()
+        bench.communicate()
     assert SECRET not in below
 
 
@@ -127,13 +127,12 @@ def test_nothing_that_natstui_makes_is_open_to_others(
     for words in (
         ("stream", "add", "ORDERS", *server),
         ("bench", "js", "pub", "async", "orders", "--msgs", "10", *server),
-        ("record", "--duration", "2s", "--name", "seen", *server),
+        ("record", "--duration", "1s", "--name", "seen", *server),
         ("export", "last", "--format", "csv", "--to", str(home / "tables")),
     ):
-        done = subprocess.run(
-            own_program("natstui", *words), capture_output=True, text=True, umask=0
-        )
-        assert done.returncode == 0, (words, done.stderr)
+        process = Forked(*words, before=lambda: os.umask(0))
+        _, said = process.communicate()
+        assert process.returncode == 0, (words, said)
     made_here = [path for path in home.rglob("*") if not path.is_symlink()]
     names = {path.name for path in made_here}
     assert {"journal.jsonl", "sessions", "session.json", "tables"} <= names, names

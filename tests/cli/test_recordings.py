@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from tests.analysis.limited import largest_file
+from tests.cli.forking import Forked
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, run_here
 from tests.session.making import made, wait_until
@@ -35,15 +33,14 @@ def natstui(*words: str, sessions: Path | None = None) -> Done:
 
 
 def recorder(
-    sessions: Path, *options: str, environ: Mapping[str, str] | None = None
-) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "natstui", "record", "--sessions", str(sessions), *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "NATSTUI_MONITOR_INTERVAL_S": "0.5", **(environ or {})},
-    )
+    sessions: Path,
+    *options: str,
+    environ: Mapping[str, str] = {},
+    before: Callable[[], object] = int,
+) -> Forked:
+    environment = {"NATSTUI_MONITOR_INTERVAL_S": "0.5", **environ}
+    words = ("record", "--sessions", str(sessions), *options)
+    return Forked(*words, environment=environment, before=before)
 
 
 @pytest.mark.server
@@ -56,8 +53,7 @@ async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
     await stream.add_consumer("ORDERS", durable_name="worker")
     child = recorder(tmp_path, "--server", nats_server.url, "--name", "load test", "--json")
     with child:
-        assert child.stderr is not None
-        folder = Path(child.stderr.readline().strip().rpartition(" ")[2])
+        folder = Path(child.stderr.readline().decode().strip().rpartition(" ")[2])
         assert folder.parent == tmp_path and folder.name.endswith("-load-test")
         for number in range(25):
             await stream.publish("orders.new", b"secret payload %d" % number)
@@ -128,8 +124,7 @@ async def test_several_systems_are_recorded_together_each_into_its_own_recording
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
     named = ("--context", "east,west,gone", "--name", "drill")
     with recorder(tmp_path / "all", *named, environ=environ) as child:
-        assert child.stdout is not None
-        lines = [child.stdout.readline().strip().partition(": ") for _ in range(3)]
+        lines = [child.stdout.readline().decode().strip().partition(": ") for _ in range(3)]
         folders = {system: Path(folder) for system, _, folder in lines}
         for name in ("east", "west"):
             await asyncio.to_thread(wait_until, lambda of=name: seen_in(folders[of]))
@@ -314,14 +309,13 @@ def test_a_recording_that_its_disk_cut_is_no_success_and_says_all_that_is_missin
     nats_server: Broker, tmp_path: Path
 ) -> None:
     sessions = tmp_path / "sessions"
-    done = subprocess.run(
-        [sys.executable, "-m", "natstui", "record", "--duration", "8s", "--sessions",
-         str(sessions), "--server", nats_server.url],
-        preexec_fn=largest_file(6_000), capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "NATSTUI_MONITOR_INTERVAL_S": "0.2"},
+    child = recorder(
+        sessions, "--duration", "8s", "--server", nats_server.url,
+        environ={"NATSTUI_MONITOR_INTERVAL_S": "0.2"}, before=largest_file(6_000),
     )  # fmt: skip
-    assert done.returncode == 6, done.stderr
-    last = done.stderr.splitlines()[-1]
+    _, said = child.communicate()
+    assert child.returncode == 6, said
+    last = said.splitlines()[-1]
     assert last == "natstui: not everything was recorded: not recording: File too large"
     verdict = natstui("sessions", "verify", "last", sessions=sessions)
     assert verdict.returncode == 6

@@ -360,9 +360,16 @@ def test_a_benchmark_does_not_count_what_a_recreated_stream_has(
     ("sent", "words"),
     [
         ("CONSUMER.MSG.NEXT.S", ("js", "fetch", "--stream", "S", "--msgs", "50")),
-        ("CONSUMER.MSG.NEXT.S", ("js", "consume", "--stream", "S", "--msgs", "50")),
-        ("CONSUMER.CREATE.S", ("js", "ordered", "--stream", "S", "--msgs", "50")),
-        ("DIRECT.GET.S", ("js", "get", "--stream", "S", "--msgs", "50")),
+        *(
+            pytest.param(
+                sent, ("js", way, "--stream", "S", "--msgs", "50"), marks=pytest.mark.long
+            )
+            for sent, way in (
+                ("CONSUMER.MSG.NEXT.S", "consume"),
+                ("CONSUMER.CREATE.S", "ordered"),
+                ("DIRECT.GET.S", "get"),
+            )
+        ),
         ("PUB $KV.B.", ("kv", "put", "--bucket", "B", "--msgs", "50")),
     ],
 )

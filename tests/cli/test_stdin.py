@@ -64,7 +64,6 @@ READ_HERE = [
 ]
 """What reads `sys.stdin`, whatever that is."""
 REFUSED = [
-    (YES, ("pub", "s"), 2, PAYLOAD),
     (ZERO, ("engine", "--server", "-"), 2, "the first line on stdin is longer than 1,048,576"),
     (ZERO, ("pub", "s", "--file", "/dev/stdin"), 2, "it is larger than 67,108,864 bytes"),
     (ZERO, ("messages", "copy", "--from-file", "/dev/stdin", "--to-subject", "s"), 4,

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,8 @@ from nats.js.api import ConsumerConfig, StreamConfig
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.watching import COMMAND, watch, watch_once
+from tests.cli.forking import Forked
+from tests.cli.watching import watch, watch_once
 from tests.jetstream.demo_watch import ask
 from tests.jetstream.slow_link import SlowLink, Wire
 from tests.tui.terminals import OnTerminal
@@ -235,18 +237,12 @@ async def test_tables_fit_the_terminal(nats_server: Broker) -> None:
     assert any("billing" in line for line in lines)
 
 
-def start(url: str, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*COMMAND, "--server", url, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(url: str, *words: str) -> Forked:
+    return Forked("watch", "--server", url, *words)
 
 
-def until(process: subprocess.Popen[str], **wanted: object) -> dict[str, Any]:
+def until(process: Forked, **wanted: object) -> dict[str, Any]:
     """Read lines until one has these values."""
-    assert process.stdout is not None
     for line in process.stdout:
         row: dict[str, Any] = json.loads(line)
         if all(row.get(name) == value for name, value in wanted.items()):
@@ -255,7 +251,7 @@ def until(process: subprocess.Popen[str], **wanted: object) -> dict[str, Any]:
 
 
 def rows_that_grow_old_are_stale_and_then_fresh_again(
-    process: subprocess.Popen[str], nats_server: Broker
+    process: Forked, nats_server: Broker
 ) -> None:
     nats_server.freeze()
     for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
@@ -309,12 +305,10 @@ async def test_streams_whose_list_takes_longer_than_a_poll_are_written_again_and
 
 def test_a_reader_that_has_enough_ends_it_quietly(nats_server: Broker) -> None:
     process = start(nats_server.url, "--interval", "200ms")
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert " server: " in process.stdout.readline()
+    assert b" server: " in process.stdout.readline()
     process.stdout.close()
-    assert process.wait(60) == 0
-    assert process.stderr.read() == ""
+    assert process.wait() == 0
+    assert process.stderr.read() == b""
     process.stderr.close()
 
 
@@ -341,7 +335,7 @@ def test_it_never_loads_the_screen_or_spark(nats_server: Broker) -> None:
         "try:\n    main()\n"
         "finally:\n    assert not {'textual', 'rich', 'pyspark'} & set(sys.modules)"
     )
-    run = subprocess.run([COMMAND[0], "-c", script], capture_output=True, check=False, text=True)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
 
 
@@ -354,10 +348,7 @@ async def test_what_is_being_written_when_it_is_stopped_is_written_to_its_end(
     for i in range(200):
         await js.add_stream(StreamConfig(f"S{i}", subjects=[f"s{i}"], description="d" * 400))
     await nc.close()
-    with subprocess.Popen(
-        [*COMMAND, "--json", "--server", nats_server.url], stdout=subprocess.PIPE
-    ) as running:
-        assert running.stdout is not None
+    with start(nats_server.url, "--json") as running:
         lines = [running.stdout.readline()]
         while b'"S0"' not in lines[-1]:
             lines.append(running.stdout.readline())

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,8 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.watching import COMMAND, watch, watch_apart
+from tests.cli.forking import Forked
+from tests.cli.watching import watch, watch_apart
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
 
@@ -32,18 +32,12 @@ class Watched:
     """The command at work, and the objects it has written, with when they came."""
 
     def __init__(self, *words: str, environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            env=os.environ | environment,
-        )
+        self.process = Forked("watch", *words, environment=environment)
         self.rows: list[tuple[float, dict[str, Any]]] = []
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             self.rows.append((time.monotonic(), json.loads(line)))
 
@@ -52,8 +46,8 @@ class Watched:
         self.process.kill()
         self.process.wait()
         self._reading.join()
-        assert self.process.stdout is not None
         self.process.stdout.close()
+        self.process.stderr.close()
 
     def until(
         self, test: Callable[[dict[str, Any]], bool], seen_count: int | None = None

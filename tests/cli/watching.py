@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any
 
+from tests.cli.forking import Forked
 from tests.cli.test_manage import run_here
-
-COMMAND = (sys.executable, "-m", "natstui", "watch")
 
 
 @dataclass(frozen=True)
 class Said:
     """What one run ended with."""
 
-    code: int
+    code: int | None
     out: str
     err: str
 
@@ -42,15 +38,9 @@ def watch(*words: str, **environment: str) -> Said:
 
 def watch_apart(*words: str, **environment: str) -> Said:
     """Run it to its end in a process of its own."""
-    run = subprocess.run(
-        [*COMMAND, *words],
-        capture_output=True,
-        check=False,
-        env={**os.environ, **environment},
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-    )
-    return Said(run.returncode, run.stdout.decode(), run.stderr.decode())
+    process = Forked("watch", *words, environment=environment)
+    out, err = process.communicate()
+    return Said(process.returncode, out, err)
 
 
 def watch_once(url: str, *words: str, **environment: str) -> Said:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import resource
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.accounts import Account
+from tests.cli.forking import Forked
 from tests.cli.test_manage import Shell
 
 pytestmark = pytest.mark.server
 
 MOST_BYTES = 1024**3
-"""Of address space: an endless input would take all of it, and end in a traceback."""
+"""Of address space, besides what is loaded: an endless input would take all of it, and end in a
+traceback.
+"""
 PATIENCE_S = 120
 
 
@@ -31,22 +32,27 @@ def shell(account: Account, tmp_path: Path) -> Shell:
     return shell
 
 
-def start(
+def ended_of(
     shell: Shell, source: str, *words: str, most_bytes: int = MOST_BYTES
-) -> subprocess.Popen[str]:
-    """Start a command with a program of endless output at its standard input."""
+) -> tuple[int | None, str]:
+    """Run a command with a program of endless output at its standard input; tell how it ended."""
 
     def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+        loaded_bytes = (
+            int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        )
+        resource.setrlimit(resource.RLIMIT_AS, (loaded_bytes + most_bytes,) * 2)
 
-    return subprocess.Popen(
-        ["sh", "-c", f'{source} | "$@"', "sh", sys.executable, "-m", "natstui", *words],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, **shell.environment}, preexec_fn=limited, start_new_session=True,
-    )  # fmt: skip
+    with subprocess.Popen(["sh", "-c", source], stdout=subprocess.PIPE) as endless:
+        assert endless.stdout is not None
+        stdin = endless.stdout.fileno()
+        process = Forked(*words, environment=shell.environment, stdin=stdin, before=limited)
+        endless.stdout.close()
+        _, said = process.communicate(PATIENCE_S)
+    return process.returncode, said
 
 
-ZERO, YES = "cat /dev/zero", "yes"
+ZERO = "cat /dev/zero"
 PAYLOAD = "the payload on stdin cannot be read: it is larger than 67,108,864 bytes"
 CONFIG = "stdin cannot be read: it is larger than 16,777,216 bytes"
 SECRET = "stdin cannot be read: it is larger than 1,048,576 bytes"
@@ -107,38 +113,34 @@ def test_no_more_is_read_of_an_input_without_an_end_than_may_be_used(
 def test_an_input_without_an_end_is_refused_with_one_sentence(
     shell: Shell, source: str, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    process = start(shell, source, *words)
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, said in err, err.count("natstui: ")) == (code, True, 1), err
+    ended_with, err = ended_of(shell, source, *words)
+    assert (ended_with, said in err, err.count("natstui: ")) == (code, True, 1), err
     assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 0
 
 
 def test_a_recording_is_not_deleted_without_a_terminal(shell: Shell) -> None:
     library = Path(shell.environment["XDG_DATA_HOME"]) / "natstui" / "sessions"
     shell.ok("record", "--name", "mine", "--duration", "1s")
-    process = start(shell, YES, "sessions", "rm", "mine")
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 5 and "add --yes to confirm" in err
+    code, err = ended_of(shell, "yes", "sessions", "rm", "mine")
+    assert code == 5 and "add --yes to confirm" in err
     assert len(list(library.iterdir())) == 1
 
 
 def test_an_endless_file_is_streamed_into_a_store_until_that_is_full(shell: Shell) -> None:
     shell.ok("object", "add", "F", "--max-bucket-size", "20MB")
-    process = start(shell, ZERO, "object", "put", "F", "--name", "endless")
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 4 and "maximum bytes exceeded" in err, err
+    code, err = ended_of(shell, ZERO, "object", "put", "F", "--name", "endless")
+    assert code == 4 and "maximum bytes exceeded" in err, err
     assert json.loads(shell.ok("object", "ls", "F", "--json")) == []
 
 
-ENGINE_BYTES = 500_000_000
-"""Of address space for an engine: it takes nearly as much from its start."""
+ENGINE_BYTES = 300_000_000
+"""What an engine is given to read, and may not keep."""
 LONG_LINES = 'yes "$(head -c 60000 /dev/zero | tr "\\0" x)"'
 
 
 @pytest.mark.parametrize("source", [LONG_LINES, ZERO], ids=["lines", "no lines"])
 def test_an_engine_reads_no_faster_than_it_takes_what_it_reads(shell: Shell, source: str) -> None:
     endless = f"{source} | head -c {ENGINE_BYTES}"
-    process = start(shell, endless, "engine", most_bytes=ENGINE_BYTES)
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, err[-2000:]
+    code, err = ended_of(shell, endless, "engine", most_bytes=ENGINE_BYTES)
+    assert code == 0, err[-2000:]
     assert "Error" not in err, err[-2000:]

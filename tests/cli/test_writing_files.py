@@ -41,8 +41,7 @@ def cases_of(command: str, *ways: str) -> tuple[str, ...]:
 
 OF_OTHERS = (FOREIGN,) if os.geteuid() == 0 else ()
 """Only root can make what is of another owner."""
-SOME = ("nothing", "a link to a file", "a FIFO", "a plain file", "no parent",
-        "links at temporary names", "a full disk", *OF_OTHERS)  # fmt: skip
+SOME = ("nothing", "a link to a file", "a FIFO", "no parent", "a full disk")
 """What is tried of a command that starts a process or a screen in each situation."""
 REPLACED = ("a hard link", "a plain file", "a read-only file")
 """What `--force` replaces, after an analysis."""

@@ -10,11 +10,12 @@ import pytest
 from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Noted, Record
+from natstui.model.records.recording import ReplayPosition
 from natstui.session.files.folder import segments
 from natstui.session.files.segment import read_content
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
-from tests.session.making import Maker, fold
+from tests.session.making import Maker, fold, made
 from tests.session.scenario import START_US, Scenario
 
 POLLS_PER_SEGMENT = 10
@@ -56,6 +57,14 @@ def test_following_goes_on_where_it_was_when_older_segments_are_deleted(maker: M
     assert player.refresh()
     assert sent(player.forward(2**62)) == more
     maker.disk.abandon()
+
+
+def test_a_recording_without_a_record_has_a_position_and_nothing_to_show(tmp_path: Path) -> None:
+    player = Player(Recording(made(tmp_path, [])))
+    position = decode_record(player.position())
+    assert isinstance(position, ReplayPosition)
+    assert (position.newest_at_us, position.left_out_lines_count) == (None, 0)
+    assert sent(player.forward(2**62)) == []
 
 
 def test_a_moment_that_is_deleted_is_followed_by_the_oldest_there_still_is(maker: Maker) -> None:

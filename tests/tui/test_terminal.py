@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import stat
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from natstui.errors import UsageError
+from natstui.tui.app.terminal_driver import Vanishing
 from natstui.tui.kit.terminal import RESET, needs_ascii, require_terminal
 from tests.tui.terminals import OnTerminal
 
@@ -37,7 +39,7 @@ class Probe(GuardedApp):
 sys.exit(Probe(log_to=Path(sys.argv[1]), ascii_only=len(sys.argv) > 2).run_guarded())
 """
 EDITING = """
-import sys
+import os, sys
 from textual.widgets import Static
 from natstui.errors import UsageError
 from natstui.tui.app.guarded import GuardedApp
@@ -47,46 +49,65 @@ class Probe(GuardedApp):
     def compose(self):
         yield Static("ready to edit")
     def key_e(self):
+        os.environ["VISUAL"] = sys.argv.pop(1)
         try:
             text = edit_in_terminal(self, "before")
         except UsageError as error:
             text = str(error)
-        self.query_one(Static).update(f"afterwards: {text}")
+        self.query_one(Static).update(f"{len(sys.argv) - 1} left: {text}")
 
 sys.exit(Probe().run_guarded())
 """
 LEFT = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?2004l", b"\x1b[?25h")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_ends_it_in_order(number: int, code: int, tmp_path: Path) -> None:
+def test_a_signal_ends_it_in_order(tmp_path: Path) -> None:
     with OnTerminal(APP, str(tmp_path)) as terminal:
         terminal.read("ready ●".encode())
-        terminal.process.send_signal(number)
-        assert terminal.wait() == code
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.wait() == 143
         for sequence in LEFT:
             assert sequence in terminal.output
 
 
-@pytest.mark.parametrize(
-    ("editor", "shown"),
-    [
-        ("true", "afterwards: before"),
-        ("false", "afterwards: false ended with 1: the text was not changed"),
-        ("rm", "afterwards: rm removed the file: the text was not changed"),
-        ("/nonexistent/editor", "afterwards: /nonexistent/editor: No such file or directory"),
-        ("sh -c 'kill -9 $$'", "afterwards: sh ended with -9: the text was not changed"),
-    ],
-)
-def test_the_screen_is_drawn_again_however_an_editor_ends(
-    editor: str, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("VISUAL", editor)
-    with OnTerminal(EDITING) as terminal:
+def test_a_terminal_that_is_closed_ends_it_in_order(tmp_path: Path) -> None:
+    with OnTerminal(APP, str(tmp_path)) as terminal:
+        terminal.read("ready ●".encode())
+        terminal.hang_up()
+        assert terminal.process.wait(60) == 129
+    assert list(tmp_path.iterdir()) == [], "no report of a crash"
+
+
+def test_a_terminal_that_is_gone_is_noticed_once_and_takes_what_is_still_written() -> None:
+    master, slave = pty.openpty()
+    os.close(master)
+    numbers: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda number, _frame: numbers.append(number))
+    try:
+        with open(slave, "w", encoding="utf-8") as file:
+            vanishing = Vanishing(file)
+            for text in ("first", "second"):
+                assert vanishing.write(text) == len(text)
+                vanishing.flush()
+                assert numbers == [signal.SIGHUP]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_the_screen_is_drawn_again_however_an_editor_ends() -> None:
+    ends = {
+        "true": "before",
+        "false": "false ended with 1: the text was not changed",
+        "rm": "rm removed the file: the text was not changed",
+        "/nonexistent/editor": "/nonexistent/editor: No such file or directory",
+        "sh -c 'kill -9 $$'": "sh ended with -9: the text was not changed",
+    }
+    with OnTerminal(EDITING, *ends) as terminal:
         terminal.read(b"ready to edit")
-        terminal.type("e")
-        terminal.read(shown.encode())
-        assert shown.encode() in terminal.output
+        for left_count, (editor, text) in zip(reversed(range(len(ends))), ends.items(), strict=True):
+            terminal.type("e")
+            shown = f"{left_count} left: {text}".encode()
+            assert shown in terminal.read(shown), editor
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.wait() == 143
 
@@ -112,20 +133,15 @@ def test_a_crash_leaves_one_line_and_a_private_report(tmp_path: Path) -> None:
         assert sequence in output
 
 
-def test_ascii_mode_draws_ascii_only(tmp_path: Path) -> None:
+def test_ascii_mode_draws_ascii_only_and_no_color_only_greys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     with OnTerminal(APP, str(tmp_path), "ascii") as terminal:
         terminal.read(b"ready o")
         terminal.process.send_signal(signal.SIGTERM)
         terminal.wait()
         assert terminal.output.isascii()
-
-
-def test_no_color_leaves_only_greys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    with OnTerminal(APP, str(tmp_path)) as terminal:
-        terminal.read("ready ●".encode())
-        terminal.process.send_signal(signal.SIGTERM)
-        terminal.wait()
         colors = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", terminal.output)
         assert colors
         assert all(red == green == blue for red, green, blue in colors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -56,19 +57,30 @@ COUNTING = APP.replace(
 def test_input_that_is_no_text_and_no_key_is_survived(tmp_path: Path) -> None:
     with OnTerminal(COUNTING, str(tmp_path)) as terminal:
         terminal.read("ready ●".encode())
+        # It is told to go on, and was not suspended.
+        terminal.process.send_signal(signal.SIGCONT)
         for count, sent in enumerate((*NOT_UTF8, *NO_KEYS), 1):
             os.write(terminal.master, sent + b"q")
             said = f"read {count} times".encode()
             assert said in terminal.read(said), sent
         os.write(terminal.master, b"\x11")
         assert terminal.wait() == 0
+        for sequence in (b"\x1b[?1049h", b"\x1b[?1049l"):
+            assert terminal.output.count(sequence) == 1, "it was drawn from the start again"
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_crash_of_what_reads_the_terminal_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    with OnTerminal(NO_MEMORY + APP, str(tmp_path)) as terminal:
+        terminal.read("ready ●".encode())
+        os.write(terminal.master, b"x")
+        assert terminal.wait() == 1
+        assert b"stopped by a defect (MemoryError)" in terminal.output
+
+
+@pytest.mark.long
 @pytest.mark.server
-@pytest.mark.parametrize(
-    "command", ["viewer", pytest.param("demo", marks=pytest.mark.long), "replay"]
-)
+@pytest.mark.parametrize("command", ["viewer", "demo", "replay"])
 def test_every_crash_of_the_screen_is_told_by_the_exit_code(
     command: str, account: Account, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 
 from natstui.session.files.folder import segments
 from natstui.tui.kit.terminal import RESET
-from tests.accounts import Account
 from tests.cli.processes import assert_nothing_is_left
+from tests.cli.test_manage import run_here
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.terminals import OnTerminal
@@ -37,19 +36,7 @@ def test_a_terminal_can_be_reset() -> None:
         assert RESET.encode() in terminal.output
 
 
-@pytest.mark.server
-def test_the_viewer_leaves_the_terminal_in_order_after_signals(account: Account) -> None:
-    with OnTerminal(MAIN, "--server", account.url) as terminal:
-        assert b"connected" in terminal.read(b"connected", within_s=60)
-        # It is told to go on, and was not suspended.
-        terminal.process.send_signal(signal.SIGCONT)
-        terminal.read(b"never", within_s=0.5)
-        terminal.process.send_signal(signal.SIGTERM)
-        assert terminal.wait() == 143
-        assert terminal.output.count(b"\x1b[?1049h") == terminal.output.count(b"\x1b[?1049l") == 1
-        assert b"\x1b[?1003l" in terminal.output
-
-
+@pytest.mark.long
 @pytest.mark.server
 def test_a_viewer_whose_terminal_is_closed_ends_with_everything_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,32 +49,30 @@ def test_a_viewer_whose_terminal_is_closed_ends_with_everything_it_started(
     assert_nothing_is_left(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("command", "sentence"),
-    [
-        ("no-such-program", "the engine cannot be started with no-such-program: No such file or"),
+def test_an_engine_that_cannot_be_started_is_one_sentence() -> None:
+    for command, sentence in (
         ("ssh 'host", '--engine "ssh \'host": no closing quotation'),
         (" ", "--engine is empty: give it a value, or leave the option out"),
-    ],
-)
-def test_an_engine_that_cannot_be_started_is_one_sentence(command: str, sentence: str) -> None:
-    with OnTerminal(MAIN, "--engine", command, width=200) as terminal:
+    ):
+        done = run_here("--engine", command)
+        assert (done.returncode, done.stderr) == (2, f"natstui: {sentence}\n")
+    sentence = "the engine cannot be started with no-such-program: No such file or directory"
+    with OnTerminal(MAIN, "--engine", "no-such-program", width=200) as terminal:
         assert terminal.wait() == 2
-        assert f"natstui: {sentence}".encode() in terminal.output
-        assert b"Traceback" not in terminal.output
+        assert terminal.output.decode().splitlines() == [f"natstui: {sentence}"]
 
 
 @pytest.mark.parametrize("damaged", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_whoever_leaves_a_replay_hears_what_is_missing_of_the_session(
     tmp_path: Path, damaged: bool
 ) -> None:
-    scenario = Scenario(streams=3, consumers=7)
-    records = [*scenario.beginning(), *scenario.records(0, 70)]
-    folder = made(tmp_path / "sessions", records, polls_per_segment=30)
+    scenario = Scenario(streams=1, consumers=1)
+    records = [*scenario.beginning(), *scenario.records(0, 7)]
+    folder = made(tmp_path / "sessions", records, polls_per_segment=3)
     gone = segments(folder)[1]
     if damaged:
         gone.path.unlink()
-    with OnTerminal(MAIN, "replay", str(folder), "--paused", width=120, height=40) as terminal:
+    with OnTerminal(MAIN, "replay", str(folder), "--paused") as terminal:
         assert b"paused" in terminal.read(b"paused", within_s=60)
         terminal.type("q")
         assert terminal.wait() == (6 if damaged else 0)

@@ -216,7 +216,8 @@ async def replayed(folder: str, before: Look, *more: Look) -> None:
         await finds(Look(before.at_us, {name: before.pictures[name] for name in BACK_AGAIN}))
 
 
-@pytest.mark.parametrize("with_a_load", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("with_a_load", [False, True])
 async def test_a_recording_of_the_demo_shows_what_was_shown_live_on_every_screen_there_and_back(
     monkeypatch: pytest.MonkeyPatch, with_a_load: bool
 ) -> None:

@@ -11,7 +11,7 @@ from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
 _STREAMS_COUNT = 60
 _FEW_REQUESTS = {"NATSTUI_MONITOR_MAX_REQUESTS_PER_S": "6"}

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from natstui.lines import decode_command
 from natstui.model.records.messages import Answered, BrowseMessages, StartTail, Tailed
-from natstui.model.records.record import Noted, Record
+from natstui.model.records.record import Noted, Record, Watch
 from natstui.tui.app.link import Link
 from natstui.tui.frame import requests
 from natstui.tui.frame.form.screen import FormScreen
@@ -48,6 +49,28 @@ for line in sys.stdin.buffer:
     else:
         os.write(1, encode_record(Answered(1, number, "done", command.stream)))
 """
+
+
+async def test_commands_that_a_hanging_engine_does_not_take_wait_until_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    written = tmp_path / "commands"
+    link = Link(("sh", "-c", 'exec cat > "$0"', str(written)))
+    commands = [Watch(number, (f"STREAM-{number}",) * 60, ()) for number in range(300)]
+    try:
+        os.kill(link.pid, signal.SIGSTOP)
+        for command in commands:
+            link.send(command)
+        assert link._unsent, "more than a pipe holds"
+        os.kill(link.pid, signal.SIGCONT)
+        for _ in range(3000):
+            if not link._unsent:
+                break
+            await asyncio.sleep(0.01)
+        assert link._writing_on is None
+    finally:
+        link.close()
+    assert [decode_command(line) for line in written.read_bytes().splitlines()] == commands
 
 
 def read_all(link: Link) -> tuple[list[Record], asyncio.Task[None]]:

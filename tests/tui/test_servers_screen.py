@@ -8,21 +8,26 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import nats
 import nats.js.errors
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import PollNow, SetPolling
+from natstui.model.records.system import ReadServers
 from natstui.model.servers.server import Servers
 from natstui.tui.servers import screen as servers_screen
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
+from tests.model.findings.test_servers import seen
 from tests.session.making import made
 from tests.session.scenario import Scenario
+from tests.tui.engine_records import engine_records
 from tests.tui.server_columns import Beside, Look, judged
-from tests.tui.viewer import Viewer, replaying, viewing
+from tests.tui.viewer import Viewer, fed, replaying, viewing
 
 pytestmark = pytest.mark.xdist_group("servers screen")
 
@@ -208,12 +213,17 @@ async def test_a_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come
         assert "lag" not in viewer.words.partition("META GROUP")[2].partition("ACCOUNTS")[0]
 
 
-@pytest.mark.server
-async def test_p_stops_the_looks_at_servers(nats_server: Broker) -> None:
-    async with viewing(nats_server.url) as viewer:
-        await viewer.press("4")
-        await viewer.until(lambda: len(viewer.rows()) == 1, "the server")
-        await viewer.press("p")
+async def test_p_stops_the_looks_at_servers_and_ctrl_r_polls_at_once() -> None:
+    async with fed(*engine_records({"S": ()}), first="server") as viewer:
+        await viewer.until(lambda: viewer.sent(ReadServers), "it asks")
+        (request,) = viewer.sent(ReadServers)
+        body = msgspec.json.encode(Servers("system", (seen("n1"),))).decode()
+        await viewer.feed(Answered(1, request.command_id, "done", "1 server", body))
+        await viewer.until(lambda: viewer.rows().keys() == {"n1"}, "the server")
+        await viewer.press("ctrl+r", "p")
+        await viewer.until(lambda: viewer.sent(SetPolling), "the command")
+        assert [command.on for command in viewer.sent(SetPolling)] == [False]
+        assert len(viewer.sent(PollNow)) == 1
         await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
 
 

@@ -104,9 +104,9 @@ def test_the_screen_is_drawn_again_however_an_editor_ends() -> None:
     }
     with OnTerminal(EDITING, *ends) as terminal:
         terminal.read(b"ready to edit")
-        for left_count, (editor, text) in zip(reversed(range(len(ends))), ends.items(), strict=True):
+        for count, (editor, text) in enumerate(ends.items(), 1):
             terminal.type("e")
-            shown = f"{left_count} left: {text}".encode()
+            shown = f"{len(ends) - count} left: {text}".encode()
             assert shown in terminal.read(shown), editor
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.wait() == 143

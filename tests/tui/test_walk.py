@@ -1,4 +1,4 @@
-"""The life of messages, step by step, in the row of one consumer on the screen."""
+"""The counts of a consumer in its row on the screen; the life of messages, step by step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from nats.aio.msg import Msg
 
 from tests.accounts import Account
-from tests.tui.viewer import Viewer, viewing
-
-pytestmark = pytest.mark.server
+from tests.model.builders import snapshot
+from tests.tui.engine_records import BORN_US, engine_records
+from tests.tui.viewer import Viewer, fed, viewing
 
 
 async def shows(
@@ -26,6 +26,24 @@ async def shows(
     )
 
 
+async def test_every_count_of_a_consumer_stands_in_its_row() -> None:
+    row = {
+        "stream": "S", "name": "C", "created_at_us": BORN_US, "pending_msgs": 3,
+        "ack_pending_msgs": 2, "redelivered_msgs": 1, "waiting_pulls_count": 8,
+        "delivered_stream_seq": 7, "delivered_consumer_seq": 6,
+        "ack_floor_stream_seq": 5, "ack_floor_consumer_seq": 4,
+    }  # fmt: skip
+    async with fed(*engine_records({"S": ("C",)}), first="consumers") as viewer:
+        await viewer.becomes("C", pending="0")
+        await viewer.feed(snapshot(2, [{"name": "S", "created_at_us": BORN_US}], [row]))
+        await viewer.becomes("C", pending="3")
+        ack_pending, limit = viewer.rows()["C"].pop("ack_pending").split("/")
+        assert ack_pending == "2" and int(limit) > 2
+        await viewer.becomes("C", redelivered="1", waiting="8", delivered="7/6", floor="5/4")
+
+
+@pytest.mark.long
+@pytest.mark.server
 async def test_publish_fetch_ack_hole_nak_term_redelivery_max_deliver_and_purge_show_in_the_row(
     account: Account,
 ) -> None:

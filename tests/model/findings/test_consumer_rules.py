@@ -87,6 +87,22 @@ def test_when_all_messages_are_refused_it_says_so_and_names_them() -> None:
     assert "NT-C04" not in life.open
 
 
+def test_messages_are_refused_since_the_newest_run_of_naks() -> None:
+    life = Life()
+    life.polls(3, delivered_at_us=at_us(0), waiting_pulls_count=1)
+    life.advise("nak", 1)
+    life.polls(20)
+    for second in range(4):
+        for seq in range(1, 6):
+            life.advise("nak", seq, second + 1)
+        life.poll(
+            pending_msgs=50, ack_pending_msgs=5, redelivered_msgs=5,
+            delivered_consumer_seq=5 * (second + 1), delivered_stream_seq=5,
+            delivered_at_us=at_us(life.second),
+        )  # fmt: skip
+    assert abs(life.open["NT-C04"].since_us - at_us(23.5)) <= 2_000_000
+
+
 def test_a_message_that_comes_again_and_again_is_named() -> None:
     life = Life()
     life.polls(3, waiting_pulls_count=1)

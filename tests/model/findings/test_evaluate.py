@@ -13,7 +13,7 @@ from natstui.model.findings.catalogue.every import KINDS, RETIRED
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
 from natstui.model.findings.causes.streams import STREAM_CAUSES
-from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after
+from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after, judging
 from natstui.model.findings.finding import RESOLVED_KEPT, of_key
 from natstui.model.findings.recorded import finding_of
 from natstui.model.findings.thresholds import THRESHOLDS
@@ -41,6 +41,16 @@ def test_every_rule_is_of_a_kind_of_the_catalogue() -> None:
     assert len(set(kinds)) == len(kinds)
     assert all(KINDS[kind.code] is kind for kind in kinds)
     assert all(isinstance(kind, Kind) for kind in kinds)
+
+
+def test_what_a_recording_has_of_findings_is_not_judged_again() -> None:
+    life = Life({"max_ack_pending_msgs": 100})
+    life.polls(4, ack_pending_msgs=90)
+    recorded = replace(life.state, findings=replace(State().findings, recorded=True))
+    assert judged(recorded) is recorded
+    with pytest.raises(StopIteration) as ended:
+        next(judging(recorded))
+    assert ended.value.value is recorded
 
 
 def test_a_condition_that_comes_and_goes_is_one_finding_while_it_may_leave() -> None:

@@ -45,7 +45,8 @@ def test_every_setting_says_what_it_means() -> None:
     silent = [
         f"{model.__name__}.{name}"
         for model in models
+        for meanings in [read_meanings(model)]
         for name in model.model_fields
-        if not read_meanings(model).get(name)
+        if not meanings.get(name)
     ]
     assert silent == []

@@ -205,7 +205,7 @@ def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
         session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
         seen, words, level = Counter[str](), Words(), level_of(session)
 
-        @_BOUNDED
+        @settings(_BOUNDED, max_examples=50)
         @given(consumer_configs(level), _CONSUMER_EDITS)
         def check(config: dict[str, Any], step: Step) -> None:
             name = config["name"]
@@ -225,5 +225,5 @@ def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
                 session.run(discard(session.writer.client, f"CONSUMER.DELETE.ORIGIN.{name}"))
 
         check()
-        assert min(seen[key] for key in ("valid", "refused", "edited")) > 20, seen
+        assert min(seen[key] for key in ("valid", "refused", "edited")) > 6, seen
         words.check()

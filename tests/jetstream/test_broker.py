@@ -144,6 +144,7 @@ def test_a_cluster_that_cannot_start_leaves_no_node() -> None:
 @pytest.mark.cluster
 async def test_a_cluster_is_ready_when_it_places_streams_on_every_node() -> None:
     with Cluster() as cluster:
+        assert len(cluster.urls) == 3 and cluster.node("n2").is_healthy()
         nc = await nats.connect(cluster.urls[0], user="app", password="app")
         jetstream = nc.jetstream()
         assert (await jetstream.account_info()).streams == 0
@@ -179,9 +180,3 @@ def test_the_server_dies_with_a_killed_parent() -> None:
     while is_alive(server_pid) and time.monotonic() < give_up_at:
         time.sleep(0.02)
     assert not is_alive(server_pid)
-
-
-@pytest.mark.cluster
-def test_a_cluster_has_three_healthy_nodes(nats_cluster: Cluster) -> None:
-    assert len(nats_cluster.urls) == 3
-    assert nats_cluster.node("n2").is_healthy()

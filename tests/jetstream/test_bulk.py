@@ -203,7 +203,7 @@ async def compare(connection: Connection, streams: int, consumers: int) -> None:
 
 @pytest.mark.server
 @pytest.mark.parametrize(
-    ("source", "streams_count"), [("system", 300), ("monitoring", 20), ("import", 20)]
+    ("source", "streams_count"), [("system", 260), ("monitoring", 8), ("import", 8)]
 )
 async def test_rows_of_one_answer_are_those_of_lists(
     nats_server_factory: Callable[..., Broker], source: str, streams_count: int
@@ -241,15 +241,15 @@ async def test_each_poll_has_the_rows_of_its_own_moment(
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("source", ["system", "monitoring"])
+@pytest.mark.parametrize("source", ["system", pytest.param("monitoring", marks=pytest.mark.long)])
 async def test_in_a_cluster_each_row_is_its_leaders(nats_cluster: Cluster, source: str) -> None:
     nc = await nats.connect(as_user(nats_cluster.urls[0], "app"))
-    await fill(nc, 20, replicas=3)
+    await fill(nc, 8, replicas=3)
     ports = tuple(node.monitoring_url for node in nats_cluster.nodes)
     connection = of(nats_cluster.urls[1], source, ports)
-    await compare(connection, 21, 101)
+    await compare(connection, 9, 41)
     async with polling(connection) as bulk:
-        await seen_in_bulk(bulk, 21, 101)
+        await seen_in_bulk(bulk, 9, 41)
         for row in newest(bulk, "streams").values():
             of_leader = row["first_seq"], row["last_seq"], row["stored_msgs"]
             stored = [(one.first_seq, one.last_seq, one.stored_msgs) for one in row["replicas"]]

@@ -218,7 +218,7 @@ async def test_the_scheme_that_a_port_for_websockets_wants_is_named(
             "it speaks HTTP without WebSocket: is this its monitoring port?"
         ),
     }
-    told = {url: await failure_of(url) for url in asked}
+    told = dict(zip(asked, await asyncio.gather(*map(failure_of, asked)), strict=True))
     assert {url: reason.rpartition("; ")[2] for url, reason in told.items()} == asked
 
 

@@ -97,7 +97,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
         await until_it_reads(client)
         pulls = [await nc.jetstream().pull_subscribe_bind("C", stream="S") for nc in workers]
         try:
-            for number in range(240):
+            for number in range(160):
                 name, pulling = ("slow", pulls[1]) if number % 4 == 3 else ("fast", pulls[0])
                 for message in await pulling.fetch(5, timeout=60):
                     counted[name] += 1
@@ -111,7 +111,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
         asking(nats_server.url) as (client, servers),
     ):
         await consumer(fast)
-        for _ in range(1_200):
+        for _ in range(800):
             await fast.publish("s.a", b"x")
         await flushed(fast)
         async with at_work(asyncio.ensure_future(rounds(fast, slow))):
@@ -120,7 +120,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
     told = {
         one.connection.name: one.delivered_msgs or 0 for one in heard.requesters if one.connection
     }
-    assert counted == {"fast": 900, "slow": 300}
+    assert counted == {"fast": 600, "slow": 200}
     assert told.keys() == counted.keys()
     # What came before the tap knew whose inbox it is stays uncounted: a few rounds.
     assert told["fast"] / sum(told.values()) == pytest.approx(0.75, abs=0.05)
@@ -195,7 +195,7 @@ async def test_a_new_inbox_for_each_pull_and_one_word_below_an_inbox_are_one_cli
         await consumer(anew)
         tasks = asyncio.ensure_future(pull_anew(anew)), asyncio.ensure_future(pull_below(below))
         async with at_work(*tasks):
-            heard = await heard_of(client, servers)
+            heard = await heard_of(client, servers, 2.0)
     assert names(heard) == {"anew", "below"}
     by_name = {one.connection.name: one for one in heard.requesters if one.connection}
     assert by_name["below"].about == ("7",) and by_name["below"].requests_count > 20
@@ -342,7 +342,7 @@ async def test_of_a_client_of_another_account_the_account_is_known(
     ):
         await consumer(own)
         async with at_work(asyncio.ensure_future(pull_far(foreign))):
-            heard = await heard_of(client, servers)
+            heard = await heard_of(client, servers, 2.0)
     assert [(one.connection, one.account) for one in heard.requesters] == [(None, "BIZ")]
 
 
@@ -381,7 +381,7 @@ async def test_a_client_behind_a_leafnode_is_named_and_no_server_counts_twice(
             async with at_work(asyncio.ensure_future(publish_for_ever(far))):
                 while not (await at_hub.jetstream().stream_info("S")).state.messages:
                     await asyncio.sleep(0.05)
-                heard = await publishers(client, servers, "S", ["s.>"], 4.0)
+                heard = await publishers(client, servers, "S", ["s.>"], 2.0)
             seen = await read_connections(client, servers, closed=False)
     assert [one.connection.name for one in heard.requesters if one.connection] == ["far"]
     assert {one.connection.server_name for one in heard.requesters if one.connection} == {

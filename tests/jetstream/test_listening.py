@@ -164,11 +164,11 @@ async def test_a_flood_is_counted_and_the_other_connection_stays(nats_server: Br
         )
         await asyncio.gather(flood.communicate(block), *(_asked(client) for _ in range(5)))
         # A machine that is too slow loses the connection: then that is said, and not hidden.
-        await until(lambda: told.last.came_msgs == 300_000 or told.last.interruptions_count > 0)
+        await until(lambda: told.last.came_msgs == 100_000 or told.last.interruptions_count > 0)
         assert client.nc.stats["reconnects"] == 0
         assert len(told.last.heard) == HEARD_KEPT_MSGS
-        if told.last.came_msgs == 300_000:
-            assert {row.came_msgs for row in told.last.rows} == {6_000}
+        if told.last.came_msgs == 100_000:
+            assert {row.came_msgs for row in told.last.rows} == {2_000}
     await client.close()
 
 
@@ -177,7 +177,7 @@ import sys
 from tests.jetstream.raw_publisher import RawPublisher
 with RawPublisher(sys.argv[1]) as publisher:
     block = sys.stdin.buffer.read()
-    for _ in range(60):
+    for _ in range(20):
         publisher.send(block)
     publisher.settle()
 """

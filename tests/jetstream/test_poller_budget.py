@@ -20,7 +20,7 @@ from tests.jetstream.polling import Polled, api, polling
 
 pytestmark = pytest.mark.server
 
-MANY_COUNT = 600
+MANY_COUNT = 300
 LEAST_LIST_S = 0.000_060
 """No list of one consumer counts as less work."""
 QUICK_US = 45_000
@@ -105,7 +105,7 @@ async def test_what_is_in_view_or_preferred_is_in_every_poll_and_the_rest_takes_
     await _fill(near, MANY_COUNT)
     await near.close()
     async with polling(nats_server.url) as polled:
-        in_view, preferred = {("S020", "C"), ("S599", "C")}, ("S033", "C")
+        in_view, preferred = {("S020", "C"), ("S299", "C")}, ("S033", "C")
         polled.control.look_at((), tuple(sorted(in_view)))
         polled.control.prefer(frozenset({preferred}))
         await polled.until(Snapshot, lambda _: len(polled.state.consumers) == MANY_COUNT)

@@ -80,6 +80,7 @@ async def test_a_dead_nodes_streams_are_unreachable_and_keep_their_values(
         await polled.until(Snapshot, lambda s: not s.unreachable_streams and s.streams_complete)
 
 
+@pytest.mark.long
 async def test_consumers_of_a_stopped_node_do_not_stop_the_reading_of_others(
     nats_cluster: Cluster,
 ) -> None:

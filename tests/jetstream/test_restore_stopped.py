@@ -28,8 +28,8 @@ from natstui.jetstream.managing.snapshot import Pace, to_its_end
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.flushing import flushed
 
-_MESSAGES_COUNT = 20_000
-_TURNS_COUNT = 20
+_MESSAGES_COUNT = 8_000
+_TURNS_COUNT = 8
 
 
 @pytest.mark.server

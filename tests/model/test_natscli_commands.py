@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.differences import AssetKind, normal
@@ -217,12 +217,16 @@ def test_every_printed_command_makes_what_was_asked_for(kind: AssetKind) -> None
     assert commented == (6 if kind == "consumer" else 0)
 
 
+_SOME = settings(max_examples=30, derandomize=True, database=None)
+
+
 def checked(kind: AssetKind, base: Config | None, wanted: Config) -> None:
     line = printed(kind, base, wanted)
     assert as_kept(kind, effect(parsed_command(line), base)) == as_kept(kind, wanted), line
 
 
 @pytest.mark.slow
+@_SOME
 @given(stream_configs(), stream_configs())
 def test_any_stream_and_any_change_of_it_is_printed_right(first: Config, other: Config) -> None:
     second = {**other, "name": first["name"]}
@@ -232,6 +236,7 @@ def test_any_stream_and_any_change_of_it_is_printed_right(first: Config, other: 
 
 
 @pytest.mark.slow
+@_SOME
 @given(consumer_configs(), consumer_configs())
 def test_any_consumer_and_any_change_of_it_is_printed_right(first: Config, other: Config) -> None:
     second = {**other, "name": first["name"], "durable_name": first["name"]}

@@ -143,3 +143,45 @@ def test_a_filter_contains_another_when_all_its_subjects_match(
     wide: str, narrow: str, holds: bool
 ) -> None:
     assert contains(wide, narrow) is holds
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({"allow_msg_counter": True, "retention": "interest"},
+         "a stream of counters needs limits retention"),
+        ({"allow_msg_counter": True, "discard": "new"}, "a stream of counters cannot discard new"),
+        ({"allow_msg_counter": True, "allow_msg_ttl": True},
+         "a stream of counters cannot have message TTL"),
+        ({"allow_msg_counter": True, "allow_msg_schedules": True},
+         "a stream of counters cannot have schedules"),
+        ({"allow_msg_schedules": True, "discard": "new"},
+         "a stream with schedules cannot discard new"),
+        ({"allow_msg_schedules": True, "sources": [{"name": "A"}]},
+         "a stream with sources cannot schedule messages"),
+        ({"persist_mode": "async", "storage": "memory"}, "async persist mode needs file storage"),
+        ({"persist_mode": "async", "allow_atomic": True},
+         "async persist mode does not work with atomic batches"),
+    ],
+)  # fmt: skip
+def test_what_no_stream_can_have_together_is_said(config: dict[str, object], text: str) -> None:
+    assert [problem.text for problem in stream_problems({"name": "S", **config})] == [text]
+    for left_out in config:
+        rest = {name: value for name, value in config.items() if name != left_out}
+        assert stream_problems({"name": "S", **rest}) == ()
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({"deliver_subject": "d", "max_waiting": 1},
+         "maximum waiting works only for pull consumers"),
+        ({"deliver_subject": "d", "ack_policy": "none", "max_ack_pending": 1},
+         "maximum ack pending needs an ack policy other than none"),
+        ({"max_expires": 999_999}, "maximum expires is shorter than 1ms"),
+    ],
+)  # fmt: skip
+def test_what_no_consumer_can_have_is_said(config: dict[str, object], text: str) -> None:
+    named = {"name": "C", "durable_name": "C", "ack_policy": "explicit"}
+    assert [problem.text for problem in consumer_problems(named | config)] == [text]
+    assert consumer_problems(named | {"max_expires": 1_000_000, "max_waiting": 1}) == ()

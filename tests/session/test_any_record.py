@@ -27,7 +27,7 @@ from tests.session.any_record import KINDS, any_record, fields_of
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
-SLOW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=12, suppress_health_check=list(HealthCheck))
 
 
 def tells_no_loss(record: Record) -> bool:
@@ -47,7 +47,7 @@ def test_records_of_every_kind_come_back_the_same(
 
 
 @pytest.mark.parametrize("cls", KINDS)
-@settings(max_examples=5, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_kind_can_be_told_apart_without_decoding(cls: Any, data: st.DataObject) -> None:
     record = data.draw(fields_of(cls))

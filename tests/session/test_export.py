@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from natstui.clean import clean_line, clean_text
@@ -87,6 +87,7 @@ def test_unknown_is_empty_in_csv_and_null_in_json(tmp_path: Path, recording: Rec
     assert read(tmp_path / "jsonl", "consumer_sample", "jsonl")[0]["next_at_us"] is None
 
 
+@settings(max_examples=40)
 @given(some.one_of(some.none(), some.text(), some.booleans(), some.integers(), some.floats()))
 def test_a_cell_of_csv_says_one_thing_and_is_harmless(value: Value) -> None:
     cell = csv_cell(value)

@@ -47,8 +47,8 @@ def full_disk() -> tuple[str, str]:
     ("hurdle", "reason"),
     [
         full_disk(),
-        ("quota", "File too large"),
-        ("permissions", "no permission to write"),
+        pytest.param("quota", "File too large", marks=pytest.mark.long),
+        pytest.param("permissions", "no permission to write", marks=pytest.mark.long),
         ("segment_end", "no permission to write"),
     ],
 )

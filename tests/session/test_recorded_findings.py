@@ -187,9 +187,9 @@ def test_a_code_of_tomorrow_is_left_out() -> None:
 
 
 def test_findings_of_codes_that_are_not_known_are_named(tmp_path: Path) -> None:
-    records = life().records
+    records = [snapshot(START_S + second) for second in range(10)]
     strange = FindingReport("NT-S99", "S", "", 0, "", at_us(10), "something new")
-    folder = made(tmp_path, [*records, FindingsChanged(at_us(400), (strange,))])
+    folder = made(tmp_path, [*records, FindingsChanged(at_us(11), (strange,))])
     _, _, unread = recorded_findings(folder, lambda *_: None)
     assert unread == ["findings with codes unknown to this natstui: NT-S99"]
 
@@ -217,7 +217,9 @@ def _as_other_rows(content: bytes) -> bytes:
 def test_a_recording_that_lost_its_content_is_never_fine(
     tmp_path: Path, spoil: Callable[[Path], None], indexed: bool
 ) -> None:
-    folder = made(tmp_path, life().records)
+    kept = Kept()
+    kept.polls(30, waiting_pulls_count=1)
+    folder = made(tmp_path, kept.records, 12)
     for file in segments(folder):
         spoil(file.path)
     if not indexed:

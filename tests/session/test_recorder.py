@@ -303,14 +303,14 @@ def test_adding_never_waits_for_the_disk(start: Start) -> None:
     recorded = start()
     poll = Scenario(streams=10, consumers=2000).poll(0)
     took_s = []
-    for _ in range(150):
+    for _ in range(60):
         began_s = time.perf_counter()
         recorded.recorder.add(poll)
         took_s.append(time.perf_counter() - began_s)
     # Not the mean: the machine may stop us at any of them.
     assert median(took_s) < 0.002
     recorded.recorder.stop()
-    assert verify(recorded.recorder.folder).polls_count == 150
+    assert verify(recorded.recorder.folder).polls_count == 60
 
 
 def test_rows_that_come_in_the_middle_of_a_segment_do_not_get_a_line_each() -> None:
@@ -343,7 +343,7 @@ def test_what_a_full_disk_leaves_unsealed_is_counted_in_the_last_sentence(
 
 
 def test_what_is_being_recorded_is_never_called_damaged(start: Start) -> None:
-    recorded = start(segment_bytes=10_000, max_bytes=30_000)
+    recorded = start(segment_bytes=10_000, max_bytes=10_000)
     verdicts: list[Verdict] = []
     with ThreadPoolExecutor(1) as pool:
         over = threading.Event()
@@ -353,7 +353,7 @@ def test_what_is_being_recorded_is_never_called_damaged(start: Start) -> None:
                 verdicts.append(verify(recorded.recorder.folder))
 
         verifying = pool.submit(verify_again_and_again)
-        for number in range(150):
+        for number in range(70):
             # Each is a segment, is sealed, and pushes another out.
             recorded.recorder.add(Noted(START_US + number, str(Scenario(seed=number).poll(1))))
             wait_until(lambda: not recorded.recorder.is_behind)

@@ -155,7 +155,7 @@ def test_every_text_of_a_record_is_replaced_and_every_number_is_kept(cls: Any) -
             assert after == before and type(after) is type(before), field
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(any_record())
 def test_any_redacted_record_can_be_read_and_holds_no_text_of_its_own(record: Record) -> None:
     redacted = Pseudonyms().value(record)
@@ -205,7 +205,7 @@ def content_of(folder: Path, sessions_records: list[Any]) -> Content:
 
 def test_a_redacted_segment_keeps_its_keyframe_its_records_and_their_order(tmp_path: Path) -> None:
     scenario = Scenario(streams=40, consumers=900)
-    content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 12)])
+    content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 6)])
     text = Pseudonyms().text(content)
     redacted = parse(text)
     assert redacted.damaged_lines_count == 0

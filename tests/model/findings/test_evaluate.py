@@ -109,15 +109,15 @@ def cost_s(state: State) -> float:
 
 
 @pytest.mark.slow
-def test_judging_a_hundred_thousand_consumers_costs_little() -> None:
+def test_judging_twenty_thousand_consumers_costs_little() -> None:
     state = State()
     for second in range(3):
-        state = judged_after(state, many(100_000, second))  # type: ignore[arg-type]
+        state = judged_after(state, many(20_000, second))  # type: ignore[arg-type]
     slices = [(0, 1_000), (1_000, 2_000)]
-    calm = state.after(many(100_000, 3))  # type: ignore[arg-type]
+    calm = state.after(many(20_000, 3))  # type: ignore[arg-type]
     costs = sorted(cost_s(calm) for _ in range(5))
     print(f"all polled, nothing wrong: {1000 * costs[0]:.0f} ms")
-    assert costs[0] < 0.25
+    assert costs[0] < 0.05
     part = state
     for low, high in slices:
         rows = [
@@ -132,7 +132,7 @@ def test_judging_a_hundred_thousand_consumers_costs_little() -> None:
         part = judged(part)
 
 
-_STREAMS, _EACH = [f"S{number:04d}" for number in range(2_000)], 5
+_EACH = 5
 _ALL_ROWS_S = 5
 """Bulk replies bring all rows of so many so often; between them come lists of some."""
 _PEERS = tuple(Peer(name, True, False, 10**8, 0) for name in ("n2", "n3"))
@@ -164,23 +164,32 @@ def busy(second: int, streams: list[str]) -> Record:
 
 
 @pytest.mark.slow
-def test_facts_and_causes_of_ten_thousand_consumers_cost_little_of_a_core() -> None:
+@pytest.mark.parametrize(
+    ("streams_count", "most_share"),
+    [(400, 0.08), pytest.param(2_000, 0.2, marks=pytest.mark.long)],
+)
+def test_facts_and_causes_of_thousands_of_consumers_cost_little_of_a_core(
+    streams_count: int, most_share: float
+) -> None:
+    streams = [f"S{number:04d}" for number in range(streams_count)]
     configured = Configured(
-        at_us(0), tuple(stream(name, 5) for name in _STREAMS),
-        tuple(consumer(name, f"c{each}", 5) for name in _STREAMS for each in range(_EACH)),
+        at_us(0), tuple(stream(name, 5) for name in streams),
+        tuple(consumer(name, f"c{each}", 5) for name in streams for each in range(_EACH)),
     )  # fmt: skip
     state, shares = State().after(configured), []
     for first in range(0, 3 * _ALL_ROWS_S, _ALL_ROWS_S):
         spent_s = 0.0
         for second in range(first, first + _ALL_ROWS_S):
-            state = state.after(busy(second, _STREAMS if second == first else _STREAMS[:100]))
+            state = state.after(
+                busy(second, streams if second == first else streams[: streams_count // 20])
+            )
             spent_s += cost_s(state)
             state = judged(state)
         shares.append(spent_s / _ALL_ROWS_S)
     print(f"of a core: {', '.join(f'{100 * share:.1f} %' for share in shares)}")
-    # The first rounds know no rates yet. Alone it is 6 to 8 %; among other tests, which have the
-    # caches and the other core, up to twice as much.
-    assert min(shares[1:]) < 0.2
+    # The first rounds know no rates yet. Of 10,000 it is 6 to 8 % alone; among other tests,
+    # which have the caches and the other core, up to twice as much.
+    assert min(shares[1:]) < most_share
     assert state.findings.open() == []
 
 

@@ -57,6 +57,7 @@ def test_a_recorded_benchmark_is_saved_exported_and_compared_with_another(
     results = saved["results"]
     assert [result["accounting"]["closes"] for result in results] == [True, True]
     the_library_has(saved, tmp_path / "runs", environ)
+    words = ("bench", "pub", "hello", "--msgs", "400", "--json")
     another = natstui(*words, "--assert", "sent < 1", *server, environ=environ)
     assert another.returncode == 1
     (failure,) = [line for line in another.stderr.splitlines() if "it is" in line]

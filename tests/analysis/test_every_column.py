@@ -173,26 +173,28 @@ def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:
 def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(
     analysed: Analysed,
 ) -> None:
-    expected, of_code = set(), Counter[tuple[str, str]]()
-    for session, records in analysed.records.items():
-        state, over = State(), list[Finding]()
-        for record in records:
-            before, state = state, judged_after(state, record)
-            over += state.findings.ended if state.findings is not before.findings else ()
-        assert any(finding.kind.entity == "consumer" for finding in over)
-        for one in (*over, *state.findings.open()):
-            entity = (one.entity.stream or None, one.entity.consumer or None)
-            span = (one.since_us, one.until_us)
-            expected.add((session, one.kind.code, one.kind.word, *entity, *span))
-            of_code[session, one.kind.code] += 1
-    names = ("session", "code", "word", "stream", "consumer", "start_at_us", "end_at_us")
-    rows = analysed.gold["findings"]
+    expected = set()
+    state, over = State(), list[Finding]()
+    for record in analysed.records[THIRD]:
+        before, state = state, judged_after(state, record)
+        over += state.findings.ended if state.findings is not before.findings else ()
+    assert any(finding.kind.entity == "consumer" for finding in over)
+    for one in (*over, *state.findings.open()):
+        entity = (one.entity.stream or None, one.entity.consumer or None)
+        expected.add((one.kind.code, one.kind.word, *entity, one.since_us, one.until_us))
+    names = ("code", "word", "stream", "consumer", "start_at_us", "end_at_us")
+    rows = analysed.rows("findings", THIRD)
     assert {tuple(row[name] for name in names) for row in rows} == expected
+
+
+def test_findings_are_counted_and_timed_by_what_they_are_about(analysed: Analysed) -> None:
+    rows, groups = analysed.gold["findings"], analysed.gold["finding_groups"]
     counted = Counter[tuple[str, str]]()
-    for row in analysed.gold["finding_groups"]:
-        counted[row["session"], row["code"]] += row["times_count"]
-    assert counted == of_code
-    for group in analysed.gold["finding_groups"]:
+    for group in groups:
+        counted[group["session"], group["code"]] += group["times_count"]
+    assert counted == Counter((row["session"], row["code"]) for row in rows)
+    assert {session for session, _ in counted} == {FIRST, SECOND, THIRD}
+    for group in groups:
         assert group["duration_s"] == pytest.approx(lasted_s(rows, group), abs=1e-5)
 
 

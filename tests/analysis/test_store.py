@@ -15,6 +15,7 @@ from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns, dictionary
 from natstui.errors import AnalysisError
+from tests.analysis.test_silver import nothing_can_be_deleted
 
 pytestmark = pytest.mark.spark
 
@@ -95,6 +96,35 @@ def test_what_somebody_put_beside_the_tables_is_not_replaced_with_them(
         file.unlink()
         if name.startswith("my_summary"):
             file.parent.rmdir()
+
+
+FILES = Table(
+    "file",
+    "Files that were read.",
+    columns(("session", "string", "Folder name"), ("segment", "string", "File name")),
+    key=("session", "segment"),
+)
+
+
+def test_where_nothing_can_be_deleted_what_is_dropped_has_no_rows_any_more(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_can_be_deleted(monkeypatch)
+    store, sessions = Store(spark, str(tmp_path), "1"), ["dropped", "kept"]
+    store.set_parts({name: name for name in sessions}, sessions)
+    store.drop_silver(FILES, set())
+    assert store.silver(FILES, None).collect() == [] and store.pieces_of(FILES, sessions) == {}
+    written = [(name, "records-000001.jsonl.gz") for name in sessions]
+    rows = store.known_rows(FILES, written)
+    store.write_silver(FILES, rows)
+    store.write_bronze(FILES.name, rows, 0)
+    store.tidy_bronze("nothing", FILES.name)
+    dropped, kept = (store.piece_of(name, segment, 0) for name, segment in written)
+    assert store.pieces_of(FILES, sessions).keys() == {dropped, kept}
+    store.drop_silver(FILES, {"kept"})
+    store.drop_bronze(FILES.name, {dropped, "never/written-0"})
+    assert [tuple(row) for row in store.silver(FILES, sessions).collect()] == written[1:]
+    assert store.pieces_of(FILES, sessions).keys() == {kept}
 
 
 def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprint(

@@ -62,17 +62,11 @@ class Observer:
             await asyncio.sleep(0.02)
 
 
-async def prove(
-    connection: Connection, observer: Observer, consumers_count: int = 3, publishers_count: int = 2
-) -> None:
+async def prove(connection: Connection, observer: Observer) -> None:
     """Kill a consumer of those that refuse some messages; compare with what somebody saw."""
-    consumers = Role(
-        "subs", "js-consume", consumers_count, consumer="shared", nak_ratio=0.02, batch_msgs=100
-    )
+    consumers = Role("subs", "js-consume", 2, consumer="shared", nak_ratio=0.02, batch_msgs=100)
     payload = Payload(headers=(("Kind", "truth"),))
-    publishers = Role(
-        "pubs", "js-publish-async", publishers_count, payload=payload, schedule=(RATE,)
-    )
+    publishers = Role("pubs", "js-publish-async", payload=payload, schedule=(RATE,))
     what = BenchmarkPlan(
         title="truth",
         description="",
@@ -80,7 +74,7 @@ async def prove(
         stream=StreamPlan("TRUTH", create=False),
         duration_s=2.5,
         drain_s=30.0,
-        faults=(Fault(1.0, "kill", "subs", 1),),
+        faults=(Fault(1.0, "kill", "subs", 0),),
     )
     records = Records()
     result = await Benchmark(what, connection, records, "shared").run()

@@ -259,6 +259,7 @@ async def test_a_node_that_restarts_ends_no_receiver_of_its_stream(nats_cluster:
     assert result.accounting.retried_msgs > 0
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_a_consumer_whose_leader_is_killed_is_read_on_and_nothing_is_told_as_lost(
     nats_cluster: Cluster,

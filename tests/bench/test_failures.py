@@ -91,7 +91,9 @@ async def test_a_subject_nobody_stores_ends_the_run(account: Account) -> None:
     assert "no stream stores" in result.notes[0]
 
 
-@pytest.mark.parametrize("pattern", ["publish", "js-publish-async"])
+@pytest.mark.parametrize(
+    "pattern", ["publish", pytest.param("js-publish-async", marks=pytest.mark.long)]
+)
 async def test_a_denied_subject_is_named(
     nats_server_factory: Callable[..., Broker], pattern: Pattern
 ) -> None:
@@ -175,13 +177,13 @@ async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None
     stored = replace(STREAM, storage="file")
     # What was on its way when it went comes again soon.
     subs = Role("subs", "js-consume", ack_wait_s=2)
-    what = plan(role, subs, stream=stored, duration_s=6)
+    what = plan(role, subs, stream=stored, duration_s=4)
     result = await Benchmark(what, Connection(servers=(nats_server.url,)), records).run()
     assert result.verdict == "ok", result.notes
     assert result.accounting.lost_msgs == 0
     assert result.accounting.stored_msgs is not None
-    assert result.accounting.acked_msgs <= result.accounting.stored_msgs <= 600
-    assert result.counts.acked_msgs > 200
+    assert result.accounting.acked_msgs <= result.accounting.stored_msgs <= 400
+    assert result.counts.acked_msgs > 150
 
 
 async def test_a_server_that_restarts_does_not_end_a_run_that_only_consumes(
@@ -255,37 +257,6 @@ async def test_a_stream_that_somebody_created_again_during_the_run_is_not_remove
     await own.close()
 
 
-async def test_a_stream_with_messages_of_others_is_not_removed_with_the_run(
-    nats_server: Broker,
-) -> None:
-    own = await connect(Connection(servers=(nats_server.url,)))
-    published = list[asyncio.Task[None]]()
-
-    async def publish() -> None:
-        for _ in range(30):
-            await own.ask("bench", b"of somebody else")
-
-    def on_add(record: Record) -> None:
-        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
-            published.append(asyncio.create_task(publish()))
-
-    rate = (RateSegment(None, 50, 50),)
-    what = plan(Role("pubs", "js-publish-sync", schedule=rate), stream=STREAM, duration_s=2)
-    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
-    result = await asyncio.wait_for(benchmark.run(), 60)
-    await asyncio.gather(*published)
-    kept = (
-        "stream FAILING stored 30 messages that no worker of this run has reported: natstui keeps "
-        "it, and natstui stream rm FAILING removes it"
-    )
-    assert kept in result.notes
-    await own.request("STREAM.DELETE.FAILING")
-    await run_plan(Connection(servers=(nats_server.url,)), what)
-    with pytest.raises(NotFound):
-        await own.request("STREAM.INFO.FAILING")
-    await own.close()
-
-
 async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_an_early_stop(
     account: Account,
 ) -> None:
@@ -297,7 +268,10 @@ async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_a
         duration_s=2,
     )
     killing = replace(killing, faults=(Fault(0.5, "kill", "pubs"),))
-    kept = "that no worker of this run has reported: natstui keeps it"
+    kept = (
+        "stream FAILING stored 30 messages that no worker of this run has reported: natstui keeps "
+        "it, and natstui stream rm FAILING removes it"
+    )
 
     async def run(what: BenchmarkPlan, *, stops: bool) -> list[str]:
         """Publish 30 messages once the stream is there; return the log."""
@@ -315,12 +289,11 @@ async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_a
             with pytest.raises(Refused, match="stopped before it began"):
                 await asyncio.wait_for(running, 60)
         else:
-            await asyncio.wait_for(running, 60)
+            assert kept in (await asyncio.wait_for(running, 60)).notes
         return [record.text for record in records.all if isinstance(record, BenchmarkLog)]
 
     for stops in (True, False):
-        log = await run(killing, stops=stops)
-        assert any(f"30 messages {kept}" in text for text in log), log
+        assert kept in await run(killing, stops=stops)
         await own.request("STREAM.DELETE.FAILING")
     await run_plan(Connection(servers=(account.url,)), killing)
     assert await _streams(account.url) == []
@@ -382,7 +355,7 @@ async def test_a_fast_batch_at_a_low_rate_is_acknowledged_as_it_goes(account: Ac
 
 async def test_a_stopped_run_is_partial_and_leaves_nothing(account: Account) -> None:
     role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
-    what = plan(role, Role("subs", "js-consume"), stream=STREAM, duration_s=60)
+    what = plan(role, stream=STREAM, duration_s=60)
     records = Records()
     benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
 
@@ -432,7 +405,8 @@ async def _until(true: Callable[[], bool], within_s: float = 40.0) -> bool:
     return true()
 
 
-@pytest.mark.parametrize("others_msgs", [0, 20])
+@pytest.mark.slow
+@pytest.mark.parametrize("others_msgs", [0, pytest.param(20, marks=pytest.mark.long)])
 async def test_killing_the_app_leaves_no_process_no_consumer_and_no_stream_but_that_of_others(
     account: Account, tmp_path: Path, others_msgs: int
 ) -> None:
@@ -471,6 +445,7 @@ rate = 200
     assert await _streams(account.url) == (["ORPHANED"] if others_msgs else [])
 
 
+@pytest.mark.long
 async def test_killing_the_app_leaves_an_existing_stream_as_it_was_and_no_consumer(
     account: Account, tmp_path: Path
 ) -> None:
@@ -554,12 +529,12 @@ async def test_a_message_does_not_choose_what_a_push_consumer_publishes(account:
     await client.nc.subscribe("victim.>", cb=note)
     await client.nc.subscribe("$JS.FC.OTHER.>", cb=note)
     await client.nc.subscribe("_natstui.>", cb=forge)
-    roles = (Role("subs", "js-push"), Role("pubs", "js-publish-async", total_msgs=300))
+    roles = (Role("subs", "js-push"), Role("pubs", "js-publish-async", total_msgs=100))
     connection = Connection(servers=(account.url,))
     with RawPublisher(account.url) as raw:
         result, _ = await run_plan(connection, plan(*roles, stream=STREAM))
     await client.nc.flush()
-    assert (result.verdict, result.accounting.received_msgs, victims) == ("ok", 300, [])
+    assert (result.verdict, result.accounting.received_msgs, victims) == ("ok", 100, [])
     await client.close()
 
 
@@ -584,7 +559,13 @@ async def test_a_service_answers_no_request_whose_answer_would_be_one_to_the_ser
     await client.close()
 
 
-@pytest.mark.parametrize("pattern", ["js-consume", "js-fetch", "js-push"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "js-consume",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("js-fetch", "js-push")),
+    ],
+)
 async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_success(
     account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
 ) -> None:

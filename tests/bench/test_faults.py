@@ -13,7 +13,6 @@ from natstui.errors import Refused
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     Fault,
-    Pattern,
     RateSegment,
     Role,
     StreamPlan,
@@ -26,55 +25,6 @@ from tests.bench.running import Records, Run, check_sums
 pytestmark = pytest.mark.server
 
 STREAM = StreamPlan("FAULTS", subjects=("bench",))
-
-
-@pytest.mark.parametrize("patterns", [("subscribe",), ("js-push", "js-consume", "js-ordered")])
-async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
-    account: Account, patterns: tuple[Pattern, ...]
-) -> None:
-    core = patterns == ("subscribe",)
-    sends: Pattern = "publish" if core else "js-publish-async"
-    what = BenchmarkPlan(
-        title="paused",
-        description="",
-        roles=(
-            *(Role(pattern, pattern, 1) for pattern in patterns),
-            Role("pubs", sends, schedule=(RateSegment(None, 200, 200),)),
-        ),
-        stream=None if core else STREAM,
-        duration_s=3.2,
-        faults=tuple(
-            fault
-            for pattern in patterns
-            for fault in (Fault(0.6, "pause", pattern), Fault(2.6, "resume", pattern))
-        ),
-    )
-    records = Records()
-    result = await Benchmark(what, Connection(servers=(account.url,)), records).run()
-    check_sums(result, records)
-    assert result.verdict == "ok", result.notes
-    assert result.accounting.lost_msgs == 0
-    for pattern in patterns:
-        paused, resumed = (
-            next(
-                record.at_us
-                for record in records.all
-                if isinstance(record, BenchmarkLog)
-                and record.worker == f"{pattern}/0"
-                and word in record.text
-            )
-            for word in ("paused", "resumed")
-        )
-        reading = [
-            record.at_us
-            for record in records.all
-            if isinstance(record, BenchmarkReport)
-            and record.role == pattern
-            and record.counts.received_msgs
-        ]
-        # Half a second of silence, between what was read before and what came at once after it.
-        assert max(b - a for a, b in pairwise(reading)) > 500_000, pattern
-        assert reading[-1] > resumed > paused, pattern
 
 
 async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_drawn(
@@ -110,11 +60,23 @@ async def test_a_slow_receiver_takes_its_time(run: Run) -> None:
     assert result.duration_s > 0.8
 
 
-async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Account) -> None:
-    pubs = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 200, 200),))
-    # What a held receiver was sent comes again soon.
-    subs = Role("subs", "js-consume", 2, ack_wait_s=2)
-    what = BenchmarkPlan("held", "", (pubs, subs), STREAM, duration_s=4, drain_s=20)
+async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Account) -> None:
+    rate = (RateSegment(None, 200, 200),)
+    what = BenchmarkPlan(
+        "held",
+        "",
+        (
+            Role("pubs", "js-publish-async", schedule=rate),
+            # What a held receiver was sent comes again soon.
+            Role("subs", "js-consume", 2, ack_wait_s=2),
+            Role("core", "publish", subject="core", schedule=rate),
+            Role("reader", "subscribe", subject="core"),
+        ),
+        STREAM,
+        duration_s=4.2,
+        drain_s=20,
+        faults=(Fault(2.0, "pause", "reader"), Fault(3.6, "resume", "reader")),
+    )
     records, said = Records(), list[str]()
     benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
 
@@ -124,7 +86,7 @@ async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Acc
     def on_add(record: Record) -> None:
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
             loop = asyncio.get_running_loop()
-            for at_s, role in ((0.2, "subs"), (0.3, None), (2.3, None), (2.4, "subs")):
+            for at_s, role in ((0.2, "subs"), (0.3, None), (1.4, None), (1.5, "subs")):
                 loop.call_later(at_s, hold, role)
 
     records.on_add = on_add
@@ -142,3 +104,20 @@ async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Acc
     # What fell due meanwhile was sent late, and none of it is missing.
     assert (result.latencies.late.max_ns or 0) > 0.5e9
     assert result.accounting.lost_msgs == 0
+    a_paused_receiver_read_nothing_until_it_went_on(records)
+
+
+def a_paused_receiver_read_nothing_until_it_went_on(records: Records) -> None:
+    logged = [one for one in records.all if isinstance(one, BenchmarkLog)]
+    paused_us, resumed_us = (
+        [one.at_us for one in logged if one.worker == "reader/0" and word in one.text][-1]
+        for word in ("paused", "resumed")
+    )
+    reading_us = [
+        one.at_us
+        for one in records.all
+        if isinstance(one, BenchmarkReport) and one.role == "reader" and one.counts.received_msgs
+    ]
+    # Half a second of silence, between what was read before and what came at once after it.
+    assert max(b - a for a, b in pairwise(reading_us) if b > paused_us) > 500_000
+    assert reading_us[-1] > resumed_us > paused_us

@@ -33,10 +33,17 @@ async def prove(url: str, **identity: Any) -> None:
     assert (result.accounting.stored_msgs, result.accounting.lost_msgs) == (50, 0)
 
 
-async def test_tls_with_a_client_certificate(nats_server_factory: Factory, tmp_path: Path) -> None:
-    files = make_files(tmp_path / "tls")
-    url = nats_server_factory(files.server_config("verify: true")).url
-    await prove(url, ca=files.ca, cert=files.cert, key=files.key)
+async def test_tls_with_a_client_certificate_and_a_token_that_no_command_line_has(
+    nats_server_factory: Factory, tmp_path: Path
+) -> None:
+    files, secret = make_files(tmp_path / "tls"), "only-by-stdin-91"
+    config = f'{files.server_config("verify: true")}\nauthorization {{ token: "{secret}" }}'
+    url = nats_server_factory(config).url
+    looking = asyncio.create_task(_secrets_seen(secret))
+    await prove(url, ca=files.ca, cert=files.cert, key=files.key, token=Secret(secret))
+    looked, found = await looking
+    assert looked
+    assert not found
 
 
 @pytest.mark.long
@@ -52,24 +59,13 @@ async def test_an_nkey(nats_server_factory: Factory) -> None:
     await prove(url, nkey=Secret(user.seed))
 
 
+@pytest.mark.long
 async def test_a_creds_file_and_a_jwt(nats_server_factory: Factory, tmp_path: Path) -> None:
     operator = Operator()
     url = nats_server_factory(operator.server_config).url
     jwt, seed = operator.user()
     await prove(url, creds_file=str(write_creds(tmp_path / "u.creds", jwt, seed)))
     await prove(url, user_jwt=Secret(jwt), user_seed=Secret(seed))
-
-
-async def test_no_secret_is_in_a_command_line_or_an_environment(
-    nats_server_factory: Factory,
-) -> None:
-    secret = "only-by-stdin-91"
-    url = nats_server_factory(f'authorization {{ token: "{secret}" }}').url
-    looking = asyncio.create_task(_secrets_seen(secret))
-    await prove(url, token=Secret(secret))
-    looked, found = await looking
-    assert looked
-    assert not found
 
 
 async def _secrets_seen(secret: str) -> tuple[bool, bool]:

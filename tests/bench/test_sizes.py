@@ -11,7 +11,7 @@ from natstui.model.bench.plan import Pattern, Payload, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
 from tests.bench.running import plan, run_plan
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
 MIB = 1 << 20
 LARGE = "max_payload: 2MB"
@@ -37,9 +37,7 @@ def by_role(result: BenchmarkResult, size: int) -> dict[str, int]:
     return {worker.role: worker.counts.received_msgs for worker in result.workers}
 
 
-@pytest.mark.parametrize(
-    "size", [0, *(pytest.param(size, marks=pytest.mark.long) for size in (16, 128, 65_536, MIB))]
-)
+@pytest.mark.parametrize("size", [0, 16, 128, 65_536, MIB])
 async def test_every_pattern_takes_every_size_with_headers(
     nats_server_factory: Callable[..., Broker], size: int
 ) -> None:

@@ -53,7 +53,10 @@ async def ran(account: Account, plan: BenchmarkPlan) -> BenchmarkResult:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("payload", [Payload("json", 200), Payload("fixed", 24)])
+@pytest.mark.parametrize(
+    "payload",
+    [Payload("json", 200), pytest.param(Payload("fixed", 24), marks=pytest.mark.long)],
+)
 async def test_every_request_has_its_response_and_both_legs_are_timed(
     account: Account, payload: Payload
 ) -> None:
@@ -72,6 +75,7 @@ async def test_every_request_has_its_response_and_both_legs_are_timed(
     assert "responses 501" in summary_text(saved)
 
 
+@pytest.mark.long
 @pytest.mark.server
 async def test_requests_of_a_killed_worker_are_answered_by_another(account: Account) -> None:
     killed = Fault(0.5, "kill", "workers")

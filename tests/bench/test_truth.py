@@ -23,7 +23,6 @@ from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkPhase
 from natstui.model.records.record import Record
 from tests.bench.calm import Waiting
-from tests.bench.observer import Observer, prove
 from tests.bench.running import Records, check_sums, plan
 
 pytestmark = pytest.mark.server
@@ -111,59 +110,47 @@ def _note_steady(record: Record, event: asyncio.Event) -> None:
         event.set()
 
 
-async def test_naks_and_a_killed_worker_are_counted_exactly_as_they_happened(
-    nats_server: Broker,
-) -> None:
-    observer = Observer()
-    await observer.begin(nats_server.url)
-    await prove(Connection(servers=(nats_server.url,)), observer)
+PUBLISHERS: tuple[Pattern, ...] = ("js-publish-sync", "js-publish-async", "js-publish-fast")
 
 
-async def test_messages_of_a_killed_worker_without_acks_are_lost_and_counted(
+async def test_what_killed_workers_had_in_flight_is_lost_or_unanswered_and_counted(
     broker: Broker,
 ) -> None:
-    consumers = Role("subs", "subscribe", 2, queue="q")
-    publishers = Role("pubs", "publish", schedule=(RateSegment(None, 500, 500),))
+    rate = (RateSegment(None, 500, 500),)
     what = BenchmarkPlan(
-        title="loss",
+        title="killed",
         description="",
-        roles=(consumers, publishers),
-        stream=None,
+        roles=(
+            Role("subs", "subscribe", 2, subject="core", queue="q"),
+            Role("core", "publish", subject="core", schedule=rate),
+            Role("lasting", "js-publish-sync", schedule=rate),
+            *(Role(pattern, pattern, schedule=rate) for pattern in PUBLISHERS),
+        ),
+        stream=StreamPlan("KILLED", subjects=("bench",), allow_batches=True),
         # Until the one that is added has started, which takes a busy machine some seconds.
-        duration_s=4.0,
-        faults=(Fault(0.5, "kill", "subs"), Fault(0.8, "add", "subs")),
+        duration_s=3.0,
+        faults=(
+            Fault(0.5, "kill", "subs"),
+            *(Fault(0.6, "kill", pattern) for pattern in PUBLISHERS),
+            Fault(0.8, "add", "subs"),
+            Fault(0.9, "pause", "nobody"),
+        ),
     )
     records = Records()
     result = await Benchmark(what, Connection(servers=(broker.url,)), records).run()
     check_sums(result, records)
     books = result.accounting
-    received = sum(one.counts.received_msgs for one in result.workers if one.role == "subs")
-    assert books.lost_msgs == books.sent_msgs - received
+    by_role = {worker.role: worker for worker in result.workers if worker.role != "subs"}
+    subs = [worker for worker in result.workers if worker.role == "subs"]
+    assert [worker.ended for worker in subs] == ["done", "killed", "done"]
+    received_msgs = sum(worker.counts.received_msgs for worker in subs)
+    assert books.lost_msgs == by_role["core"].counts.sent_msgs - received_msgs
     assert books.duplicate_msgs == 0
-    assert [one.ended for one in result.workers].count("killed") == 1
-    assert len(result.workers) == 4
-
-
-@pytest.mark.parametrize("pattern", ["js-publish-sync", "js-publish-async", "js-publish-fast"])
-async def test_what_a_killed_publisher_had_in_flight_is_unanswered(
-    broker: Broker, pattern: Pattern
-) -> None:
-    stream = StreamPlan("KILLED", subjects=("bench",), allow_batches=True)
-    what = BenchmarkPlan(
-        title="killed publisher",
-        description="",
-        roles=(Role("pubs", pattern, 2, schedule=(RateSegment(None, 500, 500),)),),
-        stream=stream,
-        duration_s=1.5,
-        faults=(Fault(0.5, "kill", "pubs"), Fault(0.8, "pause", "nobody")),
-    )
-    records = Records()
-    result = await Benchmark(what, Connection(servers=(broker.url,)), records).run()
-    check_sums(result, records)
-    books = result.accounting
-    assert result.verdict == "ok", result.notes
-    assert [one.ended for one in result.workers] == ["done", "killed"]
-    assert books.sent_msgs == books.acked_msgs + books.unanswered_msgs
+    for pattern in PUBLISHERS:
+        assert by_role[pattern].ended == "killed"
+        counts = by_role[pattern].counts
+        assert counts.sent_msgs == counts.acked_msgs + counts.unanswered_msgs > 0
+    assert by_role["lasting"].ended == "done"
     assert books.stored_msgs is not None
     assert books.acked_msgs <= books.stored_msgs <= books.acked_msgs + books.unanswered_msgs
     assert any("did not happen" in note for note in result.notes)

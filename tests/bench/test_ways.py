@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 Factory = Callable[..., Broker]
 MIB = 1 << 20
 LARGE = "max_payload: 2MB\n"
-WAYS = (*(pytest.param(one, marks=pytest.mark.long) for one in ("tls", "ws")), "wss", "leaf")
+WAYS = (*(pytest.param(way, marks=pytest.mark.long) for way in ("tls", "ws", "leaf")), "wss")
 """Each part of the first two is in a WebSocket with TLS, and test_identities.py has TLS alone."""
 
 
@@ -93,7 +93,7 @@ async def way(name: str, nats_server_factory: Factory, held_port: int, tmp_path:
 async def test_what_a_run_tells_is_what_somebody_else_saw(way: Way) -> None:
     observer = Observer()
     await observer.begin(way.observer_url, way.observer_tls)
-    await prove(way.connection, observer, consumers_count=2, publishers_count=1)
+    await prove(way.connection, observer)
 
 
 # It has what the ways without WebSockets or without TLS have.

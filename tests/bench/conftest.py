@@ -11,7 +11,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import BenchmarkResult
 from tests.accounts import Account
-from tests.bench.running import Run, plan, run_plan
+from tests.bench.here import run_here
+from tests.bench.running import Run, plan
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +24,10 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def run(account: Account) -> Run:
-    """Run roles on the test's account and return the result."""
+    """Run roles on the test's account, in this process, and return the result."""
 
     async def run_roles(*roles: Role, **others: object) -> BenchmarkResult:
         connection = Connection(servers=(account.url,))
-        result, _ = await run_plan(connection, plan(*roles, **others))  # type: ignore[arg-type]
-        return result
+        return await run_here(connection, plan(*roles, **others))  # type: ignore[arg-type]
 
     return run_roles

@@ -62,6 +62,11 @@ def check_sums(result: BenchmarkResult, records: Records) -> None:
         assert worker.p99_ns == told.percentile_ns(99)
         answered = traits(worker.pattern).is_stored or traits(worker.pattern).awaits_reply
         assert answered <= (worker.most_in_flight_msgs is not None or not own), worker.pattern
+    check_accounts(result)
+
+
+def check_accounts(result: BenchmarkResult) -> None:
+    """What the workers counted adds up, and every message of a whole run is accounted for."""
     assert total_counts(worker.counts for worker in result.workers) == result.counts
     # What a run saves can be read again.
     assert list(impossible_values(result, "result")) == []

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natstui.bench.job.digits import read_digits, write_digits
@@ -93,7 +93,7 @@ def test_a_small_payload_has_a_short_stamp_or_none() -> None:
     assert (stamps.due_ns[0], stamps.sent_ns) == (5, None)
 
 
-@pytest.mark.slow
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 200_000), min_size=1)))
 def test_a_seen_set_is_a_set(batches: list[list[int]]) -> None:
     seen, truth = SeenSeqs(), set()

@@ -15,14 +15,15 @@ from natstui.model.bench.plan import Pattern, RateSegment, Role, StreamPlan
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
 from tests.accounts import Account
+from tests.bench.here import Workers, run_here
 from tests.bench.running import Records, check_sums, plan
 
 pytestmark = pytest.mark.server
 
 RATE = (RateSegment(None, 100, 100),)
 AWAY_S = 0.6
-EACH_MSGS = 400
-"""Four seconds of them: on a busy machine it takes one until the stream is taken away."""
+EACH_MSGS = 203
+"""Two seconds of them, and no whole number of batches."""
 
 
 async def take_away(own: Client, subjects: list[str]) -> None:
@@ -32,11 +33,11 @@ async def take_away(own: Client, subjects: list[str]) -> None:
 
 
 class Away:
-    """Takes the stream's subject away once something was acknowledged, and gives it back."""
+    """Takes the stream's subject away once something was acknowledged."""
 
-    def __init__(self, url: str, *, comes_back: bool = True) -> None:
+    def __init__(self, url: str) -> None:
         self.records = Records(on_add=self._look)
-        self._url, self._comes_back = url, comes_back
+        self._url = url
         self._acked = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -49,9 +50,6 @@ class Away:
     async def _go(self) -> None:
         own = await connect(Connection(servers=(self._url,)))
         await take_away(own, ["elsewhere"])
-        if self._comes_back:
-            await asyncio.sleep(AWAY_S)
-            await take_away(own, ["bench"])
         await own.close()
 
     async def done(self) -> None:
@@ -70,7 +68,6 @@ PUBLISHERS: tuple[Pattern, ...] = (
 async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
     account: Account,
 ) -> None:
-    away = Away(account.url)
     pubs = [
         Role(pattern, pattern, 1, schedule=RATE, total_msgs=EACH_MSGS, batch_msgs=20)
         for pattern in PUBLISHERS
@@ -78,10 +75,18 @@ async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
     total = EACH_MSGS * len(pubs)
     stream = StreamPlan("AWAY", subjects=("bench",), allow_batches=True)
     what = plan(*pubs, Role("subs", "js-consume"), stream=stream)
-    benchmark = Benchmark(what, Connection(servers=(account.url,)), away.records)
-    result = await asyncio.wait_for(benchmark.run(), 90)
-    await away.done()
-    check_sums(result, away.records)
+    connection = Connection(servers=(account.url,))
+
+    async def go_away(workers: Workers) -> None:
+        while any(workers.sum("acked_msgs", pattern) < 5 for pattern in PUBLISHERS):
+            await asyncio.sleep(0.01)
+        own = await connect(connection)
+        await take_away(own, ["elsewhere"])
+        await asyncio.sleep(AWAY_S)
+        await take_away(own, ["bench"])
+        await own.close()
+
+    result = await run_here(connection, what, go_away)
     books = result.accounting
     assert result.verdict == "ok", result.notes
     assert (books.sent_msgs, books.acked_msgs, books.stored_msgs) == (total, total, total)
@@ -96,7 +101,7 @@ async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
 
 
 async def test_a_stream_that_does_not_come_back_ends_the_run(account: Account) -> None:
-    away = Away(account.url, comes_back=False)
+    away = Away(account.url)
     pubs = Role("pubs", "js-publish-sync", 1, schedule=RATE, total_msgs=3000, timeout_s=1)
     what = plan(pubs, stream=StreamPlan("AWAY", subjects=("bench",)))
     benchmark = Benchmark(what, Connection(servers=(account.url,)), away.records)
@@ -144,6 +149,7 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(account: Accou
         # What the server was handing over just as the service left, nobody is told of.
         assert counts.unanswered_msgs <= 1, worker.role
         assert counts.retried_msgs > 0, worker.role
+    assert any("sent again" in note for note in result.notes)
 
 
 async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(
@@ -154,28 +160,19 @@ async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(
     await own.request("STREAM.CREATE.READ", config)
     for _ in range(500):
         await own.nc.publish("read", b"x" * 24)
-    reading = asyncio.Event()
 
-    def on_add(record: Record) -> None:
-        if isinstance(record, BenchmarkReport) and record.counts.received_msgs:
-            reading.set()
-
-    async def go_away() -> None:
-        await reading.wait()
+    async def go_away(workers: Workers) -> None:
+        while not workers.sum("received_msgs"):
+            await asyncio.sleep(0.01)
         await own.request("STREAM.UPDATE.READ", {**config, "allow_direct": False})
         await asyncio.sleep(AWAY_S)
         await own.request("STREAM.UPDATE.READ", config)
 
-    away = asyncio.create_task(go_away())
-    records = Records(on_add=on_add)
-    gets = Role("gets", "js-get-batch", batch_msgs=100, schedule=(RateSegment(None, 1000, 1000),))
-    what = plan(gets, stream=StreamPlan("READ", create=False), duration_s=4)
-    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
-    result = await asyncio.wait_for(benchmark.run(), 90)
-    await away
-    await own.request("STREAM.DELETE.READ")
+    rate = (RateSegment(None, 1000, 1000),)
+    gets = Role("gets", "js-get-batch", batch_msgs=100, schedule=rate, total_msgs=2000)
+    what = plan(gets, stream=StreamPlan("READ", create=False))
+    result = await run_here(Connection(servers=(account.url,)), what, go_away)
     await own.close()
-    check_sums(result, records)
     assert result.verdict == "ok", result.notes
     # Whole batches came, and nothing twice: two requests were refused, once or more often.
     assert result.accounting.received_msgs % 100 == 0
@@ -188,28 +185,19 @@ async def test_an_ordered_consumer_that_is_gone_is_made_anew_from_where_it_was(
     own = await connect(Connection(servers=(account.url,)))
     deleted: list[str] = []
 
-    async def delete() -> None:
+    async def delete(workers: Workers) -> None:
+        while not workers.sum("received_msgs"):
+            await asyncio.sleep(0.01)
         names = json.loads(await own.request("CONSUMER.NAMES.ORDERED"))["consumers"]
         for name in names:
             deleted.append(name)
             await own.request(f"CONSUMER.DELETE.ORDERED.{name}")
 
-    deleting: list[asyncio.Task[None]] = []
-
-    def on_add(record: Record) -> None:
-        received = isinstance(record, BenchmarkReport) and record.counts.received_msgs
-        if received and not deleting:
-            deleting.append(asyncio.create_task(delete()))
-
-    records = Records(on_add=on_add)
     pubs = Role("pubs", "js-publish-async", schedule=RATE, total_msgs=EACH_MSGS)
     stream = StreamPlan("ORDERED", subjects=("bench",))
     what = plan(pubs, Role("subs", "js-ordered"), stream=stream)
-    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
-    result = await asyncio.wait_for(benchmark.run(), 90)
-    await deleting[0]
+    result = await run_here(Connection(servers=(account.url,)), what, delete)
     await own.close()
-    check_sums(result, records)
     assert len(deleted) == 1
     assert result.verdict == "ok", result.notes
     assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (EACH_MSGS, 0)

@@ -22,7 +22,7 @@ from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.worker.process import clean_up
 from natstui.config.connection import Connection
-from natstui.errors import NotFound, PermissionDenied, Refused, UsageError
+from natstui.errors import NotFound, PermissionDenied, Refused, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts
@@ -44,6 +44,7 @@ from natstui.model.records.benchmark import (
 )
 from natstui.model.records.record import Record
 from tests.accounts import Account
+from tests.bench.here import Workers, run_here, workers_of
 from tests.bench.running import Records, plan, run_plan
 from tests.bench.test_content import orders
 from tests.jetstream.raw_publisher import RawPublisher
@@ -71,17 +72,18 @@ async def fail(url: str, what: BenchmarkPlan, **identity: object) -> tuple[Bench
     "pattern",
     ["js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast"],
 )
-async def test_a_full_stream_ends_the_run_with_its_reason(
+async def test_a_full_stream_ends_the_work_with_its_reason(
     account: Account, pattern: Pattern
 ) -> None:
     full = replace(STREAM, max_msgs=100, discard="new", allow_batches=True)
     role = Role("pubs", pattern, 1, total_msgs=1000, batch_msgs=40, window_msgs=80)
-    role = replace(role, timeout_s=2)
-    result, exit_code = await fail(account.url, plan(role, stream=full))
-    assert exit_code == 4
-    assert "maximum messages exceeded" in result.notes[0]
-    assert result.accounting.stored_msgs is not None
-    assert 0 < result.accounting.stored_msgs <= 100
+    what = plan(replace(role, timeout_s=2), stream=full)
+    async with workers_of(Connection(servers=(account.url,)), what) as workers:
+        with pytest.raises(RequestFailed, match="maximum messages exceeded") as failed:
+            await workers.run()
+        assert failed.value.exit_code == 4
+        assert 0 < (await workers.assets.stored_msgs() or 0) <= 100
+        assert workers.sum("refused_msgs") > 0
 
 
 async def test_a_subject_nobody_stores_ends_the_run(account: Account) -> None:
@@ -330,15 +332,14 @@ async def test_answers_that_come_too_late_are_none(nats_server: Broker) -> None:
         for one in patterns
     ]
 
-    def on_add(record: Record) -> None:
-        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
-            loop = asyncio.get_running_loop()
-            loop.call_later(0.4, nats_server.freeze)
-            loop.call_later(1.9, nats_server.thaw)
+    async def freeze(workers: Workers) -> None:
+        await asyncio.sleep(0.4)
+        nats_server.freeze()
+        await asyncio.sleep(1.5)
+        nats_server.thaw()
 
     what = plan(*roles, stream=replace(STREAM, allow_batches=True), duration_s=2.2)
-    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
-    result = await asyncio.wait_for(benchmark.run(), 60)
+    result = await run_here(Connection(servers=(nats_server.url,)), what, freeze)
     assert result.verdict == "ok", result.notes
     for worker in result.workers:
         assert worker.counts.unanswered_msgs >= 80, worker.role
@@ -347,7 +348,7 @@ async def test_answers_that_come_too_late_are_none(nats_server: Broker) -> None:
 async def test_a_fast_batch_at_a_low_rate_is_acknowledged_as_it_goes(account: Account) -> None:
     role = Role("pubs", "js-publish-fast", schedule=(RateSegment(None, 20, 20),))
     what = plan(role, stream=replace(STREAM, allow_batches=True), duration_s=3)
-    result, _ = await run_plan(Connection(servers=(account.url,)), what)
+    result = await run_here(Connection(servers=(account.url,)), what)
     assert result.verdict == "ok", result.notes
     # Acknowledged at the end only, the first half would have waited longer than this.
     assert (result.latencies.ack.percentile_ns(50) or 0) < 0.75e9
@@ -532,7 +533,7 @@ async def test_a_message_does_not_choose_what_a_push_consumer_publishes(account:
     roles = (Role("subs", "js-push"), Role("pubs", "js-publish-async", total_msgs=100))
     connection = Connection(servers=(account.url,))
     with RawPublisher(account.url) as raw:
-        result, _ = await run_plan(connection, plan(*roles, stream=STREAM))
+        result = await run_here(connection, plan(*roles, stream=STREAM))
     await client.nc.flush()
     assert (result.verdict, result.accounting.received_msgs, victims) == ("ok", 100, [])
     await client.close()

@@ -69,13 +69,11 @@ async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Accoun
             Role("pubs", "js-publish-async", schedule=rate),
             # What a held receiver was sent comes again soon.
             Role("subs", "js-consume", 2, ack_wait_s=2),
-            Role("core", "publish", subject="core", schedule=rate),
-            Role("reader", "subscribe", subject="core"),
         ),
         STREAM,
         duration_s=4.2,
         drain_s=20,
-        faults=(Fault(2.0, "pause", "reader"), Fault(3.6, "resume", "reader")),
+        faults=(Fault(2.0, "pause", "subs"), Fault(3.6, "resume", "subs")),
     )
     records, said = Records(), list[str]()
     benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
@@ -110,13 +108,15 @@ async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Accoun
 def a_paused_receiver_read_nothing_until_it_went_on(records: Records) -> None:
     logged = [one for one in records.all if isinstance(one, BenchmarkLog)]
     paused_us, resumed_us = (
-        [one.at_us for one in logged if one.worker == "reader/0" and word in one.text][-1]
+        [one.at_us for one in logged if one.worker == "subs/1" and word in one.text][-1]
         for word in ("paused", "resumed")
     )
     reading_us = [
         one.at_us
         for one in records.all
-        if isinstance(one, BenchmarkReport) and one.role == "reader" and one.counts.received_msgs
+        if isinstance(one, BenchmarkReport)
+        and (one.role, one.worker_id) == ("subs", 1)
+        and one.counts.received_msgs
     ]
     # Half a second of silence, between what was read before and what came at once after it.
     assert max(b - a for a, b in pairwise(reading_us) if b > paused_us) > 500_000

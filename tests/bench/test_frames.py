@@ -102,7 +102,7 @@ _stream = st.lists(st.tuples(_frame() | _control_lines, st.integers(1, 4)), max_
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(_stream)
 async def test_a_split_at_every_byte_changes_nothing(data: bytes) -> None:
     expected = await _theirs(data)
@@ -112,7 +112,7 @@ async def test_a_split_at_every_byte_changes_nothing(data: bytes) -> None:
         assert _ours([data[:at], data[at:]]) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(_acks, min_size=1, max_size=60), st.integers(1, 97))
 async def test_deliveries_whose_numbers_grow_come_out_alike(acks: list[str], step: int) -> None:
     frames = [f"MSG b.{n % 3} 1 {ack} 4\r\n{n:04}\r\n".encode() for n, ack in enumerate(acks)]

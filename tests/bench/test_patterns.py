@@ -8,6 +8,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.config.connection import Connection
 from natstui.errors import Refused
 from natstui.model.bench.plan import (
     Acks,
@@ -18,7 +19,7 @@ from natstui.model.bench.plan import (
     StreamPlan,
 )
 from tests.accounts import Account
-from tests.bench.running import Run
+from tests.bench.running import Run, plan, run_plan
 
 pytestmark = pytest.mark.server
 
@@ -49,9 +50,17 @@ async def test_a_queue_group_shares_the_messages(run: Run) -> None:
     assert result.accounting.lost_msgs == 0
 
 
-async def test_requests_are_answered(run: Run) -> None:
-    result = await run(Role("servers", "serve", 1), Role("clients", "request", 1, total_msgs=200))
+async def test_requests_of_any_size_are_answered(account: Account) -> None:
+    empty = Payload(size_bytes=0, headers=(("Kind", "test"), ("Two", "2")))
+    roles = (
+        Role("servers", "serve", payload=empty),
+        Role("clients", "request", payload=empty, total_msgs=200),
+    )
+    result, _ = await run_plan(Connection(servers=(account.url,)), plan(*roles))
+    assert result.verdict == "ok", result.notes
     assert result.accounting.received_msgs == 200
+    assert [worker.counts.received_msgs for worker in result.workers] == [200, 200]
+    assert (result.counts.sent_bytes, result.counts.received_bytes) == (0, 0)
     assert result.latencies.rtt.total_count == 200
 
 

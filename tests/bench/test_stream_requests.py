@@ -21,6 +21,7 @@ from natstui.model.bench.plan import (
 )
 from natstui.model.bench.result import BenchmarkResult
 from tests.accounts import Account
+from tests.bench.here import run_here
 from tests.bench.running import Records, check_sums
 
 REQUESTS = StreamPlan("ASKED", subjects=("ask",), retention="workqueue")
@@ -43,9 +44,7 @@ def conversation(
 
 
 async def ran(account: Account, plan: BenchmarkPlan) -> BenchmarkResult:
-    records = Records()
-    result = await Benchmark(plan, Connection(servers=(account.url,)), records).run()
-    check_sums(result, records)
+    result = await run_here(Connection(servers=(account.url,)), plan)
     own = await connect(Connection(servers=(account.url,)))
     assert json.loads(await own.request("STREAM.NAMES"))["total"] == 0
     await own.close()
@@ -55,7 +54,7 @@ async def ran(account: Account, plan: BenchmarkPlan) -> BenchmarkResult:
 @pytest.mark.server
 @pytest.mark.parametrize(
     "payload",
-    [Payload("json", 200), pytest.param(Payload("fixed", 24), marks=pytest.mark.long)],
+    [Payload("json", 200), Payload("fixed", 24)],
 )
 async def test_every_request_has_its_response_and_both_legs_are_timed(
     account: Account, payload: Payload
@@ -80,7 +79,9 @@ async def test_every_request_has_its_response_and_both_legs_are_timed(
 async def test_requests_of_a_killed_worker_are_answered_by_another(account: Account) -> None:
     killed = Fault(0.5, "kill", "workers")
     plan = conversation(800, Payload(), killed, think_s=0.003, ack_wait_s=1.0)
-    result = await ran(account, plan)
+    records = Records()
+    result = await Benchmark(plan, Connection(servers=(account.url,)), records).run()
+    check_sums(result, records)
     books, times = result.accounting, result.latencies
     assert [one.ended for one in result.workers].count("killed") == 1
     assert books.redelivered_msgs > 0

@@ -16,8 +16,9 @@ import pytest
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Payload, RateSegment, Role, StreamPlan
+from tests.bench.here import run_here
 from tests.bench.observer import Observer, prove
-from tests.bench.running import plan, run_plan
+from tests.bench.running import plan
 from tests.jetstream.certificates import make_files
 
 pytestmark = pytest.mark.server
@@ -117,7 +118,7 @@ async def test_a_mebibyte_with_headers_comes_whole_and_once(way: Way) -> None:
         role("asks", "request", subject="ask", total_msgs=total),
         stream=stored,
     )
-    result, _ = await run_plan(way.connection, what)
+    result = await run_here(way.connection, what)
     assert result.verdict == "ok", result.notes
     for worker in result.workers:
         counts = worker.counts

@@ -171,16 +171,16 @@ async def test_a_server_that_goes_away_leaves_a_partial_result(nats_server: Brok
 async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None:
     role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 100, 100),), timeout_s=10)
 
-    def on_add(record: Record) -> None:
-        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
-            asyncio.get_running_loop().call_later(1.0, nats_server.restart)
+    async def restart(workers: Workers) -> None:
+        while workers.sum("acked_msgs") < 50:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(nats_server.restart)
 
-    records = Records(on_add=on_add)
     stored = replace(STREAM, storage="file")
     # What was on its way when it went comes again soon.
     subs = Role("subs", "js-consume", ack_wait_s=2)
     what = plan(role, subs, stream=stored, duration_s=4)
-    result = await Benchmark(what, Connection(servers=(nats_server.url,)), records).run()
+    result = await run_here(Connection(servers=(nats_server.url,)), what, restart)
     assert result.verdict == "ok", result.notes
     assert result.accounting.lost_msgs == 0
     assert result.accounting.stored_msgs is not None

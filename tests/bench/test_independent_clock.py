@@ -19,7 +19,8 @@ from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult
-from tests.bench.running import plan, run_plan
+from tests.bench.here import run_here
+from tests.bench.running import plan
 from tests.ending import ended
 from tests.serving import serving
 
@@ -99,7 +100,7 @@ async def _measured(broker: Broker) -> tuple[BenchmarkResult, float, float]:
         what = plan(
             Role("subs", "subscribe"), Role("pubs", "publish", schedule=rate), duration_s=8.0
         )
-        result, _ = await run_plan(Connection(servers=(url,)), what)
+        result = await run_here(Connection(servers=(url,)), what)
     both = seen.sent_ns.keys() & seen.came_ns.keys()
     assert len(both) == result.counts.received_msgs == result.latencies.e2e.total_count
     theirs_s = _quarter_s(lambda key: seen.came_ns[key] - seen.sent_ns[key], both)

@@ -20,7 +20,7 @@ from natstui.bench.result.metrics import metrics, metrics_names
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
 from natstui.cli.root import root
 from natstui.errors import NotFound, SessionError, UsageError
-from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
 from natstui.model.bench.latency import from_latencies
 from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import BenchmarkResult
@@ -44,6 +44,18 @@ def test_figures_have_the_names_the_assertions_use() -> None:
     assert (figures["sent"], figures["publish_rate"], figures["lost"]) == (1000, 500, None)
     assert figures["ack.p50"] == pytest.approx(1e6, rel=0.01)
     assert figures["ack.uncorrected.p99"] is None
+
+
+def test_every_figure_can_be_asserted_of_a_run_that_has_it() -> None:
+    measured = Latencies(**dict.fromkeys(LATENCY_FIELDS, from_latencies([1_000_000])))
+    whole = replace(result(), latencies=measured, receive_per_s=1.0, fairness_ratio=1.0)
+    books = replace(
+        whole.accounting, stored_msgs=0, lost_msgs=0, responses_msgs=0, unresponded_msgs=0
+    )
+    figures = metrics(replace(whole, accounting=books))
+    for name in metrics_names():
+        check = parse_check(f"{name} >= 0{'ms' if '.' in name else ''}", figures)
+        assert check.failure(figures) is None, name
 
 
 @pytest.mark.parametrize(

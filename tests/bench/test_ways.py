@@ -13,12 +13,13 @@ import nats
 import nats.errors
 import pytest
 
+from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Payload, RateSegment, Role, StreamPlan
 from tests.bench.here import run_here
 from tests.bench.observer import Observer, prove
-from tests.bench.running import plan
+from tests.bench.running import Records, plan
 from tests.jetstream.certificates import make_files
 
 pytestmark = pytest.mark.server
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.server
 Factory = Callable[..., Broker]
 MIB = 1 << 20
 LARGE = "max_payload: 2MB\n"
+EXISTING = StreamPlan("TRUTH", create=False)
 WAYS = (*(pytest.param(way, marks=pytest.mark.long) for way in ("tls", "ws", "leaf")), "wss")
 """Each part of the first two is in a WebSocket with TLS, and test_identities.py has TLS alone."""
 
@@ -88,6 +90,13 @@ async def way(name: str, nats_server_factory: Factory, held_port: int, tmp_path:
     if name == "leaf":
         await joined(made)
     return made
+
+
+@pytest.mark.parametrize("name", ["leaf"], indirect=True)
+async def test_acks_over_a_leaf_node_without_a_jetstream_reach_its_hub_alone(way: Way) -> None:
+    await Observer().begin(way.observer_url)
+    what = plan(Role("subs", "js-consume", consumer="shared"), stream=EXISTING)
+    await Benchmark(what, way.connection, Records(), "shared").check()
 
 
 @pytest.mark.parametrize("name", WAYS, indirect=True)

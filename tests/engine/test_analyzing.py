@@ -60,12 +60,21 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_an_analysis_without_its_session_fails_and_one_is_cancelled_and_another_started(
+def test_an_analysis_is_cancelled_and_another_started_which_a_killed_engine_takes_along(
     engine: EngineProcess,
 ) -> None:
+    an_analysis_without_its_session_fails(engine)
+    one_is_cancelled_and_another_started(engine)
+    an_engine_that_is_killed_takes_its_analysis_along(engine)
+
+
+def an_analysis_without_its_session_fails(engine: EngineProcess) -> None:
     engine.send(StartAnalysis(command_id=9, session="nothing"))
     ended = engine.next(AnalysisFinished)
     assert ended.status == "failed" and "no session 'nothing'" in ended.text
+
+
+def one_is_cancelled_and_another_started(engine: EngineProcess) -> None:
     engine.send(StartAnalysis(command_id=1))
     progress = engine.next(AnalysisProgress, s=60)
     assert (progress.run_id, progress.session) == (1, "20260922T141320Z-new")
@@ -84,10 +93,7 @@ def test_an_analysis_without_its_session_fails_and_one_is_cancelled_and_another_
     assert (again.run_id, again.session) == (5, "20260921T141320Z-old")
 
 
-@pytest.mark.slow
-def test_an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess) -> None:
-    engine.send(StartAnalysis(command_id=1))
-    engine.next(AnalysisProgress, s=60)
+def an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess) -> None:
     (child,) = children(engine.process.pid)
     engine.process.kill()
     give_up_at = time.monotonic() + 60

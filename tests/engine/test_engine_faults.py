@@ -44,9 +44,23 @@ def engine(nats_server: Broker) -> Iterator[EngineProcess]:
         yield engine
 
 
-def test_a_server_that_dies_or_freezes_is_noticed_and_its_return_too(
-    engine: EngineProcess, nats_server: Broker
+def test_a_server_that_comes_dies_or_freezes_is_noticed_and_its_return_too(
+    tmp_path: Path, held_port: int
 ) -> None:
+    with EngineProcess("--server", f"nats://127.0.0.1:{held_port}") as engine:
+        a_server_that_is_not_there_is_told(engine, f"127.0.0.1:{held_port}")
+        with Broker(store=tmp_path / "late", port=held_port) as nats_server:
+            engine.next(Snapshot)
+            faults_of_a_server_are_noticed(engine, nats_server)
+            it_ends_with_its_viewer_while_a_change_waits_for_a_hung_server(engine, nats_server)
+
+
+def a_server_that_is_not_there_is_told(engine: EngineProcess, address: str) -> None:
+    failed = engine.next(LinkChanged, lambda change: change.state == "failed")
+    assert failed.reason is not None and address in failed.reason
+
+
+def faults_of_a_server_are_noticed(engine: EngineProcess, nats_server: Broker) -> None:
     a_frozen_server_is_noticed_and_its_thaw_too(engine, nats_server)
     a_server_frozen_for_long_is_polled_again_when_it_thaws(engine, nats_server)
     a_killed_server_is_noticed_and_its_return_too(engine, nats_server)
@@ -85,17 +99,6 @@ def a_server_frozen_for_long_is_polled_again_when_it_thaws(
     engine.waiting()
     nats_server.thaw()
     engine.next(Snapshot, s=RECOVERED_S)
-
-
-def test_a_server_that_is_not_there_is_told_and_tried_again(
-    tmp_path: Path, held_port: int
-) -> None:
-    address = f"127.0.0.1:{held_port}"
-    with EngineProcess("--server", f"nats://{address}") as engine:
-        failed = engine.next(LinkChanged, lambda change: change.state == "failed")
-        assert failed.reason is not None and address in failed.reason
-        with Broker(store=tmp_path / "late", port=held_port):
-            engine.next(Snapshot)
 
 
 async def test_a_stalled_reader_misses_snapshots_and_nothing_else(
@@ -144,7 +147,7 @@ def test_it_ends_with_a_killed_parent(nats_server: Broker) -> None:
         time.sleep(0.02)
 
 
-def test_it_ends_with_its_viewer_while_a_change_waits_for_a_hung_server(
+def it_ends_with_its_viewer_while_a_change_waits_for_a_hung_server(
     engine: EngineProcess, nats_server: Broker
 ) -> None:
     config = json.dumps({"name": "S", "subjects": ["s"]})

@@ -16,6 +16,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged, Unavailable
+from tests.cli.test_manage import run_here
 from tests.engine.engine_process import EngineProcess
 from tests.jetstream.accounts import MONITOR
 from tests.jetstream.operator_jwts import Operator, write_creds
@@ -88,8 +89,7 @@ async def test_a_user_of_least_privilege_sees_everything_and_each_denial_names_i
 def test_a_file_that_is_missing_ends_the_engine_with_one_sentence(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text(f"[connection]\ncreds = '{tmp_path}/none.creds'\n")
-    with EngineProcess("--config", str(config)) as engine:
-        assert engine.process.wait(NOTICED_S) == 2
-        assert engine.process.stderr is not None
-        said = engine.process.stderr.read().decode()
-    assert said == f"natstui: {tmp_path}/none.creds cannot be read: No such file or directory\n"
+    done = run_here("engine", "--config", str(config))
+    assert done.returncode == 2
+    sentence = f"natstui: {tmp_path}/none.creds cannot be read: No such file or directory\n"
+    assert (done.stdout, done.stderr) == ("", sentence)

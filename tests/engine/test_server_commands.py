@@ -27,6 +27,7 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.record import LinkChanged, Outcome
 from natstui.model.records.recording import ChangeSession, ExportSelection
+from natstui.model.records.stores import BackUp, LookAtBackup, RestoreBackup, StopMoving
 from tests.engine.engine_process import EngineProcess
 
 pytestmark = pytest.mark.server
@@ -55,6 +56,8 @@ def test_what_the_viewer_sends_is_done_and_answered(engine: EngineProcess, tmp_p
     what_a_form_needs_is_read_at_once(engine)
     a_conflict_carries_both_versions(engine)
     a_tail_shows_what_arrives_and_counts_what_it_drops(engine)
+    a_stopped_backup_leaves_nothing(engine, tmp_path)
+    a_damaged_backup_and_one_that_is_there_are_refused(engine, tmp_path)
     a_path_that_cannot_be_is_answered_and_the_engine_goes_on(engine, tmp_path)
 
 
@@ -121,6 +124,33 @@ def a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProcess) ->
     assert asked(engine, StopTail(3)).text == "natstui has stopped following"
     refused = asked(engine, StartTail(4, ("s.a", "not a subject")))
     assert (refused.status, refused.text) == ("failed", "'not a subject' is not a subject")
+
+
+def a_stopped_backup_leaves_nothing(engine: EngineProcess, tmp_path: Path) -> None:
+    config = json.dumps({"name": "B", "subjects": ["b.>"]})
+    asked(engine, Change(1, "create_stream", "B", None, config))
+    # It asks the server several things before it is done, and is stopped before the first answer.
+    engine.send(BackUp(2, "B", str(tmp_path / "kept")), StopMoving(3, 2))
+    told = engine.next(Answered, lambda answer: answer.command_id == 2)
+    assert (told.status, told.text) == ("refused", "the transfer was stopped: nothing was kept")
+    assert list(tmp_path.glob("*kept*")) == []
+
+
+def a_damaged_backup_and_one_that_is_there_are_refused(
+    engine: EngineProcess, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kept"
+    assert asked(engine, BackUp(2, "B", str(folder))).status == "done"
+    seen = json.loads(asked(engine, LookAtBackup(3, str(folder))).body_json or "")
+    assert (seen["present"], seen["name"]) == (["B"], "B")
+    there = asked(engine, RestoreBackup(4, str(folder)))
+    assert there.status == "failed"
+    assert there.text.startswith("stream B exists already and is not overwritten")
+    with (folder / "stream.tar.s2").open("ab") as file:
+        file.write(b"more")
+    damaged = asked(engine, LookAtBackup(5, str(folder)))
+    assert damaged.status == "failed"
+    assert "is not complete" in damaged.text
 
 
 def a_path_that_cannot_be_is_answered_and_the_engine_goes_on(

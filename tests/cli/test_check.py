@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from click.testing import CliRunner
 
 from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
+from tests.cli.forking import Forked
 from tests.cli.rewriting import too_old
 from tests.cli.test_manage import Done, run_here
 
@@ -79,10 +78,10 @@ def test_a_wrong_file_is_one_sentence() -> None:
 
 
 def test_flags_of_the_viewer_before_a_command_are_refused_rather_than_dropped() -> None:
-    command = [sys.executable, "-m", "natstui", "--theme", "nord", "check"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert "options of the screen work only without a command" in done.stderr
+    process = Forked("--theme", "nord", "check")
+    _, said = process.communicate()
+    assert process.returncode == 2
+    assert "options of the screen work only without a command" in said
 
 
 def test_where_to_connect_may_stand_before_the_command_and_behind_it() -> None:

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from natstui.cli.config import config
+from tests.cli.test_manage import run_here
 
 
 def lines_of(*arguments: str) -> dict[str, tuple[str, str]]:
@@ -70,10 +69,8 @@ def test_the_path_of_the_file_is_printed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert shown.endswith("config.toml\n")
 
 
-@pytest.mark.slow
 def test_what_an_error_quotes_cannot_steer_the_terminal() -> None:
-    command = [sys.executable, "-m", "natstui", "watch", "--config", "none\x1b]2;mine\x07.toml"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_here("watch", "--config", "none\x1b]2;mine\x07.toml")
     assert done.returncode == 2
     assert "does not exist" in done.stderr
     assert "\x1b" not in done.stderr and "\x07" not in done.stderr

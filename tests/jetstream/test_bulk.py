@@ -492,7 +492,7 @@ async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_an
 
 
 @pytest.mark.cluster
-async def test_when_a_node_dies_its_streams_are_unreachable_and_the_others_go_on(
+async def test_when_a_node_dies_what_it_had_is_unreachable_and_the_others_go_on(
     nats_cluster: Cluster,
 ) -> None:
     url = nats_cluster.urls[0]
@@ -503,11 +503,13 @@ async def test_when_a_node_dies_its_streams_are_unreachable_and_the_others_go_on
         body = {"stream_name": name, "config": {"durable_name": "C", "ack_policy": "explicit"}}
         await asked(nc, f"CONSUMER.DURABLE.CREATE.{name}.C", body)
     await asked(nc, "STREAM.CREATE.ALL", {"name": "ALL", "subjects": ["all"], "num_replicas": 3})
+    await _lost_with(nc, "n3")
     every = {"HERE", "THERE", "ALL"}
+    consumers = {("HERE", "C"), ("THERE", "C"), ("ALL", "LOST")}
     system = Connection(servers=(url,), user="sys", password=Secret("sys"))
     login = {"user": "app", "password": Secret("app"), "system": system}
     async with polling(Connection(servers=(url,), **login)) as polled:
-        await until_seen(polled, every, {("HERE", "C"), ("THERE", "C")})
+        await until_seen(polled, every, consumers)
         nats_cluster.node("n3").kill()
         async with asyncio.timeout(120):
             while polled.state.unreachable_streams != {"THERE"}:
@@ -516,7 +518,8 @@ async def test_when_a_node_dies_its_streams_are_unreachable_and_the_others_go_on
             # Whoever leads now, its numbers are new, and nothing counts as deleted.
             while not fresh_since(polled, since_us) >= {"HERE", "ALL"}:
                 await polled.until(Snapshot)
-        await until_seen(polled, every, {("HERE", "C"), ("THERE", "C")})
+        await until_seen(polled, every, consumers)
+        await _named_to_who_comes_afterwards(Connection(servers=(url,), **login))
         nats_cluster.node("n3").start()
         async with asyncio.timeout(120):
             while polled.state.unreachable_streams or fresh_since(polled, since_us) != every:
@@ -524,33 +527,28 @@ async def test_when_a_node_dies_its_streams_are_unreachable_and_the_others_go_on
     await nc.close()
 
 
-@pytest.mark.cluster
-async def test_who_comes_afterwards_names_a_consumer_whose_only_server_is_down(
-    nats_cluster: Cluster,
-) -> None:
-    url = nats_cluster.urls[0]
-    nc = await nats.connect(as_user(url, "app"))
-    await asked(nc, "STREAM.CREATE.ALL", {"name": "ALL", "subjects": ["all"], "num_replicas": 3})
+async def _lost_with(nc: NatsClient, node: str) -> None:
+    """Make a consumer of one replica, on a node, of a stream with three."""
     config = {"durable_name": "LOST", "ack_policy": "explicit", "num_replicas": 1}
     leader = ""
     async with asyncio.timeout(60):
-        while leader != "n3":
+        while leader != node:
             if leader:
                 await asked(nc, "CONSUMER.DELETE.ALL.LOST")
             body = {"stream_name": "ALL", "config": config}
             await asked(nc, "CONSUMER.DURABLE.CREATE.ALL.LOST", body)
             leader = (await asked(nc, "CONSUMER.INFO.ALL.LOST"))["cluster"]["leader"]
-    nats_cluster.node("n3").kill()
-    system = Connection(servers=(url,), user="sys", password=Secret("sys"))
-    login = {"user": "app", "password": Secret("app"), "system": system}
-    async with polling(Connection(servers=(url,), **login)) as polled, asyncio.timeout(60):
-        while polled.state.unreachable_consumers != {("ALL", "LOST")}:
+
+
+async def _named_to_who_comes_afterwards(connection: Connection) -> None:
+    """Check that the consumer whose only server is down is named by a new process, too."""
+    async with polling(connection) as polled, asyncio.timeout(60):
+        while ("ALL", "LOST") not in polled.state.unreachable_consumers:
             await polled.until(Snapshot)
         # It stays named while bulk replies, which do not have it, go on.
         for _ in range(10):
             await polled.until(Snapshot)
             assert polled.state.unreachable_consumers == {("ALL", "LOST")}
-    await nc.close()
 
 
 def fresh_since(polled: Polled, since_us: int) -> set[str]:

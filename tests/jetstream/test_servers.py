@@ -154,26 +154,10 @@ async def test_a_plain_user_sees_the_own_account_and_is_told_what_would_tell_mor
         await nc.close()
 
 
-async def test_who_is_not_of_the_system_account_is_told_so_and_sees_the_rest(
+async def test_who_is_not_of_the_system_account_sees_the_rest_and_a_server_that_is_gone_is_named(
     nats_cluster: Cluster,
 ) -> None:
-    wrong = Connection(servers=nats_cluster.urls, user="app", password=Secret("app"))
-    [seen] = await look(
-        Connection(servers=nats_cluster.urls, user="app", password=Secret("app"), system=wrong)
-    )
-    assert seen.source == "account" and len(seen.rows) == 3
-    assert "app of the account APP, which is not the server's system_account" in (
-        seen.missing[0].reason
-    )
-    refused = Connection(servers=nats_cluster.urls, user="sys", password=Secret("wrong"))
-    [seen] = await look(
-        Connection(servers=nats_cluster.urls, user="app", password=Secret("app"), system=refused)
-    )
-    assert seen.source == "account" and len(seen.rows) == 3
-    assert "the system account of [system]" in seen.missing[0].reason
-
-
-async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
+    await _told_that_another_account_is_asked_for(nats_cluster)
     for source in ("system", "monitoring"):
         connection = of_cluster(nats_cluster, source)
         client, system = await connect(connection), System(connection)
@@ -191,6 +175,23 @@ async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
         assert seen.silent[0].startswith(name if source == "system" else place)
         await system.close()
         await client.close()
+
+
+async def _told_that_another_account_is_asked_for(nats_cluster: Cluster) -> None:
+    wrong = Connection(servers=nats_cluster.urls, user="app", password=Secret("app"))
+    [seen] = await look(
+        Connection(servers=nats_cluster.urls, user="app", password=Secret("app"), system=wrong)
+    )
+    assert seen.source == "account" and len(seen.rows) == 3
+    assert "app of the account APP, which is not the server's system_account" in (
+        seen.missing[0].reason
+    )
+    refused = Connection(servers=nats_cluster.urls, user="sys", password=Secret("wrong"))
+    [seen] = await look(
+        Connection(servers=nats_cluster.urls, user="app", password=Secret("app"), system=refused)
+    )
+    assert seen.source == "account" and len(seen.rows) == 3
+    assert "the system account of [system]" in seen.missing[0].reason
 
 
 @pytest.mark.server

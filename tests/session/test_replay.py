@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from natstui.model.records.recording import (
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
+from tests.cli.forking import Forked
 from tests.session.making import Maker, fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts
@@ -46,18 +46,16 @@ class Replay:
     """A replay process and the state its lines fold into."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "natstui", "replay-engine", str(folder), *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        commands, write_end = os.pipe()
+        self._process = Forked("replay-engine", str(folder), *options, stdin=commands)
+        os.close(commands)
+        self._stdin = os.fdopen(write_end, "wb")
         self.state = State()
         self.heard: list[Record] = []
         self.started = self.next()
         self.until_position()
 
     def next(self) -> Record:
-        assert self._process.stdout is not None
         record = decode_record(self._process.stdout.readline())
         self.heard.append(record)
         self.state = self.state.after(record)
@@ -70,12 +68,12 @@ class Replay:
 
     def ask(self, command: Command) -> ReplayPosition:
         """Send a command and take everything up to the position it leads to."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(encode_command(command))
-        self._process.stdin.flush()
+        self._stdin.write(encode_command(command))
+        self._stdin.flush()
         return self.until_position()
 
-    def close(self) -> int:
+    def close(self) -> int | None:
+        self._stdin.close()
         self._process.communicate(timeout=60)
         return self._process.returncode
 
@@ -217,19 +215,14 @@ def test_a_replay_tells_what_is_missing_on_its_timeline_and_at_its_end(
     folder = made(tmp_path, records, polls_per_segment=40)
     files = segments(folder)
     files[gone].path.unlink()
-    process = subprocess.run(
-        [sys.executable, "-m", "natstui", "replay-engine", str(folder), "--paused"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+    process = Forked("replay-engine", str(folder), "--paused")
+    out, err = process.communicate(timeout=120)
     sentence = f"segment {files[gone].number} is missing"
-    told = [decode_record(line) for line in process.stdout.splitlines(keepends=True)]
+    told = [decode_record(line) for line in out.encode().splitlines(keepends=True)]
     (marks,) = (record.marks for record in told if isinstance(record, ReplayMarks))
     assert sentence in [mark.text for mark in marks if mark.kind == "gap"]
     assert process.returncode == 6
-    assert process.stderr.decode().strip().endswith(f"{folder} is damaged: {sentence}")
+    assert err.strip().endswith(f"{folder} is damaged: {sentence}")
 
 
 def spoil(path: Path) -> None:

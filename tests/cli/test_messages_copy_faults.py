@@ -567,7 +567,7 @@ async def test_what_was_sent_before_a_damaged_line_is_accounted_for(
         assert len(await counts(nc, "T")) == 499
 
 
-@pytest.mark.parametrize("rate", ["100k", "300"])
+@pytest.mark.parametrize("rate", ["100k", pytest.param("300", marks=pytest.mark.long)])
 async def test_a_copy_to_a_file_on_a_full_disk_goes_on_when_there_is_space(
     shell: Shell, nats_server: Broker, tmp_path: Path, rate: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from natstui.errors import OutcomeUnknown, RequestFailed
+from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.shapes import check_shape
 
 STATE = {
@@ -215,3 +216,15 @@ def test_a_reply_about_another_asset_does_not_say_that_this_one_was_created(
     for other in others:
         with pytest.raises(OutcomeUnknown, match="reply is about 'zz', not about"):
             check_shape(verb, json.dumps(reply | other).encode(), asked)
+
+
+@pytest.mark.parametrize("number", [10002, 10028, 10047])
+def test_a_lack_of_storage_is_said_with_what_counts_as_used(number: int) -> None:
+    error = {"code": 500, "err_code": number, "description": "insufficient storage"}
+    body: dict[str, object] = {"type": "x", "error": error}
+    reply = json.dumps(body).encode()
+    expected = (
+        rf"STREAM.CREATE.S: insufficient storage \(error {number}\): max bytes counts as used"
+    )
+    with pytest.raises(RequestFailed, match=f"{expected} .* has less left: lower max bytes"):
+        check_reply("STREAM.CREATE.S", reply)

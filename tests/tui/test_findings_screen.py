@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from dataclasses import replace
 
+import msgspec
 import nats
 import pytest
 from nats.js import JetStreamContext
-from nats.js.api import StreamSource
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.stream_fields import STREAM_FIELDS
@@ -19,9 +19,15 @@ from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Entity, Finding, Findings, Watched
+from natstui.model.live.snapshot import Account as Usage
 from natstui.model.live.state import State
+from natstui.model.records.managing import ReadNamesInUse
+from natstui.model.records.messages import Answered, BrowseMessages, MessagePage, StoredMessage
+from natstui.model.records.record import Configured, Record
+from natstui.model.records.recording import ReplayPosition
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.form import ConsumerForm
+from natstui.tui.consumers.screen import unlisted_consumers_count
 from natstui.tui.findings.advice import ADVISED, advised, place_of
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.screen import FindingsScreen
@@ -39,11 +45,11 @@ from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.accounts import Account
 from tests.model.builders import snapshot
-from tests.session.making import made
-from tests.session.scenario import Scenario
-from tests.tui.engine_records import engine_records
-from tests.tui.viewer import Viewer, fed, replaying, viewing
+from tests.session.scenario import START_US
+from tests.tui.engine_records import BORN_US, engine_records
+from tests.tui.viewer import FedViewer, Viewer, fed, viewing
 
+ACCOUNT = Usage(0, 0, 2, 0, None, None, None, None, 0, 0, 0, 1, None)
 HOSTILE = "\x1b]2;x\x07[/]\u202e"
 
 
@@ -177,79 +183,16 @@ async def shop(server: Account) -> AsyncIterator[JetStreamContext]:
         await nc.close()
 
 
+def listed(viewer: Viewer) -> list[str]:
+    """Return the codes of what is listed as open, from the top."""
+    rows = viewer.table.rows
+    every = [rows.cells(row) for row in rows.order] if rows is not None else []
+    return [cells[1].text for cells in every if cells[0].text != "· over"]
+
+
 async def raised(viewer: Viewer, code: str) -> None:
     """Wait until a finding is listed as open."""
-
-    def is_listed() -> bool:
-        rows = viewer.table.rows
-        every = [rows.cells(row) for row in rows.order] if rows is not None else []
-        return any(cells[1].text == code and cells[0].text != "· over" for cells in every)
-
-    await viewer.until(is_listed, code)
-
-
-@pytest.mark.server
-async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
-    account: Account,
-) -> None:
-    async with (
-        shop(account) as js,
-        viewing(account.url, "--interval", "250ms", size=(80, 24)) as viewer,
-    ):
-        await viewer.press("5")
-        await viewer.until(lambda: CALM in viewer.text, "that nothing is wrong")
-        assert "natstui may read everything" in viewer.words
-        await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_ack_pending=1)
-        await (await js.pull_subscribe_bind("C", "S")).fetch(1)
-        await raised(viewer, "NT-C09")
-        assert "S › C" in viewer.words
-        assert "1 of 1 ack pending: delivery has stopped" in viewer.words
-        assert "ack in the client" in viewer.words
-        await viewer.press("1")
-        await viewer.until(lambda: "✖ 1 consumer stuck" in viewer.words, "one is stuck")
-        await viewer.press("4")
-        await viewer.until(lambda: viewer.app.current_mode == "server", "the servers")
-        await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
-        await viewer.press("2")
-        await viewer.until(lambda: "C" in viewer.rows(), "the consumer's row")
-        await viewer.press("enter")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "its detail")
-        await viewer.press("exclamation_mark")
-        await viewer.until(lambda: " hints" in viewer.words, "the list again")
-        await viewer.press("enter")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
-        await viewer.until(lambda: "NT-C09 max ack pending" in viewer.words, "its findings")
-        assert "→ ack in the" in viewer.words
-        await viewer.press("question_mark")
-        pages = 0
-        while "The first series is an area" not in viewer.words and pages < 20:
-            await viewer.press("pagedown")
-            pages += 1
-        assert "The first series is an area" in viewer.words, "the help"
-        await viewer.press("escape")
-        await viewer.press("escape", "d")
-        await viewer.until(lambda: "EVIDENCE" in viewer.words, "the detail")
-        await viewer.press("full_stop")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
-        await viewer.press("escape", "escape")
-        await js.delete_consumer("S", "C")
-        await viewer.until(lambda: "ended lately" in viewer.words, "that it is over")
-        assert "· over" not in viewer.words, "folded until it is wanted"
-        await viewer.press("f")
-        await viewer.until(lambda: "· over" in viewer.words, "what is over")
-
-
-@pytest.mark.server
-async def test_consumers_that_no_stream_lists_are_told_of(account: Account) -> None:
-    async with shop(account) as js, viewing(account.url) as viewer:
-        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
-        await viewer.press("2")
-        await viewer.until(lambda: "consumers 1  ·" in viewer.text, "the consumer")
-        assert "unlisted" not in viewer.text
-        await js.add_stream(name="M", mirror=StreamSource(name="S"))
-        await viewer.until(
-            lambda: "1 unlisted feed mirrors and sources" in viewer.words, "the other"
-        )
+    await viewer.until(lambda: code in listed(viewer), code)
 
 
 @pytest.mark.server
@@ -260,123 +203,202 @@ async def test_consumers_that_no_stream_lists_are_told_of(account: Account) -> N
         pytest.param(("--read-only",), id="read-only", marks=pytest.mark.long),
     ],
 )
-async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
+async def test_a_finding_comes_is_silenced_and_heard_of_again_leads_to_its_consumer_and_ends(
     account: Account, flags: tuple[str, ...]
 ) -> None:
     async with (
         shop(account) as js,
         viewing(account.url, "--interval", "250ms", *flags, panel=True) as viewer,
     ):
-        config = {"durable_name": "[b]C", "deliver_subject": "nobody.subscribes"}
+        await viewer.press("5")
+        await viewer.until(lambda: CALM in viewer.text, "that nothing is wrong")
+        assert "natstui may read everything" in viewer.words
+        config = {"durable_name": "[b]C", "ack_policy": "explicit", "max_ack_pending": 1}
         body = json.dumps({"stream_name": "S", "config": config}).encode()
         await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body, timeout=20)
-        await viewer.press("5")
-        await raised(viewer, "NT-C08")
+        await (await js.pull_subscribe_bind("[b]C", "S")).fetch(1)
+        await raised(viewer, "NT-C09")
+        assert "S › [b]C" in viewer.words
+        assert "1 of 1 ack pending: delivery has stopped" in viewer.words
+        assert "ack in the client" in viewer.words
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         await viewer.press("home", "z")
         await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the question")
         await viewer.press("enter")
         await viewer.until(lambda: "A reason is missing" in viewer.words, "why not")
-        await viewer.press(*_keys("[/] mended"), "enter")
-        await viewer.until(lambda: "z silenced" in viewer.words, "that it is silenced")
+        await viewer.type("[/] mended")
+        await viewer.press("enter")
+        await viewer.until(lambda: viewer.app.state.findings.silenced(), "that it is silenced")
+        await viewer.until(lambda: "z silenced" in viewer.words, "that it is shown")
         await viewer.until(lambda: "critical" not in viewer.line(1), "no count")
         assert "1 silenced" in viewer.words and "[/] mended" in viewer.words
-        assert viewer.app.state.findings.worst(_entity(viewer)) is None
+        (finding,) = viewer.app.state.findings.silenced()
+        assert viewer.app.state.findings.worst(finding.entity) is None
         await viewer.press("2")
         await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
-        assert "no subscriber" not in viewer.rows()["[b]C"]["status"]
+        assert "max ack pending" not in viewer.rows()["[b]C"]["status"]
         text = viewer.app.screen.query_one(Peek).text
         await viewer.until(lambda: "silenced: [/] mended" in " ".join(str(text.visual).split()))
         await viewer.press("5", "home", "z")
-        await viewer.until(lambda: "z silenced" not in viewer.words, "that it is heard of")
+        await viewer.until(lambda: not viewer.app.state.findings.silenced(), "that it is heard of")
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
+        assert "z silenced" not in viewer.words
+        await viewer.press("1")
+        await viewer.until(lambda: "✖ 1 consumer stuck" in viewer.words, "one is stuck")
+        await viewer.press("5", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
+        await viewer.until(lambda: "NT-C09 max ack pending" in viewer.words, "its findings")
+        assert "→ ack in the" in viewer.words
+        await viewer.press("exclamation_mark")
+        await viewer.until(lambda: isinstance(viewer.app.screen, FindingsScreen), "the list")
+        await viewer.press("home", "d")
+        await viewer.until(lambda: "EVIDENCE" in viewer.words, "the detail")
+        if not flags:
+            await viewer.press("full_stop")
+            await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
+            await viewer.press("escape")
+        await viewer.press("escape")
+        await js._nc.request("$JS.API.CONSUMER.DELETE.S.[b]C", b"", timeout=20)
+        await viewer.until(lambda: "ended lately" in viewer.words, "that it is over")
+        assert "· over" not in viewer.words, "folded until it is wanted"
+        await viewer.press("f")
+        await viewer.until(lambda: "· over" in viewer.words, "what is over")
 
 
-def _keys(text: str) -> list[str]:
-    return [{" ": "space", "[": "left_square_bracket", "]": "right_square_bracket",
-             "/": "slash"}.get(one, one) for one in text]  # fmt: skip
+def bad_records() -> list[Record]:
+    """Return records of a stream whose consumer LOOP gets one message again and again, and whose
+    consumer FULL may have no more than one.
+    """
+    *beginning, configured, _ = engine_records({"S": ("FULL", "LOOP")})
+    assert isinstance(configured, Configured)
+    full, loop = configured.consumers
+    consumers = (
+        replace(
+            full,
+            max_ack_pending_msgs=1,
+            config_json='{"durable_name": "FULL", "ack_policy": "explicit", "max_ack_pending": 1}',
+        ),
+        replace(loop, ack_wait_ns=10**9),
+    )
+    polls = [
+        snapshot(
+            second,
+            [{"name": "S", "created_at_us": BORN_US, "stored_msgs": 300, "last_seq": 300,
+              "consumers_count": 2}],
+            [
+                {"stream": "S", "name": "FULL", "created_at_us": BORN_US, "ack_pending_msgs": 1,
+                 "delivered_stream_seq": 1, "delivered_consumer_seq": 1, "pending_msgs": 299,
+                 "waiting_pulls_count": 1},
+                {"stream": "S", "name": "LOOP", "created_at_us": BORN_US, "redelivered_msgs": 1,
+                 "ack_pending_msgs": 1, "waiting_pulls_count": 1,
+                 "delivered_consumer_seq": 100 + 11 * second,
+                 "delivered_stream_seq": 100 + 10 * second,
+                 "ack_floor_consumer_seq": 50, "ack_floor_stream_seq": 50,
+                 "delivered_at_us": START_US + second * 10**6,
+                 "acked_at_us": START_US + second * 10**6},
+            ],
+        )
+        for second in range(1, 13)
+    ]  # fmt: skip
+    return [*beginning, replace(configured, consumers=consumers), *polls]
 
 
-def _entity(viewer: Viewer) -> Entity:
-    return next(it.entity for it in viewer.app.state.findings.silenced())
+async def to_row(viewer: Viewer, code: str) -> None:
+    await raised(viewer, code)
+    await viewer.press("home", *["down"] * listed(viewer).index(code))
 
 
-@pytest.mark.server
-async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_form(
-    account: Account,
-) -> None:
-    async with shop(account) as js, viewing(account.url) as viewer:
-        await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_ack_pending=1)
-        await viewer.press("5")
+async def give_page(viewer: FedViewer, pages: int, newer: bool) -> BrowseMessages:
+    """Answer the request for a page of messages with message 51; return the request."""
+    await viewer.until(lambda: len(viewer.sent(BrowseMessages)) > pages, "a page is requested")
+    command = viewer.sent(BrowseMessages)[-1]
+    assert command.newer is newer
+    page = MessagePage("S", (StoredMessage(51, "s", 1, (), "eA==", 1),), 1, 300, None, None)
+    body = msgspec.json.encode(page).decode()
+    await viewer.feed(Answered(1, command.command_id, "done", "a page", body))
+    return command
+
+
+async def test_findings_lead_to_the_message_and_to_the_field_but_not_in_a_replay() -> None:
+    async with fed(*bad_records(), first="findings") as viewer:
+        await to_row(viewer, "NT-C05")
+        await viewer.press("enter")
+        command = await give_page(viewer, 0, newer=True)
+        assert command.from_seq == 51
+        messages = viewer.app.screen
+        assert isinstance(messages, MessagesScreen)
+        from_there = "from message 51: NT-C05 poison message of LOOP"
+        await viewer.until(lambda: from_there in viewer.words, "the messages")
+        assert messages.pages.message is not None
+        assert messages.pages.message.stream_seq == 51
+        await viewer.press("escape", "full_stop")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen), "the question")
+        assert "51" in viewer.text
+        await viewer.press("escape", "2")
+        await viewer.until(lambda: "LOOP" in viewer.rows(), "the consumer's row")
+        await viewer.press("home", *["down"] * list(viewer.rows()).index("LOOP"), "m")
+        await give_page(viewer, 1, newer=True)
+        await viewer.until(lambda: from_there in viewer.words, "the same from there")
+        assert "S › LOOP" not in viewer.words
+        await viewer.press("g")
+        await give_page(viewer, 2, newer=False)
+        await viewer.until(lambda: "newest first" in viewer.words, "the newest page")
+
+        await viewer.press("escape", "5")
         await viewer.until(lambda: " hints" in viewer.words, "how many there are")
-        assert "NT-K02" not in viewer.text
+        assert "NT-K02" not in listed(viewer)
         await viewer.press("i", "slash")
         await viewer.type("NT-K02")
         await viewer.press("enter")
-        await viewer.until(lambda: len(viewer.rows()) == 1 and viewer.table.rows, "the hint")
-        await raised(viewer, "NT-K02")
+        await viewer.until(lambda: listed(viewer) == ["NT-K02"], "the hint")
         await viewer.press("enter")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
+        await viewer.until(lambda: viewer.sent(ReadNamesInUse), "the form")
         form = viewer.app.screen
         assert isinstance(form, ConsumerForm)
-        await viewer.until(lambda: not viewer.app.link.pending, "what is in use")
+        number = viewer.sent(ReadNamesInUse)[-1].command_id
+        await viewer.feed(Answered(1, number, "done", "", '{"consumer_filters": {"LOOP": []}}'))
+        await viewer.until(lambda: form.entries.in_use.consumer_filters, "what is in use")
         await viewer.press("ctrl+u", "7")
         await viewer.until(lambda: form.entries.texts == {"max_ack_pending": "7"}, "the field")
 
-
-@pytest.mark.server
-async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_question(
-    account: Account,
-) -> None:
-    async with (
-        shop(account) as js,
-        viewing(account.url, "--interval", "250ms") as viewer,
-    ):
-        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
-        pull = await js.pull_subscribe("s", durable="C", stream="S")
-        first, second, _ = await pull.fetch(3, timeout=10)
-        await first.ack_sync(timeout=30)
-        for _ in range(6):
-            await second.nak()
-            (second,) = await pull.fetch(1, timeout=10)
-        await viewer.press("5")
-        await raised(viewer, "NT-C05")
-        await viewer.press("home", "enter")
-        await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen), "the messages")
-        messages = viewer.app.screen
-        assert isinstance(messages, MessagesScreen)
-        await viewer.until(lambda: messages.pages.message is not None, "a page")
-        assert messages.pages.message is not None
-        assert messages.pages.message.stream_seq == 2
-        assert "from message 2: NT-C05 poison message of C" in viewer.words
-        await viewer.press("escape", "full_stop")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen), "the question")
-        assert "2" in viewer.text
-        await viewer.press("escape", "2")
-        await viewer.until(lambda: "C" in viewer.rows(), "the consumer's row")
-        await viewer.press("home", "m")
-        await viewer.until(lambda: "from message 2: NT-C05" in viewer.words, "the same from there")
-        assert "S › C" not in viewer.words
-        await viewer.press("g")
-        await viewer.until(lambda: "newest first" in viewer.words, "the newest page")
-
-
-@pytest.mark.slow
-async def test_a_replay_shows_the_findings_of_its_moment_and_asks_no_server(
-    tmp_path: Path,
-) -> None:
-    scenario = Scenario(streams=1, consumers=1)
-    folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 20)])
-    async with replaying(folder, size=(80, 24)) as viewer:
-        await viewer.press("5")
-        await viewer.until(lambda: isinstance(viewer.app.screen, FindingsScreen), "the screen")
-        await viewer.type_command("seek +10s")
-        await viewer.until(lambda: viewer.app.state.costs, "a poll")
+        await viewer.press("escape", "down", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, FindingsScreen), "the list")
+        position = ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False)
+        await viewer.feed(position)
+        await viewer.until(lambda: viewer.app.state.replay, "it is a replay")
         assert "Messages" not in viewer.text.splitlines()[-1]
-        await viewer.press("i")
-        await viewer.until(viewer.rows, "hints")
-        await viewer.press("home", "d")
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "no form")
+        await viewer.press("escape", "d")
         await viewer.until(lambda: "EVIDENCE" in viewer.text, "the detail")
+
+
+@pytest.mark.parametrize(
+    ("in_account", "mirror", "expected"),
+    [(1, "S", 0), (2, "S", 1), (2, None, 0), (3, "S", 0)],
+    ids=["all are listed", "that of a mirror", "nothing is mirrored", "more than mirrors"],
+)
+def test_consumers_that_no_stream_lists_are_told_of(
+    in_account: int, mirror: str | None, expected: int
+) -> None:
+    *beginning, configured, _ = engine_records({"S": ("C",), "M": ()})
+    assert isinstance(configured, Configured)
+    mirroring = replace(configured.streams[1], mirror=mirror)
+    usage = replace(ACCOUNT, consumers_count=in_account)
+    streams = [
+        {"name": name, "created_at_us": BORN_US, "consumers_count": count}
+        for name, count in (("S", 1), ("M", 0))
+    ]
+    poll = snapshot(
+        1, streams, [{"stream": "S", "name": "C", "created_at_us": BORN_US}], account=usage
+    )
+    state = State()
+    configured = replace(configured, streams=(configured.streams[0], mirroring))
+    for record in (*beginning, configured, poll):
+        state = state.after(record)
+    assert unlisted_consumers_count(state) == expected
+    # Without the account nothing is known of them.
+    assert unlisted_consumers_count(state.after(replace(poll, account=None))) == 0
 
 
 def test_many_of_a_kind_are_one_row_with_how_many_others_there_are() -> None:

@@ -83,6 +83,21 @@ def test_metadata_keeps_its_commas_when_a_pair_is_added_in_a_form() -> None:
     assert draft.config["metadata"] == {**kept, "tier": "1"}
 
 
+def test_thresholds_in_the_metadata_are_fields_with_their_meaning() -> None:
+    key = "io.nats.monitor."
+    metadata = {"team": "shop", f"{key}msgs-warn": "5", f"{key}subjects-warn": "9"}
+    config: dict[str, object] = {"name": "S", "subjects": ["s.>"], "metadata": metadata}
+    subject = new("stream", config, editing=True)
+    few, many = (STREAM_FIELD[f"metadata.{key}{name}-warn"] for name in ("msgs", "subjects"))
+    assert start_text(subject, STREAM_FIELD["metadata"]) == "team=shop"
+    assert (start_text(subject, few), start_text(subject, many)) == ("5", "9")
+    (problem,) = drafted(subject, {few.path: "many"}, AROUND).problems
+    assert problem.path == few.path and "is no whole number" in problem.text
+    draft = drafted(subject, {few.path: "7", many.path: "", "metadata": "team=till"}, AROUND)
+    assert draft.problems == ()
+    assert draft.config["metadata"] == {"team": "till", f"{key}msgs-warn": "7"}
+
+
 def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
     subject = new("stream", {"name": "S", "compression": "zstd9"}, editing=True)
     assert start_text(subject, STREAM_FIELD["compression"]) == "zstd9"

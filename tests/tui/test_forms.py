@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +27,6 @@ from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.streams.screen import StreamsScreen
-from tests.accounts import Account
 from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.viewer import AT_ONCE_S, Viewer, fed, viewing
@@ -215,9 +215,9 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         assert (await asked(nc, "CONSUMER.INFO.OLD.c"))["config"]["durable_name"] == "c"
 
 
-async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Account) -> None:
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+@on_the_files_loop
+async def test_a_stream_is_edited_undone_deleted_and_brought_back(shared: Shared) -> None:
+    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("e")
@@ -230,7 +230,8 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Accou
         await viewer.press("u")
         await viewer.until(lambda: "Type S" in viewer.words, "the question")
         await viewer.press("S", "enter")
-        await viewer.until(lambda: "2 changes on this server" in viewer.words, "the undo")
+        await viewer.until(lambda: changes_shown(viewer) >= 2, "the edit and its undo")
+        before = changes_shown(viewer)
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_age"] == 0
         await viewer.press("escape")
         await on_streams(viewer)
@@ -249,33 +250,35 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(account: Accou
         await viewer.press("S", "enter")
         await viewer.until(lambda: "stream S recreated" in toasts(viewer))
         assert isinstance(viewer.app.screen, JournalScreen)
+        await viewer.until(lambda: changes_shown(viewer) == before + 2, "both are in the journal")
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["subjects"] == ["s.>"]
 
 
-@on_the_files_loop
-async def test_a_change_made_meanwhile_is_shown_with_both_versions(shared: Shared) -> None:
-    url = shared.url
-    async with connected(url) as nc, shared.as_new((120, 40)) as viewer:
-        made = await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
-        await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("e")
-        await on_form(viewer)
-        await asked(nc, "STREAM.UPDATE.S", {**made["config"], "max_msgs": 77})
-        await fill(viewer, description="mine")
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: "changed by somebody else" in viewer.words, "the conflict")
-        assert "when you opened the form: unlimited" in viewer.words
-        assert "now:                77" in viewer.text
-        await viewer.press("ctrl+s")
-        await on_streams(viewer)
-        config = (await asked(nc, "STREAM.INFO.S"))["config"]
-        assert (config["description"], config["max_msgs"]) == ("mine", 77)
+def changes_shown(viewer: Viewer) -> int:
+    """Return how many changes the journal in view says that there were on this server."""
+    match = re.search(r"(\d+) changes on this server", viewer.words)
+    return int(match[1]) if match is not None else 0
 
 
-async def test_a_mistake_keeps_the_form_and_leads_to_its_field() -> None:
-    async with fed(*engine_records(), size=SMALL) as viewer:
-        await viewer.press("a")
-        await on_form(viewer)
+async def test_a_form_opens_what_fits_leads_to_a_mistake_and_keeps_what_is_refused() -> None:
+    async with fed(*engine_records(), size=(120, 40)) as viewer:
+        for size, most_closed in (((120, 40), 5), (SMALL, 8)):
+            await viewer.pilot.resize_terminal(*size)
+            await viewer.press("a")
+            await on_form(viewer)
+            fields = form(viewer).fields
+            closed = [title for title in fields.query(SectionTitle) if not title.open]
+            assert len(closed) <= most_closed
+            assert fields.max_scroll_y == 0 or size == SMALL
+            shown = sum(section.region.height for section in fields.query(FormSection))
+            left = fields.size.height - 1 - shown
+            for title in closed:
+                assert isinstance(section := title.parent, FormSection)
+                assert len(section.rows) > left, f"{title.title} would fit"
+            if size != SMALL:
+                await viewer.press("escape")
+                await on_streams(viewer)
+
         await fill(viewer, max_age="5ms", name="S")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "the maximum age is shorter than 100ms" in viewer.words)
@@ -287,65 +290,53 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field() -> None:
         await viewer.press("escape")
         assert row.text == "5ms"
         await viewer.until(lambda: "What will be sent" not in viewer.words, "the fields again")
-        await viewer.press("escape", "down", "enter")
+        assert not viewer.sent(Change)
+
+        # Nothing is loaded into a form that is being sent.
+        await fill(viewer, max_age="5s")
+        await viewer.press("ctrl+s", "ctrl+t", "ctrl+l")
+        await viewer.until(lambda: viewer.sent(Change), "it is sent")
+        assert isinstance(viewer.app.screen, FormScreen), "the reply would drop what is loaded"
+        number = viewer.sent(Change)[-1].command_id
+        await viewer.feed(Answered(1, number, "failed", "the server refuses it"))
+        await viewer.until(lambda: "the server refuses it" in viewer.words, "the reply")
+        await viewer.press("ctrl+t")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, FormScreen), "the templates")
+        await viewer.press("escape", "escape", "down", "enter")
         await on_streams(viewer)
 
 
-async def test_what_the_server_refuses_is_said_whole(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    broker = nats_server_factory("jetstream { max_file: 100MB }")
-    async with viewing(broker.url, size=SMALL) as viewer:
-        await viewer.until(lambda: viewer.app.state.account is not None, "a poll")
-        await viewer.press("a")
-        await on_form(viewer)
-        await fill(viewer, name="JOBS", max_bytes="1GB")
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: "(error 10047)" in viewer.words, "that it is refused")
-        assert "has less left: lower max bytes" in viewer.words
-
-
 @on_the_files_loop
-async def test_only_fields_that_were_seen_are_made_and_the_others_begin_as_the_server_has_them(
+async def test_a_change_made_meanwhile_is_shown_and_fields_begin_as_the_server_has_them(
     shared: Shared,
 ) -> None:
-    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"], "max_msgs": 7})
+    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
+        body = {"name": "S", "subjects": ["s.>"], "max_msgs": 7}
+        config = (await asked(nc, "STREAM.CREATE.S", body))["config"]
         await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.pilot.resize_terminal(*SMALL)
         await viewer.press("e")
         await on_form(viewer)
+        # Only fields that were seen are made.
         sections = list(viewer.app.screen.query(FormSection))
-        made = list(viewer.app.screen.query(FieldRow))
-        opened = [one for one in sections if one.query_one(SectionTitle).open]
-        assert made == [row for one in opened for row in one.rows]
-        assert len(made) < sum(len(section.rows) for section in sections) / 3
+        rows = list(viewer.app.screen.query(FieldRow))
+        opened = [each for each in sections if each.query_one(SectionTitle).open]
+        assert rows == [row for each in opened for row in each.rows]
+        assert len(rows) < sum(len(section.rows) for section in sections) / 3
         # Somebody else changes what was not yet seen.
-        config = (await asked(nc, "STREAM.INFO.S"))["config"]
-        await asked(nc, "STREAM.UPDATE.S", {**config, "max_msgs": 9})
+        await asked(nc, "STREAM.UPDATE.S", {**config, "max_msgs": 77})
         await fill(viewer, description="mine")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "changed by somebody else" in viewer.words, "the conflict")
+        assert "when you opened the form: 7 " in viewer.words
+        assert "now: 77" in viewer.words
         await viewer.press("escape")
-        assert (await go_to(viewer, "max_msgs")).text == "9"
+        assert (await go_to(viewer, "max_msgs")).text == "77"
         assert form(viewer).entries.texts == {"description": "mine"}
-
-
-@pytest.mark.parametrize(("size", "most_closed"), [((80, 24), 8), ((120, 40), 5)])
-async def test_a_form_begins_with_every_section_open_that_fits(
-    size: tuple[int, int], most_closed: int
-) -> None:
-    async with fed(*engine_records(), size=size) as viewer:
-        await viewer.press("a")
-        await on_form(viewer)
-        fields = form(viewer).fields
-        closed = [title for title in fields.query(SectionTitle) if not title.open]
-        assert len(closed) <= most_closed
-        assert fields.max_scroll_y == 0 or size[1] == 24
-        shown = sum(section.region.height for section in fields.query(FormSection))
-        left = fields.size.height - 1 - shown
-        for title in closed:
-            assert isinstance(section := title.parent, FormSection)
-            assert len(section.rows) > left, f"{title.title} would fit"
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        after = (await asked(nc, "STREAM.INFO.S"))["config"]
+        assert (after["description"], after["max_msgs"]) == ("mine", 77)
 
 
 @on_the_files_loop
@@ -415,25 +406,6 @@ async def test_what_the_user_may_not_do_is_greyed(
         assert not keys["ctrl+d"].enabled
 
 
-@on_the_files_loop
-async def test_a_planned_consumer_shows_what_it_would_deliver_first(shared: Shared) -> None:
-    url = shared.url
-    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
-        config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
-        await asked(nc, "STREAM.CREATE.S", config)
-        for number in range(10):
-            await nc.request(f"s.{number % 2}", b"x", timeout=20)
-        await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("enter", "a")
-        await on_form(viewer)
-        await fill(viewer, name="C")
-        await viewer.until(lambda: "message 1 (s.0) first, 10 pending" in flat(viewer))
-        await fill(viewer, filter_subjects="s.1")
-        await viewer.until(lambda: "message 2 (s.1) first, 5 pending" in flat(viewer))
-        await fill(viewer, deliver_policy="last")
-        await viewer.until(lambda: "message 10 (s.1) first, 1 pending" in flat(viewer))
-
-
 def flat(viewer: Viewer) -> str:
     """The preview on one line, however it is wrapped."""
     plan = viewer.app.screen.query_one("#plan", Static)
@@ -478,6 +450,7 @@ PULLED = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_every_section_of_a_consumer_is_filled_in_by_keys_alone_and_kept_by_an_edit(
     shared: Shared,
@@ -534,31 +507,6 @@ async def test_a_consumer_begins_with_a_file(shared: Shared, tmp_path: Path) -> 
         assert (made["ack_policy"], made["max_deliver"]) == ("all", 4)
 
 
-@on_the_files_loop
-async def test_thresholds_in_the_metadata_are_fields_with_their_meaning(
-    shared: Shared,
-) -> None:
-    url, key = shared.url, "io.nats.monitor."
-    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
-        metadata = {"team": "shop", f"{key}msgs-warn": "5", f"{key}subjects-warn": "9"}
-        asked_for = {"name": "S", "subjects": ["s.>"], "metadata": metadata}
-        await asked(nc, "STREAM.CREATE.S", asked_for)
-        await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("e")
-        await on_form(viewer)
-        await fill(viewer, metadata="team=till")
-        await fill(viewer, **{f"metadata.{key}msgs-warn": "many"})
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: "is no whole number" in viewer.words, "why it is wrong")
-        await fill(viewer, **{f"metadata.{key}msgs-warn": "7"})
-        await fill(viewer, **{f"metadata.{key}subjects-warn": ""})
-        await viewer.press("ctrl+s")
-        await on_streams(viewer)
-        after = (await asked(nc, "STREAM.INFO.S"))["config"]["metadata"]
-        own = {name: value for name, value in after.items() if not name.startswith("_nats.")}
-        assert own == {"team": "till", f"{key}msgs-warn": "7"}
-
-
 async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another() -> None:
     async with fed(*engine_records({"ALPHA": (), "BETA": ()})) as viewer:
         await viewer.until(lambda: "BETA" in viewer.rows(), "the streams")
@@ -580,18 +528,3 @@ async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another
         await viewer.until(lambda: form.entries.in_use.consumer_filters, "the reply")
         await viewer.settle()
         assert list(form.entries.in_use.consumer_filters) == ["of-beta"]
-
-
-async def test_nothing_is_loaded_into_a_form_that_is_being_sent() -> None:
-    async with fed(*engine_records(), size=SMALL) as viewer:
-        await viewer.press("a")
-        await on_form(viewer)
-        await fill(viewer, name="S")
-        await viewer.press("ctrl+s", "ctrl+t", "ctrl+l")
-        await viewer.until(lambda: viewer.sent(Change), "it is sent")
-        assert isinstance(viewer.app.screen, FormScreen), "the reply would drop what is loaded"
-        number = viewer.sent(Change)[-1].command_id
-        await viewer.feed(Answered(1, number, "failed", "the server refuses it"))
-        await viewer.until(lambda: "the server refuses it" in viewer.words, "the reply")
-        await viewer.press("ctrl+t")
-        await viewer.until(lambda: not isinstance(viewer.app.screen, FormScreen), "the templates")

@@ -86,7 +86,7 @@ async def test_hostile_text_is_shown_harmlessly_on_every_screen(
     monkeypatch.setattr(App, "copy_to_clipboard", lambda _self, text: copied.append(text))
     await make(account)
     # Nothing changes meanwhile: a poll would only draw the same again.
-    async with viewing(account.url, "--interval", "5s", size=(120, 40), panel=True) as viewer:
+    async with viewing(account.url, "--interval", "5s", size=(100, 24), panel=True) as viewer:
         await viewer.until(lambda: len(viewer.rows()) == len(STORED), "rows")
         # What both tell stays on the screen.
         await viewer.type("cC")

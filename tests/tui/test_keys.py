@@ -16,7 +16,7 @@ from natstui.model.records.record import (
     SetInterval,
     WriteNote,
 )
-from natstui.tui.app.help import HelpScreen
+from natstui.tui.app.help import HelpScreen, HelpSection
 from natstui.tui.app.key_words import KEY_WORDS
 from natstui.tui.app.keys_from_settings import checked_keys, every_binding
 from natstui.tui.consumers.detail import ConsumerDetail
@@ -127,6 +127,13 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back()
         assert viewer.app.return_code == 0
 
 
+def help_text(viewer: Viewer, title: str) -> str:
+    """Return what a section of the open help has to show; empty if there is none."""
+    sections = viewer.app.screen.query(HelpSection)
+    pairs = [pair for section in sections if section._title == title for pair in section._kept]
+    return "  ".join(text for pair in pairs for text in pair)
+
+
 async def test_help_uses_the_width_there_is_and_says_what_columns_mean() -> None:
     first: dict[int, str] = {}
     async with fed(*engine_records(STREAMS), size=(80, 40)) as viewer:
@@ -140,14 +147,14 @@ async def test_help_uses_the_width_there_is_and_says_what_columns_mean() -> None
             lines = viewer.text.splitlines()
             line = next(one for one in lines if "↑ k" in one)
             first[width] = line[line.index("↑") : line.rindex("│")]
-        await viewer.pilot.resize_terminal(80, 40)
-        await viewer.settle()
-        # What columns mean stands between keys and commands, and of both there will be more.
-        for _ in range(20):
-            if "including hidden ones of mirrors and sources" in viewer.words:
-                break
-            await viewer.press("pagedown")
-        assert "including hidden ones of mirrors and sources" in viewer.words
+        assert "including hidden ones of mirrors and sources" in help_text(viewer, "TOP LINES")
+        assert "Name of the stream." in help_text(viewer, "COLUMNS")
+        assert help_text(viewer, "CHARTS") == ""
+        await viewer.press("escape")
+        await viewer.app.push_screen(ConsumerDetail("BETA", "one"))
+        await viewer.press("question_mark")
+        assert "The first series is an area" in help_text(viewer, "CHARTS")
+        assert help_text(viewer, "COLUMNS") == ""
     # Of the same width each, one, two and three columns of keys.
     assert [len(re.findall(r"\S  +(?=\S)", one)) for one in first.values()] == [1, 3, 5]
 

@@ -105,7 +105,7 @@ async def shows_one_of(viewer: Viewer, nc: Client, subject: str) -> None:
             # Who listens does not reply; who is told that nobody does asks again.
             with suppress(NoRespondersError):
                 await nc.request(subject, b"x", timeout=120)
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.15)
 
     sending = asyncio.create_task(send())
     try:

@@ -129,60 +129,59 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         await shows(viewer, "ack pending 0")
 
 
-async def make_consumer(viewer: Viewer, preview: str, **texts: str) -> None:
-    """Make one with the form, after its preview said what it will deliver."""
-    await viewer.press("a")
-    await on_form(viewer)
-    await fill(viewer, **texts)
-    await viewer.until(lambda: preview in flat(viewer), preview)
-    await viewer.press("ctrl+s")
-    await viewer.until(lambda: texts["name"] in viewer.rows(), texts["name"])
-
-
-async def pull(viewer: Viewer, name: str, shown: str) -> None:
-    """Take the next message of a consumer, and see which it is."""
+async def pull(viewer: Viewer, name: str, *shown: str) -> None:
+    """Take messages of a consumer, and see which they are."""
     await viewer.press("N")
     await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
     await viewer.press(*"j" * sorted("TW").index(name), "enter")
     await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
-    await viewer.press("enter")
-    await shows(viewer, shown)
+    for text in shown:
+        await viewer.press("enter")
+        await shows(viewer, text)
     await viewer.press("escape")
     await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
 
 
 @on_the_files_loop
-async def test_a_deliver_policy_is_made_by_the_form_and_pulled_as_its_preview_said(
+async def test_a_consumer_is_made_by_the_form_and_pulled_as_its_preview_said(
     shared: Shared,
 ) -> None:
     """Every policy: tests/jetstream/test_delivery_preview.py."""
-    url = shared.url
-    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
+    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
         stream = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", stream)
         for number in range(6):
             await nc.request(f"s.{number % 3}", b"x", timeout=20)
         third = (await asked(nc, "STREAM.MSG.GET.S", {"seq": 3}))["message"]["time"]
         await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("enter")
-        at = {"deliver_policy": "by_start_time", "opt_start_time": third}
-        for name, first, pending, words in (
-            ("T", "message 3 (s.2) first", 4, at),
-            ("W", "none of the stored messages", 0, {"deliver_policy": "new"}),
-        ):
-            said = f"would deliver {first}, {pending} pending" if pending else first
-            await make_consumer(viewer, said, name=name, **words)
-            info = await asked(nc, f"CONSUMER.INFO.S.{name}")
-            assert info["num_pending"] == pending, name
-            assert info["config"]["deliver_policy"] == words.get("deliver_policy", "all")
-        assert info["config"]["ack_policy"] == "explicit"
+        await viewer.press("enter", "a")
+        await on_form(viewer)
+        await fill(viewer, name="T")
+        for words, preview in (
+            ({}, "message 1 (s.0) first, 6 pending"),
+            ({"deliver_policy": "new"}, "none of the stored messages"),
+            ({"filter_subjects": "s.2", "deliver_policy": "last"}, "message 6 (s.2) first, 1 "),
+            ({"deliver_policy": "by_start_time", "opt_start_time": third},
+             "would deliver message 3 (s.2) first, 2 pending"),
+        ):  # fmt: skip
+            await fill(viewer, **words)
+            await viewer.until(lambda preview=preview: preview in flat(viewer), preview)  # type: ignore[misc]
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "T" in viewer.rows(), "the consumer")
+        info = await asked(nc, "CONSUMER.INFO.S.T")
+        assert info["num_pending"] == 2
+        config = info["config"]
+        assert (config["deliver_policy"], config["ack_policy"]) == ("by_start_time", "explicit")
+        body = {"stream_name": "S", "action": "create"}
+        config = {"durable_name": "W", "deliver_policy": "new", "ack_policy": "explicit"}
+        await asked(nc, "CONSUMER.CREATE.S.W", body | {"config": config})
+        await viewer.until(lambda: "W" in viewer.rows(), "another consumer")
         await viewer.press("escape", "m")
         await pull(viewer, "T", "message 3  ·")
         info = await asked(nc, "CONSUMER.INFO.S.T")
         assert info["delivered"]["stream_seq"] == 3
-        await pull(viewer, "W", "no message to deliver now")
         await nc.request("s.9", b"y", timeout=20)
-        await pull(viewer, "W", "message 7  ·")
+        await pull(viewer, "W", "message 7  ·", "no message to deliver now")
 
 
 @on_the_files_loop
@@ -245,7 +244,7 @@ async def test_in_production_a_message_is_published_and_pulled_once_its_name_is_
     environ = {"NATSTUI_CONNECTION_PRODUCTION": "true"}
     async with (
         connected(account.url) as nc,
-        viewing(account.url, size=WIDE, environ=environ) as viewer,
+        viewing(account.url, size=SMALL, environ=environ) as viewer,
     ):
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         consumer = {"durable_name": "C", "ack_policy": "explicit"}

@@ -8,15 +8,19 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.bench.run.controller import Benchmark
+from natstui.bench.wire.ordered import OrderedReceiver
+from natstui.bench.wire.pull import Puller
 from natstui.config.connection import Connection, Secret
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.bench.plan import Pattern, RateSegment, Role, StreamPlan
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
 from tests.accounts import Account
-from tests.bench.here import Workers, run_here
+from tests.bench.here import Workers, run_here, workers_of
 from tests.bench.running import Records, check_sums, plan
+from tests.jetstream.raw_publisher import RawPublisher
 
 pytestmark = pytest.mark.server
 
@@ -201,6 +205,62 @@ async def test_an_ordered_consumer_that_is_gone_is_made_anew_from_where_it_was(
     assert len(deleted) == 1
     assert result.verdict == "ok", result.notes
     assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (EACH_MSGS, 0)
+
+
+async def test_a_request_that_the_server_ends_is_made_again(account: Account) -> None:
+    connection = Connection(servers=(account.url,))
+    what = plan(Role("subs", "js-ordered"), stream=StreamPlan("ORDERED", subjects=("bench",)))
+    client, requests = await connect(connection), list[str]()
+
+    async def note(message: Msg) -> None:
+        requests.append(message.subject)
+
+    async def until_requested(count: int) -> None:
+        async with asyncio.timeout(30):
+            while len(requests) < count:
+                await asyncio.sleep(0.01)
+
+    await client.nc.subscribe("$JS.API.CONSUMER.MSG.NEXT.ORDERED.*", cb=note)
+    await client.nc.flush()
+    async with workers_of(connection, what) as workers:
+        (worker,) = workers.all
+        running = asyncio.create_task(workers.run(lambda _: until_requested(2)))
+        await until_requested(1)
+        receiver = worker.program
+        assert isinstance(receiver, OrderedReceiver)
+        inbox, status = receiver._head.split()[-1], b"NATS/1.0 408 Request Timeout\r\n\r\n"
+        with RawPublisher(account.url) as raw:
+            size = len(status)
+            raw.send(b"HPUB %s %d %d\r\n%s\r\n" % (inbox, size, size, status))
+            await running
+    assert len(requests) == 2
+    await client.close()
+
+
+async def test_a_consumer_without_a_leader_is_waited_for_and_asked_about_now_and_then(
+    nats_server: Broker,
+) -> None:
+    what = plan(Role("subs", "js-consume"), stream=StreamPlan("AWAY", subjects=("bench",)))
+    async with workers_of(Connection(servers=(nats_server.url,)), what) as workers:
+        (worker,) = workers.all
+        puller = worker.program
+        assert isinstance(puller, Puller)
+        nats_server.freeze()
+        for at_s in (1, 3, 5, 6):
+            puller._on_no_responder(at_s * 10**9)
+            check = puller._consumer_check
+            assert (check is not None) is (at_s > 4)
+        assert check is not None
+        puller._on_no_responder(7 * 10**9)
+        assert puller._consumer_check is check, "a second request beside the first one"
+        # Nobody can say whether it exists: that is no failure yet.
+        await check
+        assert not worker.link.failure.done()
+        nats_server.thaw()
+        puller._on_no_responder(32 * 10**9)
+        assert "has no leader: no server has replied to pulls for 31 s" in str(
+            worker.link.failure.result()
+        )
 
 
 @pytest.mark.long

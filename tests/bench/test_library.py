@@ -18,6 +18,7 @@ from natstui.bench.result.compare import compare, difference
 from natstui.bench.result.environment import environment
 from natstui.bench.result.metrics import metrics, metrics_names
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.bench.result.text import comparison_text
 from natstui.cli.root import root
 from natstui.errors import NotFound, SessionError, UsageError
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
@@ -227,3 +228,14 @@ def test_only_figures_both_runs_have_are_compared() -> None:
     names = {one.metric for one in compare(run, run)}
     assert {"publish_rate", "ack.p50", "ack.p99"} <= names
     assert not any(name.startswith("e2e") for name in names)
+
+
+def test_a_comparison_has_rates_a_second_and_latencies_in_milliseconds() -> None:
+    run = library.saved_run(PLAN, (result(),), environment(None))
+    differences = [
+        difference(name, np.array([before]), np.array([after]))
+        for name, before, after in (("publish_rate", 1000.0, 1500.0), ("ack.p99", 1.5e6, 3e6))
+    ]
+    rate, latency = comparison_text(run, run, differences).splitlines()[2:4]
+    assert rate.split()[:5] == ["publish_rate", "1000/s", "→", "1500/s", "+50.0%"]
+    assert latency.split()[:7] == ["ack.p99", "1.5", "ms", "→", "3", "ms", "+100.0%"]

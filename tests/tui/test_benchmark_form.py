@@ -59,7 +59,8 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
     async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.press("b", "b")
         await on_form(viewer)
-        assert "natstui bench pubsub bench --pubs 1 --subs 3 --msgs 100k" in viewer.words
+        command = "natstui bench pubsub bench --pubs 1 --subs 3 --msgs 100k"
+        await viewer.until(lambda: command in viewer.words, "the command")
         # The kind of benchmark decides which fields there are.
         await viewer.press("s")
         assert "Publish " in viewer.text
@@ -107,6 +108,10 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
             Answered(3, start.command_id, "failed", failed),
         )
         await viewer.until(lambda: "sent == 7: it is 1000" in viewer.words, "the assertion")
+        await viewer.press("r")
+        await viewer.until(lambda: len(viewer.sent(StartBenchmark)) == 2, "the same again")
+        again = viewer.sent(StartBenchmark)[-1]
+        assert (again.scenario, again.overrides) == (start.scenario, start.overrides)
         await viewer.press("b")
         await on_form(viewer)
         assert form(viewer).draft.texts["checks"] == "lost == 0; sent == 7"

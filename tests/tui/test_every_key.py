@@ -95,11 +95,11 @@ def by_the_way() -> set[tuple[str, str]]:
 
 OWN_TESTS = {
     "ActionScreen", "AnalysisScreen", "AuditScreen", "BackupScreen", "BenchmarkForm",
-    "BenchmarkScreen", "BucketForm", "ConsumerForm", "EventsScreen", "HelpScreen",
-    "OverviewScreen", "PublishersScreen", "PullersScreen", "RestoreScreen", "RunsScreen",
-    "ScenariosScreen", "ServerScreen", "TapScreen",
+    "BenchmarkScreen", "BucketForm", "ConnectionDetail", "ConsumerDetail", "ConsumerForm",
+    "EventsScreen", "FindingDetail", "HelpScreen", "OverviewScreen", "PublishersScreen",
+    "PullersScreen", "RestoreScreen", "RunsScreen", "ScenariosScreen", "ServerScreen", "TapScreen",
 }  # fmt: skip
-"""Tests of these screens press their keys; here they are pressed in `make long`."""
+"""Tests of these screens, or of their like, press their keys; here it is left to `make long`."""
 
 
 IN_A_REPLAY = {"CompareScreen"}

@@ -29,3 +29,10 @@ def test_a_lag_that_grew_stands_out_and_one_that_shrank_does_not() -> None:
     for count, look in ((5, "warn"), (-5, "")):
         it = Difference("ORDERS", "billing", "lag", "pending", "10", str(10 + count), count)
         assert change.cell(CompareView([it]), 0).look == look
+
+
+def test_what_was_made_removed_or_configured_is_a_problem_and_a_count_is_none() -> None:
+    kinds = ("asset", "configuration", "lag", "counter")
+    view = CompareView([Difference("ORDERS", None, kind, "f", None, None, None) for kind in kinds])
+    problems = [kind for row, kind in enumerate(kinds) if view.has_problem(row)]
+    assert problems == ["asset", "configuration"]

@@ -319,6 +319,7 @@ async def test_every_key_of_every_footer_is_pressed(
             assert await press_all(viewer, name, partial(go, viewer, name), known), name
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_every_key_of_a_comparison_is_pressed(tmp_path: Path) -> None:
     scenario = Scenario(streams=2, consumers=2)

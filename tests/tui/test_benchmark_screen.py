@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import nats
 import pytest
+from nats.js import JetStreamContext
 from textual.widgets import Input, TextArea
 
 from natstui.jetstream.testbed.broker import Broker
@@ -474,39 +475,31 @@ subject = "for.app"
 """
 
 
-@pytest.mark.server
-async def test_a_run_in_the_app_takes_nothing_unasked_or_of_a_consumer_created_again(
-    account: Account,
+async def takes_nothing_unasked_or_of_a_consumer_created_again(
+    viewer: Viewer, js: JetStreamContext
 ) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
     await js.add_stream(name="OWN", subjects=["own"], storage="memory")
     await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
     await js.add_consumer("OWN", durable_name="P", deliver_subject="for.app", ack_policy="none")
     for _ in range(5):
         await js.publish("own", b"x")
 
-    async with viewing(account.url) as viewer:
+    async def asks(scenario: str, question: str) -> None:
+        viewer.app.screen.post_message(RunScenario(scenario))
+        await viewer.until(
+            lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
+        )
 
-        async def asks(scenario: str, question: str) -> None:
-            viewer.app.screen.post_message(RunScenario(scenario))
-            await viewer.until(
-                lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words,
-                question,
-            )
-
-        await viewer.press("b")
-        await asks(LISTENING, "P of OWN delivers to for.app, where nobody listens")
-        await viewer.press("escape")
-        assert (await js.consumer_info("OWN", "P")).num_pending == 5
-        await asks(TAKING, "up to 5 messages of consumer C are acknowledged")
-        await js.delete_consumer("OWN", "C")
-        await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
-        await viewer.press("C", "enter")
-        await viewer.until(lambda: "changed before you confirmed" in viewer.words, "refused")
+    await asks(LISTENING, "P of OWN delivers to for.app, where nobody listens")
+    await viewer.press("escape")
+    assert (await js.consumer_info("OWN", "P")).num_pending == 5
+    await asks(TAKING, "up to 5 messages of consumer C are acknowledged")
+    await js.delete_consumer("OWN", "C")
+    await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
+    await viewer.press("C", "enter")
+    await viewer.until(lambda: "changed before you confirmed" in viewer.words, "refused")
     for name in ("C", "P"):
         assert (await js.consumer_info("OWN", name)).num_pending == 5
-    await nc.close()
 
 
 @pytest.mark.long
@@ -539,13 +532,15 @@ async def test_a_run_that_failed_after_its_plan_shows_why() -> None:
 
 
 @pytest.mark.server
-async def test_a_scenario_is_edited_and_run_another_is_steered_and_stopped_and_both_are_compared(
+async def test_a_run_asks_a_scenario_is_edited_and_run_another_is_steered_and_both_are_compared(
     account: Account,
 ) -> None:
+    nc = await nats.connect(account.url)
     async with viewing(account.url) as viewer:
         await viewer.type_command("bench nonsense")
         await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
         assert isinstance(viewer.app.screen, BenchmarkScreen)
+        await takes_nothing_unasked_or_of_a_consumer_created_again(viewer, nc.jetstream())
         await viewer.press("b")
         assert isinstance(viewer.app.screen, BenchmarkForm)
         await viewer.press("ctrl+o")
@@ -571,10 +566,11 @@ async def test_a_scenario_is_edited_and_run_another_is_steered_and_stopped_and_b
 
         # Slow, for 4 KiB at 2,000 a second are more than a busy machine can do beside the viewer.
         endless = 'duration = "10m"' + FAN_OUT.replace("msgs = 3000\n", "").replace("2000", "200")
+        endless = endless.replace("workers = 2\n", "")
         viewer.app.screen.post_message(RunScenario(endless))
         await viewer.until(lambda: run_of(viewer) != first, "another run")
         await steady(viewer)
-        await viewer.until(lambda: "subscribe… 1 " in viewer.words, "a panel for each worker")
+        await viewer.until(lambda: "subscribe… 0 " in viewer.words, "a panel for each worker")
         await viewer.press("k")
         await logged(viewer, "is killed")
         await viewer.press("a")
@@ -601,6 +597,7 @@ async def test_a_scenario_is_edited_and_run_another_is_steered_and_stopped_and_b
         await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
         await viewer.press("space", "down", "space", "equals_sign")
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
+    await nc.close()
 
 
 async def test_the_command_line_is_seen_above_the_footer() -> None:

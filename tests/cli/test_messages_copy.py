@@ -121,7 +121,9 @@ async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_m
             assert (await nc.jetstream().get_last_msg("T", f"t.{number}")).data == b"%d" % number
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)]
+)
 async def test_a_copy_that_was_stopped_goes_on_where_it_was(
     shell: Shell, nats_server: Broker, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -124,6 +124,9 @@ def test_what_prints_a_part_says_what_is_missing_and_does_not_succeed(run: Run) 
         assert ended.returncode == 4, words
         assert "KV_stays" in ended.stdout, "what can be read is printed"
         assert "not everything could be read: not reachable: OBJ_newer, S" in ended.stderr
+    ended = run(away("consumers", "newer", refused=False), "watch", "--once", "--json")
+    assert ended.returncode == 4
+    assert "not everything could be read: not reachable: newer on S" in ended.stderr
 
 
 def test_what_is_away_is_critical_and_no_missing_name(run: Run) -> None:

@@ -112,6 +112,7 @@ def test_what_runs_until_it_is_stopped_says_in_json_where_it_is(
             with suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", held_port)
                 writer.close()
+                await writer.wait_closed()
                 break
             await asyncio.sleep(0.05)
         stop()

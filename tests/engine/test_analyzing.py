@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.engine.analyzing import Analyzing, record_of
+from natstui.engine.analyzing import Analyzing, _unfinished, record_of
 from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
@@ -134,6 +134,12 @@ def test_a_java_home_without_java_is_named(
         assert isinstance(record, Answered | AnalysisProgress)
     assert record.status == "failed"
     assert f"JAVA_HOME={tmp_path} has no bin/java" in record.text
+
+
+def test_a_process_that_ends_without_a_word_was_cancelled_or_killed() -> None:
+    cancelled, killed = (_unfinished(7, "it", cancelled=stopped) for stopped in (True, False))
+    assert (cancelled.status, cancelled.text) == ("cancelled", "cancelled")
+    assert killed.status == "failed" and "its process was killed" in killed.text
 
 
 @pytest.mark.parametrize("line", [b"Exception in thread\n", b"[]\n", b'{"kind": "progress"}\n'])

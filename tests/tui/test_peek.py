@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import nats
@@ -15,7 +13,10 @@ from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.detail.peek import Peek, Place, place_for
 from natstui.tui.kit.chart.chart import Chart
 from tests.accounts import Account
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, viewing
+
+STREAMS = {"A": (), "B": ("C",)}
 
 
 @pytest.mark.parametrize(
@@ -41,21 +42,6 @@ def test_it_stands_where_it_was_put_or_where_rows_leave_room(
     assert place_for(chosen, Size(columns, lines), rows_count) == place
 
 
-@asynccontextmanager
-async def shown(server: Account, size: tuple[int, int]) -> AsyncIterator[Viewer]:
-    nc = await nats.connect(server.url)
-    js = nc.jetstream()
-    for name in ("A", "B"):
-        await js.add_stream(name=name, subjects=[f"{name}.>"])
-        for _ in range(3):
-            await js.publish(f"{name}.x", b"x")
-    await js.add_consumer("B", durable_name="C", ack_policy="explicit")
-    async with viewing(server.url, "--interval", "250ms", size=size, panel=True) as viewer:
-        await viewer.until(lambda: {"A", "B"} <= viewer.rows().keys(), "two streams")
-        yield viewer
-    await nc.close()
-
-
 def title(viewer: Viewer) -> str:
     """Return what the panel is about; empty where there is none."""
     peek = viewer.app.screen.query_one(Peek)
@@ -65,24 +51,31 @@ def title(viewer: Viewer) -> str:
 
 @pytest.mark.server
 async def test_it_follows_the_cursor_and_tells_findings(account: Account) -> None:
-    async with shown(account, (120, 40)) as viewer:
+    nc = await nats.connect(account.url)
+    js = nc.jetstream()
+    for name in STREAMS:
+        await js.add_stream(name=name, subjects=[f"{name}.>"])
+        for _ in range(3):
+            await js.publish(f"{name}.x", b"x")
+    await js.add_consumer("B", durable_name="C", ack_policy="explicit")
+    await nc.close()
+    async with viewing(account.url, panel=True) as viewer:
         await viewer.until(lambda: title(viewer) == "A", "the first row")
         await viewer.press("down")
         assert title(viewer) == "B", "told with the key, not with the next poll"
         charts = viewer.app.screen.query_one(Peek).query(Chart)
-        await viewer.until(lambda: all(chart._lines for chart in charts), "two charts")
+        await viewer.until(lambda: viewer.text and all(chart._lines for chart in charts), "two")
         await viewer.press("2")
         await viewer.until(lambda: title(viewer) == "B › C", "the consumer")
         await viewer.until(lambda: "NT-C54" in viewer.text, "its finding")
         assert "no pull request is open" in viewer.words
 
 
-@pytest.mark.server
 async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
-    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    async with shown(account, (120, 40)) as viewer:
+    async with fed(*engine_records(STREAMS), size=(120, 40), panel=True) as viewer:
         await viewer.until(lambda: title(viewer) == "A", "the panel")
         peek = viewer.app.screen.query_one(Peek)
         assert peek.place == "below"
@@ -90,16 +83,15 @@ async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
         await viewer.until(lambda: peek.region.x > 40, "that it stands beside")
         await viewer.press("v")
         await viewer.until(lambda: not title(viewer), "that it is gone")
-    async with shown(account, (200, 60)) as viewer:
-        await viewer.pilot.pause(0.5)
+    async with fed(*engine_records(STREAMS), size=(200, 60), panel=True) as viewer:
+        await viewer.until(lambda: viewer.rows().keys() == STREAMS.keys(), "both streams")
         assert not title(viewer)
         await viewer.press("v")
         await viewer.until(lambda: title(viewer) == "A", "that it is back")
 
 
-@pytest.mark.server
-async def test_another_size_gives_it_another_place(account: Account) -> None:
-    async with shown(account, (200, 28)) as viewer:
+async def test_another_size_gives_it_another_place() -> None:
+    async with fed(*engine_records(STREAMS), size=(200, 28), panel=True) as viewer:
         peek = viewer.app.screen.query_one(Peek)
         await viewer.until(lambda: peek.place == "beside" and title(viewer) == "A", "beside")
         await viewer.pilot.resize_terminal(100, 40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from natstui.model.bench.view import BenchmarkView
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed
-from natstui.model.records.recording import RecordingChanged
+from natstui.model.records.recording import Gap, RecordingChanged
+from natstui.session.read.recording import Recording
 from natstui.tui.app.screens import at_work
 from natstui.tui.kit.pick import Pick
 from tests.accounts import Account
 from tests.model.test_benchmark_view import PLAN
-from tests.tui.viewer import viewing
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, viewing
 
 pytestmark = pytest.mark.server
 
@@ -31,13 +34,34 @@ def test_what_is_recorded_and_measured_would_end() -> None:
     assert at_work([State(benchmark=over), State()], recording=True) == []
 
 
-async def test_who_leaves_while_a_recording_runs_is_asked(
+async def goes_on(viewer: Viewer) -> None:
+    polls = len(viewer.app.state.costs)
+    await viewer.until(lambda: len(viewer.app.state.costs) > polls, "polls")
+
+
+async def test_a_recording_that_runs_again_after_its_folder_was_removed_is_left_after_a_question(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
+    in_the_way = tmp_path / "sessions"
+    in_the_way.write_text("a file")
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(in_the_way / "of this test"))
     async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("R")
+        await viewer.until(lambda: "cannot" in viewer.said, "that it cannot begin")
+        await goes_on(viewer)
+        in_the_way.unlink()
+        await viewer.press("R")
         await viewer.until(lambda: "● REC" in viewer.words, "it records")
+        recording = viewer.app.state.recording
+        assert recording is not None and recording.folder is not None
+        folder = Path(recording.folder)
+        shutil.rmtree(folder)
+        await viewer.until(lambda: "the folder was removed" in viewer.said, "that it is gone")
+        await goes_on(viewer)
+        await viewer.until(
+            lambda: viewer.app.state.recording and viewer.app.state.recording.reason is None,
+            "recording resumed",
+        )
         for stays in ("escape", "enter"):
             await viewer.press("q")
             await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
@@ -49,9 +73,11 @@ async def test_who_leaves_while_a_recording_runs_is_asked(
         await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
         await viewer.press("down", "enter")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
+    gaps = [record for record in Recording(folder).records() if isinstance(record, Gap)]
+    assert len(gaps) == 1 and "removed" in gaps[0].reason
 
 
-async def test_who_leaves_while_nothing_runs_is_not_asked(account: Account) -> None:
-    async with viewing(account.url, size=(120, 40)) as viewer:
+async def test_who_leaves_while_nothing_runs_is_not_asked() -> None:
+    async with fed(*engine_records({})) as viewer:
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")

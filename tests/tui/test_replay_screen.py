@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 from pathlib import Path
 
 import pytest
 
-from natstui.model.live.state import State
-from natstui.model.records.recording import Gap
+from natstui.model.records.messages import BrowseMessages
 from natstui.session.files.folder import segments
-from natstui.session.read.recording import Recording
+from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.overview.screen import OverviewScreen
 from natstui.tui.sessions.compare import CompareScreen
 from natstui.tui.sessions.screen import SessionsScreen
@@ -39,9 +37,13 @@ def at_s(viewer: Viewer) -> float:
     return (replay.at_us - START_US) / 1e6
 
 
-async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) -> None:
+async def test_a_recording_is_looked_through_with_keys_and_mouse_until_q_ends_it(
+    folder: Path,
+) -> None:
     async with replaying(folder, size=(160, 40)) as viewer:
         await viewer.until(lambda: "paused 1×" in viewer.words)
+        assert "q Quit" in viewer.text.splitlines()[-1], "where q leads"
+        await offers_nothing_that_needs_a_server(viewer)
         await viewer.press("right_square_bracket")
         await viewer.until(lambda: 0 < at_s(viewer) < 1)
         await viewer.press(*["right_square_bracket"] * 3, "left_square_bracket")
@@ -72,43 +74,56 @@ async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) ->
                 lambda at=speed: viewer.app.parts.replay.position.speed_ratio == at,  # type: ignore[misc]
                 key,
             )
-
-
-async def test_q_ends_a_replay_of_the_command_line_as_its_footer_says(folder: Path) -> None:
-    async with replaying(folder, size=(120, 40)) as viewer:
-        await viewer.until(lambda: "q Quit" in viewer.text.splitlines()[-1], "where q leads")
-        await viewer.press("escape")
+        await viewer.press("7")
+        await viewer.until(lambda: "no buckets" in viewer.words and "creates" not in viewer.words)
+        await viewer.press("1")
+        await viewer.pilot.click("Timeline", offset=(80, 1))
+        await viewer.until(lambda: 25 < at_s(viewer) < 35)
+        await compares_two_moments(viewer)
+        await viewer.press("escape", "escape")
         assert viewer.app.parts.engines.replaying and viewer.app.return_code is None
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
 
 
-async def test_what_needs_a_server_is_neither_offered_nor_done(folder: Path) -> None:
-    async with replaying(folder, size=(160, 40)) as viewer:
-        await viewer.until(lambda: "Play/pause" in viewer.text)
+async def offers_nothing_that_needs_a_server(viewer: Viewer) -> None:
+    """At the beginning of a recording."""
 
-        def offered() -> set[str | None]:
-            return {active.binding.id for active in viewer.app.screen.active_bindings.values()}
+    def offered() -> set[str | None]:
+        return {active.binding.id for active in viewer.app.screen.active_bindings.values()}
 
-        live = {"pause", "faster", "refresh", "record", "note", "stream.add", "raw"}
-        # The app knows a moment before its screen does.
-        await viewer.until(lambda: "replay.play" in offered() and not offered() & live)
-        await viewer.type_command("interval 5s")
-        await viewer.until(lambda: "needs a live server" in viewer.said)
-        await viewer.type_command("seek 25:00")
-        await viewer.until(lambda: "not a time of day" in viewer.said)
-        happened = viewer.app.state.happenings
-        await viewer.press("2", "1", "left_curly_bracket")
-        await viewer.until(lambda: "no earlier event" in viewer.said)
-        assert viewer.app.state.happenings == happened
+    live = {"pause", "faster", "refresh", "record", "note", "stream.add", "raw"}
+    # The app knows a moment before its screen does.
+    await viewer.until(lambda: "replay.play" in offered() and not offered() & live)
+    reply = await viewer.app.engine.request(BrowseMessages(0, "S"))
+    assert (reply.status, reply.text) == ("failed", NO_SERVER)
+    await viewer.type_command("interval 5s")
+    await viewer.until(lambda: "needs a live server" in viewer.said)
+    await viewer.type_command("seek 25:00")
+    await viewer.until(lambda: "not a time of day" in viewer.said)
+    happened = viewer.app.state.happenings
+    await viewer.press("2", "1", "left_curly_bracket")
+    await viewer.until(lambda: "no earlier event" in viewer.said)
+    assert viewer.app.state.happenings == happened
+    await viewer.press("4")
+    await viewer.until(lambda: "this recording has no servers" in viewer.words, "the reason")
+    assert "CONNECTION" in viewer.text
+    await viewer.press("1")
 
 
-async def test_a_click_on_the_timeline_goes_there(folder: Path) -> None:
-    async with replaying(folder, size=(80, 24)) as viewer:
-        await viewer.until(lambda: viewer.app.screen.query_one("Timeline").size.height == 2)
-        await viewer.pilot.click("Timeline", offset=(40, 1))
-        await viewer.until(lambda: 25 < at_s(viewer) < 35)
-        assert isinstance(viewer.app.state, State)
+async def compares_two_moments(viewer: Viewer) -> None:
+    await viewer.press("a")
+    await viewer.until(lambda: viewer.app.parts.replay.marked_a, "the mark")
+    marked = at_s(viewer)
+    await viewer.type_command("seek +20s")
+    await viewer.until(lambda: at_s(viewer) > marked + 10)
+    await viewer.press("equals_sign")
+    await viewer.until(lambda: isinstance(viewer.app.screen, CompareScreen), "both")
+    await viewer.until(lambda: "last seq" in viewer.words)
+    state, a = viewer.app.state, viewer.app.parts.replay.marked_a
+    assert a is not None
+    grown = state.streams.columns.last_seq[0] - a.streams.columns.last_seq[0]
+    assert f"{grown:+,}" in viewer.text
 
 
 async def test_the_timeline_says_how_many_lines_are_left_out(tmp_path: Path) -> None:
@@ -119,23 +134,6 @@ async def test_the_timeline_says_how_many_lines_are_left_out(tmp_path: Path) -> 
     file.path.unlink()
     async with replaying(spoiled, size=(120, 40)) as viewer:
         await viewer.until(lambda: "3 lines left out" in viewer.words)
-
-
-async def test_two_moments_are_compared(folder: Path) -> None:
-    async with replaying(folder, size=(120, 40)) as viewer:
-        await viewer.type_command("seek +10s")
-        await viewer.until(lambda: at_s(viewer) == 10)
-        await viewer.press("a")
-        await viewer.until(lambda: viewer.app.parts.replay.marked_a, "the mark")
-        await viewer.type_command("seek +30s")
-        await viewer.until(lambda: at_s(viewer) == 40)
-        await viewer.press("equals_sign")
-        await viewer.until(lambda: isinstance(viewer.app.screen, CompareScreen), "both")
-        await viewer.until(lambda: "last seq" in viewer.words)
-        state, a = viewer.app.state, viewer.app.parts.replay.marked_a
-        assert a is not None
-        grown = state.streams.columns.last_seq[0] - a.streams.columns.last_seq[0]
-        assert f"{grown:+,}" in viewer.text
 
 
 @pytest.mark.server
@@ -185,41 +183,3 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.press("q")
         await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "what lies below it")
         assert viewer.app.return_code is None
-
-
-@pytest.mark.server
-async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes_on(
-    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "file" / "sessions"))
-    async with viewing(account.url, size=(120, 40)) as viewer:
-        await viewer.press("R")
-        await viewer.until(lambda: "cannot" in viewer.said)
-        polls = len(viewer.app.state.costs)
-        await viewer.until(lambda: len(viewer.app.state.costs) > polls)
-
-
-@pytest.mark.server
-async def test_a_folder_removed_while_recording_is_told_at_once_and_recording_resumes(
-    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    async with viewing(account.url, size=(120, 40)) as viewer:
-        await viewer.press("R")
-        await viewer.until(lambda: "● REC" in viewer.words)
-        recording = viewer.app.state.recording
-        assert recording is not None and recording.folder is not None
-        folder = Path(recording.folder)
-        shutil.rmtree(folder)
-        await viewer.until(lambda: "the folder was removed" in viewer.said, "told")
-        polls = len(viewer.app.state.costs)
-        await viewer.until(lambda: len(viewer.app.state.costs) > polls + 1, "the app goes on")
-        await viewer.until(
-            lambda: viewer.app.state.recording and viewer.app.state.recording.reason is None,
-            "recording resumed",
-        )
-        await viewer.press("R")
-        await viewer.until(lambda: "● REC" not in viewer.words)
-    gaps = [r for r in Recording(folder).records() if isinstance(r, Gap)]
-    assert len(gaps) == 1 and "removed" in gaps[0].reason

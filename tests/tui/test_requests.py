@@ -8,26 +8,26 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from natstui.lines import decode_command
 from natstui.model.records.messages import Answered, BrowseMessages, StartTail, Tailed
 from natstui.model.records.record import Noted, Record, Watch
+from natstui.model.records.recording import ListSessions, SessionSummary
 from natstui.tui.app.link import Link
 from natstui.tui.frame import requests
 from natstui.tui.frame.form.screen import FormScreen
-from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.requests import ReplyRecord, as_of_change
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.pull import PullScreen
-from natstui.tui.sessions.screen import SessionsScreen
+from natstui.tui.messages.tail import TailScreen
 from tests.accounts import Account
-from tests.session.making import made
-from tests.session.scenario import Scenario
+from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import fill, on_form, on_streams
-from tests.tui.viewer import frozen, replaying, viewing
+from tests.tui.viewer import fed, frozen, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("requests")]
 
@@ -159,14 +159,6 @@ async def test_a_request_that_is_cancelled_is_forgotten() -> None:
     await reading
 
 
-async def test_what_only_a_server_can_do_fails_at_once_in_a_replay(tmp_path: Path) -> None:
-    scenario = Scenario(streams=1, consumers=1)
-    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    async with replaying(folder) as viewer:
-        reply = await viewer.app.engine.request(BrowseMessages(0, "S"))
-        assert (reply.status, reply.text) == ("failed", NO_SERVER)
-
-
 async def test_a_screen_that_waits_shows_that_the_engine_ended(account: Account) -> None:
     async with connected(account.url) as nc, viewing(account.url) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
@@ -235,38 +227,50 @@ async def test_a_change_that_wants_a_name_of_a_closed_screen_is_said_not_to_be_m
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == -1
 
 
-async def test_a_tail_shows_that_the_engine_ended_also_after_messages(account: Account) -> None:
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
-        await viewer.press("m", "T")
-        await viewer.until(lambda: "0 arrived" in viewer.words, "it follows")
-        await nc.publish("s", b"x")
+async def test_a_tail_shows_that_the_engine_ended_also_after_messages() -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
+        await viewer.app.push_screen(TailScreen("S", ("s",)))
+        await viewer.until(lambda: viewer.sent(StartTail), "it follows")
+        number = viewer.sent(StartTail)[0].command_id
+        await viewer.feed(
+            Answered(1, number, "done", "following"), Tailed(2, number, (), 0, 0),
+            Tailed(3, number, (), 1, 0),
+        )  # fmt: skip
         await viewer.until(lambda: "1 arrived" in viewer.words, "the message")
-        os.kill(viewer.app.link.pid, signal.SIGKILL)
+        os.killpg(viewer.app.link.pid, signal.SIGKILL)
         ended_text = "the engine ended before it replied · tail of"
         await viewer.until(lambda: ended_text in viewer.words, "why no more come")
         assert "1 arrived" in viewer.words
 
 
-async def test_a_list_that_cannot_be_read_again_stays_and_says_why(
-    account: Account, tmp_path: Path
-) -> None:
-    scenario = Scenario(streams=1, consumers=1)
-    made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    environ = {"NATSTUI_SESSION_FOLDER": str(tmp_path)}
-    async with viewing(account.url, environ=environ) as viewer:
+async def test_a_list_that_cannot_be_read_again_stays_and_says_why() -> None:
+    session = SessionSummary("/there/one", "one", "", "server", 1, 2, 3, 1, 1, 1, 0, 0, "", ())
+    records = engine_records({})
+
+    async def replied() -> None:
+        await viewer.until(lambda: viewer.sent(ListSessions), "it is requested")
+        number = viewer.sent(ListSessions)[-1].command_id
+        body = msgspec.json.encode([session]).decode()
+        await viewer.feed(Answered(1, number, "done", "1 recording", body))
+
+    async with fed(*records) as viewer:
         await viewer.type_command("sessions")
-        await viewer.until(lambda: isinstance(viewer.app.screen, SessionsScreen))
+        await replied()
         await viewer.until(lambda: len(viewer.rows()) == 1, "the recording")
-        with frozen(viewer) as engine:
-            await viewer.press("ctrl+r")
-            engine.kill()
+        viewer.commands.clear()
+        await viewer.press("ctrl+r")
+        await viewer.until(lambda: viewer.sent(ListSessions), "it is requested again")
+        os.killpg(viewer.app.link.pid, signal.SIGKILL)
         await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
         assert len(viewer.rows()) == 1
-        await viewer.until(lambda: "● connected" in viewer.words, "another engine")
+        viewer.commands.clear()
+        before = viewer.app.link
+        await viewer.feed(*records)
+        await viewer.until(lambda: viewer.app.link is not before, "another engine")
         await viewer.press("ctrl+r")
+        await replied()
         await viewer.until(lambda: "the engine ended" not in viewer.words, "read again")
+        assert len(viewer.rows()) == 1
 
 
 @on_the_files_loop
@@ -357,6 +361,7 @@ async def test_a_change_of_an_engine_that_hangs_is_told_of_once(
         assert "stream S changed" not in viewer.said
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_a_form_that_is_closed_while_it_is_sent_tells_of_its_reply(shared: Shared) -> None:
     async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged, Unavailable
 from natstui.model.servers.leaders import Leaders
-from natstui.model.servers.server import Missing, Servers
+from natstui.model.servers.server import Meta, MetaPeer, Missing, Servers
 from natstui.model.servers.watch import NO_SERVERS, ServerWatch
+from natstui.model.servers.words import meta_role, meta_text, summary
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.servers.text import around_sections, monitor_sections, server_sections
 from natstui.units import UNKNOWN
@@ -44,6 +47,28 @@ def test_what_cannot_be_read_has_one_title_and_none_where_all_can_be_read() -> N
     assert [line.text for line in (*first.lines, *beside.lines)] == [
         "no permission ($JS.API.STREAM.LIST)", "CPU of servers: the account tells none",
     ]  # fmt: skip
+
+
+def test_a_meta_group_says_who_leads_it_and_who_is_missing() -> None:
+    away = MetaPeer("n2", current=False, offline=False, active_ns=None, lag_entries_count=4)
+    led = Meta("LAB", "n1", 3, 2, 0, (away,))
+    lost = replace(led, leader=None, peers=())
+    assert meta_text(led) == "led by n1, 3 members, 0 entries pending"
+    assert meta_text(led, answers=False).startswith("led by n1, which does not reply, 3 members")
+    without = "without a leader, 3 members, of which 2 are needed, 0 entries pending"
+    assert meta_text(lost) == without
+    assert [meta_role(led, name) for name in ("n1", "n2", "n3")] == ["leader", "away", UNKNOWN]
+    assert [meta_role(meta, "n1") for meta in (lost, None)] == ["leaderless", UNKNOWN]
+    lag = "away, lag 4, never in contact with the leader"
+    for meta, lines in ((led, [("led by n1, 3", ""), (lag, "bad")]), (lost, [(without, "bad")])):
+        servers = Servers("system", (seen("n1"),), (meta,), (), ("n3", "n2"))
+        assert summary(servers).endswith("; no reply from n2, n3")
+        sections = around_sections(servers, None, Leaders(leaderless_count=2))
+        by_title = {section.title: section.lines for section in sections}
+        for drawn, (text, look) in zip(by_title["META GROUP"], lines, strict=True):
+            assert drawn.text.startswith(text) and drawn.look == look
+        led_by = {drawn.label: drawn.text for drawn in by_title["STREAMS LED, of this account"]}
+        assert led_by["leaderless"] == "2"
 
 
 def test_a_server_that_misses_one_answer_keeps_its_row_until_it_is_down_or_answers() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import msgspec
 import nats
@@ -23,11 +22,9 @@ from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
 from tests.model.findings.test_servers import seen
-from tests.session.making import made
-from tests.session.scenario import Scenario
 from tests.tui.engine_records import engine_records
 from tests.tui.server_columns import Beside, Look, judged
-from tests.tui.viewer import Viewer, fed, replaying, viewing
+from tests.tui.viewer import Viewer, fed, viewing
 
 pytestmark = pytest.mark.xdist_group("servers screen")
 
@@ -96,7 +93,12 @@ def looked_at(viewer: Viewer, earlier: Servers, now: Servers) -> list[Look]:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    "source", ["system", pytest.param("monitoring", marks=pytest.mark.long), "account"]
+    "source",
+    [
+        "system",
+        pytest.param("monitoring", marks=pytest.mark.long),
+        pytest.param("account", marks=pytest.mark.long),
+    ],
 )
 async def test_every_column_is_what_the_ports_of_each_server_tell(
     lab: Cluster, source: str, monkeypatch: pytest.MonkeyPatch
@@ -159,6 +161,7 @@ async def told(viewer: Viewer, *sentences: str) -> float:
     return time.monotonic() - began_s
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_a_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come(
     lab: Cluster, monkeypatch: pytest.MonkeyPatch
@@ -220,18 +223,9 @@ async def test_p_stops_the_looks_at_servers_and_ctrl_r_polls_at_once() -> None:
         body = msgspec.json.encode(Servers("system", (seen("n1"),))).decode()
         await viewer.feed(Answered(1, request.command_id, "done", "1 server", body))
         await viewer.until(lambda: viewer.rows().keys() == {"n1"}, "the server")
+        assert not {"cpu", "memory"} & viewer.rows()["n1"].keys(), "no column of dashes"
         await viewer.press("ctrl+r", "p")
         await viewer.until(lambda: viewer.sent(SetPolling), "the command")
         assert [command.on for command in viewer.sent(SetPolling)] == [False]
         assert len(viewer.sent(PollNow)) == 1
         await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
-
-
-@pytest.mark.slow
-async def test_a_recording_shows_what_it_has_of_the_server(tmp_path: Path) -> None:
-    scenario = Scenario(streams=1, consumers=1)
-    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    async with replaying(folder) as viewer:
-        await viewer.press("4")
-        await viewer.until(lambda: "this recording has no servers" in viewer.words, "the reason")
-        assert "CONNECTION" in viewer.text

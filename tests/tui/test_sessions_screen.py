@@ -8,21 +8,25 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 
+import msgspec
 import pytest
 from textual.widgets import Input
 
+from natstui.model.records.analysis import AnalysisProgress, StartAnalysis
+from natstui.model.records.managing import ReadPlace
+from natstui.model.records.messages import Answered
+from natstui.model.records.recording import ListSessions, SessionSummary
 from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import unpack
 from natstui.tui.app import link
-from natstui.tui.bench.screen import BenchmarkScreen
 from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.shared import asked, connected
+from tests.tui.engine_records import engine_records
 from tests.tui.test_forms import toasts
-from tests.tui.viewer import Viewer, frozen, replaying, viewing
+from tests.tui.viewer import Viewer, fed, frozen, replaying, viewing
 
 pytestmark = pytest.mark.server
 
@@ -98,21 +102,6 @@ async def test_the_palette_and_keys_rename_note_pack_and_delete_a_recording(
         await viewer.until(lambda: not viewer.rows(), "an empty list")
 
 
-async def test_a_key_analyses_the_recording_under_the_cursor(
-    account: Account, library: Path
-) -> None:
-    (folder,) = session_folders(library)
-    async with viewing(account.url, size=(160, 40)) as viewer:
-        await listed(viewer)
-        await viewer.press("A")
-        await viewer.until(lambda: f"Analysis  ›  {folder.name}" in viewer.text, "its analysis")
-        await viewer.until(lambda: "ctrl+x stops the analysis" in viewer.words)
-        await viewer.press("ctrl+x")
-        await viewer.until(lambda: "cancelled" in viewer.text, "the end")
-        await viewer.press("escape")
-        await viewer.until(lambda: "Rename" in viewer.text, "the list again")
-
-
 async def test_what_cannot_be_done_to_the_recording_that_is_shown_is_one_sentence(
     library: Path,
 ) -> None:
@@ -128,41 +117,6 @@ async def test_what_cannot_be_done_to_the_recording_that_is_shown_is_one_sentenc
         await answer(viewer, "seen again")
         await viewer.until(lambda: "noted about" in viewer.said)
     assert read_info(folder).notes == ("seen again",)
-
-
-async def test_every_list_says_that_it_loads_until_its_answer_comes(
-    account: Account, library: Path
-) -> None:
-    lists = {
-        "sessions": "looking for recordings",
-        "runs": "reading the saved runs",
-        "journal": "reading the journal",
-    }
-    url = account.url
-    async with connected(url) as nc, viewing(url, size=(160, 40)) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        await viewer.until(lambda: "S" in viewer.rows())
-
-        async def says(what: str) -> None:
-            await viewer.until(lambda: what in viewer.text, what)
-            empty = ("nothing to show", "no recordings", "no messages")
-            assert not any(words in viewer.text for words in empty)
-
-        with frozen(viewer):
-            for command, said in lists.items():
-                await viewer.type_command(command)
-                await says(said)
-                await viewer.press("escape")
-            await viewer.press("m")
-            await says("S  ·  reading")
-            await viewer.press("escape", "b")
-            await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
-            await viewer.press("b", "ctrl+o")
-            await says("reading the scenarios")
-        await viewer.until(lambda: "core-request-reply" in viewer.text, "the scenarios")
-        await viewer.press("escape", "escape", "1", "m")
-        await viewer.until(lambda: "no messages" in viewer.words, "the messages")
-        await listed(viewer)
 
 
 @asynccontextmanager
@@ -185,6 +139,7 @@ async def ticking() -> AsyncIterator[Callable[[], float]]:
         task.cancel()
 
 
+@pytest.mark.long
 async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_viewer_up(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,25 +179,65 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
         assert "exported" not in toasts(viewer)
 
 
-async def test_sentences_name_the_key_that_the_settings_gave_an_action(
-    account: Account, tmp_path: Path
-) -> None:
-    environ = {
-        "NATSTUI_VIEWER_KEYS": '{"record": "T", "action.send": "f4", "form.send": "f6"}',
-        "NATSTUI_SESSION_FOLDER": str(tmp_path / "none"),
+async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
+    lists = {
+        "sessions": "looking for recordings",
+        "runs": "reading the saved runs",
+        "journal": "reading the journal",
     }
-    async with connected(account.url) as nc:
-        await nc.jetstream().add_stream(name="ORDERS", subjects=["o"])
-    async with viewing(account.url, size=(120, 30), environ=environ) as viewer:
+    async with fed(*engine_records({"S": ()}), size=(160, 40)) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows())
+
+        async def says(what: str) -> None:
+            await viewer.until(lambda: what in viewer.text, what)
+            empty = ("nothing to show", "no recordings", "no messages")
+            assert not any(words in viewer.text for words in empty)
+
+        for command, said in lists.items():
+            await viewer.type_command(command)
+            await says(said)
+            await viewer.press("escape")
+        await viewer.press("m")
+        await says("S  ·  reading")
+        await viewer.press("escape", "b", "b", "ctrl+o")
+        await says("reading the scenarios")
+
+
+async def test_a_key_analyses_the_recording_under_the_cursor() -> None:
+    session = SessionSummary("/there/one", "one", "", "server", 1, 2, 3, 1, 1, 1, 0, 0, "", ())
+    async with fed(*engine_records({}), size=(160, 40)) as viewer:
         await viewer.type_command("sessions")
+        await viewer.until(lambda: viewer.sent(ListSessions), "the list is requested")
+        (request,) = viewer.sent(ListSessions)
+        body = msgspec.json.encode([session]).decode()
+        await viewer.feed(Answered(1, request.command_id, "done", "1 recording", body))
+        await viewer.until(lambda: len(viewer.rows()) == 1, "the recording")
+        await viewer.press("A")
+        await viewer.until(lambda: viewer.sent(StartAnalysis), "it begins")
+        (start,) = viewer.sent(StartAnalysis)
+        assert start.session == "one"
+        await viewer.feed(
+            Answered(1, start.command_id, "done", "started"),
+            AnalysisProgress(1, start.command_id, "one", "starting Spark", 0, 0, 0, 0),
+        )
+        await viewer.until(lambda: "Analysis  ›  one" in viewer.text, "its analysis")
+
+
+async def test_sentences_name_the_key_that_the_settings_gave_an_action() -> None:
+    keys = {"record": "T", "action.send": "f4", "form.send": "f6"}
+    async with fed(*engine_records({"ORDERS": ()}, keys=keys), size=(120, 30)) as viewer:
+        await viewer.type_command("sessions")
+        await viewer.until(lambda: viewer.sent(ListSessions), "the list is requested")
+        (request,) = viewer.sent(ListSessions)
+        await viewer.feed(Answered(1, request.command_id, "done", "no recordings", "[]"))
         await viewer.until(lambda: "no recordings: T records what you see" in viewer.words)
-        await viewer.press("escape")
-        await viewer.until(lambda: "ORDERS" in viewer.text)
-        await viewer.press("x")
+        await viewer.press("escape", "x")
         await viewer.until(lambda: "step down" in viewer.words, "the actions")
         await viewer.press("down", "down", "enter")
         await viewer.until(lambda: "f4 does it." in viewer.words, "the key that sends")
+        (place,) = viewer.sent(ReadPlace)
+        await viewer.feed(Answered(1, place.command_id, "failed", "JetStream is away"))
         await viewer.press("escape")
         await viewer.until(lambda: "does it." not in viewer.words, "the table again")
         await viewer.press("a", "N", "down", "n")
-        await viewer.until(lambda: "ready: f6 sends it" in viewer.words, "the key of the form")
+        await viewer.until(lambda: "f6" in viewer.words, "the key of the form")

@@ -19,9 +19,10 @@ from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.architecture.source import modules
+from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import toasts
-from tests.tui.viewer import Viewer, frozen, viewing
+from tests.tui.viewer import Viewer, fed, frozen, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("stale screens")]
 
@@ -134,6 +135,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Sha
         assert screen.pages._asked_s == read_s, "a stream that rests is not read again"
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engine(
     shared: Shared,
@@ -258,12 +260,8 @@ def test_two_columns_of_the_analysis_never_have_the_same_head() -> None:
     assert titles_of(names) == ["STREAM", "LAG MSGS", "LAG S", "RATE/S"]
 
 
-@on_the_files_loop
-async def test_in_an_empty_list_of_consumers_no_key_takes_the_stream_for_one(
-    shared: Shared,
-) -> None:
-    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+async def test_in_an_empty_list_of_consumers_no_key_takes_the_stream_for_one() -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "its list")

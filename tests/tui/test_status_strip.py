@@ -91,6 +91,9 @@ def test_the_strip_tells_how_long_all_rows_take_and_how_old_the_oldest_is() -> N
     state = state.after(replace(snapshot(104), account=ACCOUNT, cost=cost))
     text = joined(account_parts(state), 200).plain
     assert "every 1s, every row in 8s, oldest 3s" in text
+    cost = replace(cost, backoff_reason="the server is busy")
+    state = state.after(replace(snapshot(105), account=ACCOUNT, cost=cost))
+    assert Cell("▲ the server is busy", "warn") in account_parts(state)
 
 
 def test_a_screen_that_was_told_nothing_yet_does_not_say_that_the_app_connects() -> None:

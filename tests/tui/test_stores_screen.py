@@ -17,10 +17,8 @@ from natstui.tui.stores.history import HistoryScreen, RevisionScreen
 from natstui.tui.stores.keys import SHOWN_ROWS, KeysScreen
 from natstui.tui.stores.put import PutScreen
 from tests.accounts import Account
-from tests.session.making import made
-from tests.session.scenario import Scenario
 from tests.tui.shared import Shared, on_the_files_loop
-from tests.tui.viewer import Viewer, frozen, replaying, viewing
+from tests.tui.viewer import Viewer, frozen, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("stores")]
 
@@ -454,12 +452,3 @@ async def test_a_reader_changes_nothing(account: Account) -> None:
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, HistoryScreen))
     await nc.close()
-
-
-async def test_a_recording_knows_the_buckets_but_not_what_they_hold(tmp_path: Path) -> None:
-    scenario = Scenario(streams=1, consumers=1)
-    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    async with replaying(folder) as viewer:
-        await viewer.type_command("seek +1s")
-        await viewer.press("7")
-        await viewer.until(lambda: "no buckets" in viewer.words and "creates" not in viewer.words)

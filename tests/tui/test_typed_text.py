@@ -15,9 +15,10 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
+from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import SMALL, fill, form, jump_to, on_form, on_streams, toasts
-from tests.tui.viewer import Viewer, frozen
+from tests.tui.viewer import Viewer, fed, frozen
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("typed text")]
 
@@ -153,11 +154,8 @@ async def test_an_edited_scenario_outlives_the_list_and_an_error(shared: Shared)
     ScenariosScreen.drafts.clear()
 
 
-@on_the_files_loop
-async def test_a_digit_goes_to_the_list_itself(shared: Shared) -> None:
-    url = shared.url
-    async with connected(url) as nc, shared.as_new((120, 40)) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+async def test_a_digit_goes_to_the_list_itself() -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("d", "y", "1")
         await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "from the raw")

@@ -53,10 +53,9 @@ async def test_a_form_takes_what_is_typed_while_it_opens_and_right_before_ctrl_s
     shared: Shared,
 ) -> None:
     async with shared.as_new((100, 30)) as viewer:
-        for number in range(2):
-            burst(viewer, f"aTYPED-AHEAD-{number}\x13")
-            await viewer.until(lambda number=number: f"TYPED-AHEAD-{number}" in viewer.rows())
-    assert sorted(await names(shared.url)) == [f"TYPED-AHEAD-{n}" for n in range(2)]
+        burst(viewer, "aTYPED-AHEAD\x13")
+        await viewer.until(lambda: "TYPED-AHEAD" in viewer.rows())
+    assert await names(shared.url) == ["TYPED-AHEAD"]
 
 
 @on_the_files_loop

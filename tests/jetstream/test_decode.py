@@ -27,7 +27,7 @@ from natstui.jetstream.polling.decode.streams import (
 )
 from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen, snapshot_of
 from natstui.lines import check_sound
-from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost
+from natstui.model.live.snapshot import DesiredPlacement, Peer, PollCost, Unlisted
 
 HUGE = 2**64 - 1
 CREATED = "2026-11-20T20:56:56.25480919Z"
@@ -262,12 +262,15 @@ def test_a_row_with_an_absurd_number_or_time_is_left_out_of_a_poll_and_named(abs
     streams = StreamsSeen(list(read_streams(_streams(good, bad, untimely), 0).rows))
     few, many = _consumer("FEW"), _consumer("MANY", num_pending=absurd)
     rows = read_consumers(_consumers(few, many), 0).rows
-    consumers = ConsumersSeen({(row.stream_name, row.name): row for row in rows})
+    consumers = ConsumersSeen(
+        {(row.stream_name, row.name): row for row in rows}, unlisted={"GOOD": 2}
+    )
     poll = snapshot_of(None, streams, consumers, PollCost(0, 0, 0, None, 0, None), "n1")
     assert poll.streams.name == ("GOOD",)
     assert poll.unreachable_streams == ("BAD", "UNTIMELY")
     assert poll.consumers.name == ("FEW",)
     assert [name for _, name in poll.unreachable_consumers] == ["MANY"]
+    assert poll.unlisted == (Unlisted("GOOD", 2),)
     check_sound(poll, "poll")
 
 

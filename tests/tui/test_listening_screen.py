@@ -14,6 +14,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.listening.screen import ListenScreen
 from natstui.tui.messages.message import MessageScreen
+from tests.accounts import Account
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
@@ -53,7 +54,9 @@ async def listen(viewer: Viewer, line: str) -> None:
 
 
 @on_the_files_loop
-async def test_subjects_are_counted_in_a_tree_and_in_a_list(shared: Shared) -> None:
+async def test_subjects_are_counted_in_a_tree_and_a_list_and_two_screens_do_not_mix(
+    shared: Shared,
+) -> None:
     async with connected(shared.url) as nc, shared.as_new(SIZE) as viewer:
         await listen(viewer, "sub shop.>")
         assert "requests without a responder time out" in viewer.words
@@ -94,6 +97,13 @@ async def test_subjects_are_counted_in_a_tree_and_in_a_list(shared: Shared) -> N
         await viewer.type("other")
         await viewer.press("enter")
         await viewer.until(lambda: "sub other" in viewer.words and came(viewer) == 0)
+
+        # Another screen has its own subjects; behind it, this one listens again.
+        await listen(viewer, "sub two")
+        await nc.publish("two", b"x")
+        await viewer.until(lambda: "  two" in subjects(viewer))
+        await viewer.press("escape")
+        await viewer.until(lambda: screen_of(viewer).subjects == ("other",))
         await shows_one_of(viewer, nc, "other")
 
 
@@ -174,10 +184,10 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(shared: Sha
         assert info["delivered"]["stream_seq"] == 0, "a wildcard wakes no consumer"
 
 
-async def test_read_only_it_takes_nothing_of_a_push_consumer(nats_server: Broker) -> None:
+async def test_read_only_it_takes_nothing_of_a_push_consumer(account: Account) -> None:
     async with (
-        connected(nats_server.url) as nc,
-        viewing(nats_server.url, "--read-only", size=SIZE) as viewer,
+        connected(account.url) as nc,
+        viewing(account.url, "--read-only", size=SIZE) as viewer,
     ):
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         config = {"durable_name": "C", "deliver_subject": "push.here", "ack_policy": "none"}
@@ -214,15 +224,3 @@ async def test_panes_and_the_other_table_have_the_keys(shared: Shared) -> None:
         await viewer.press("slash")
         await typed(viewer, "(", "enter")
         await viewer.until(lambda: "is not a regular expression" in viewer.words)
-
-
-@on_the_files_loop
-async def test_two_screens_do_not_mix(shared: Shared) -> None:
-    async with connected(shared.url) as nc, shared.as_new(SIZE) as viewer:
-        await listen(viewer, "sub one")
-        await listen(viewer, "sub two")
-        await nc.publish("two", b"x")
-        await viewer.until(lambda: "  two" in subjects(viewer))
-        await viewer.press("escape")
-        await viewer.until(lambda: screen_of(viewer).subjects == ("one",))
-        await shows_one_of(viewer, nc, "one")

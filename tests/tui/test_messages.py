@@ -77,18 +77,18 @@ async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
         await viewer.press("ctrl+s")
         await shows(viewer, "a duplicate of 1 in W")
         assert await state(nc, "STREAM.INFO.W", "state", "messages") == 1
-        for number in range(2, 6):
+        for number in range(2, 4):
             await publish(viewer, message_id=str(number))
             await shows(viewer, f"stored as {number} in W")
         await viewer.press("escape", "N")
         await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
-        for left in (4, 3, 2):
+        for left in (2, 1):
             await viewer.press("enter")
             await shows(viewer, "not answered yet")
             await viewer.press("A")
             await shows(viewer, "confirmed by the server")
             assert await state(nc, "STREAM.INFO.W", "state", "messages") == left
-        await shows(viewer, "unprocessed 2   ack pending 0")
+        await shows(viewer, "unprocessed 1   ack pending 0")
 
 
 @on_the_files_loop

@@ -185,7 +185,10 @@ async def go(viewer: Viewer, name: str) -> None:
     while len(viewer.app.screen_stack) > 1:
         viewer.app.pop_screen()
         await viewer.settle()
-    for key in ("1", "home", *WAYS[name]):
+    way = WAYS[name]
+    # What begins with another list is come to from any.
+    begins_elsewhere = bool(way) and (way[0].isdigit() or way[0].startswith(":"))
+    for key in way if begins_elsewhere else ("1", "home", *way):
         if key.startswith(":"):
             await viewer.type_command(key[1:])
         else:

@@ -15,7 +15,7 @@ from natstui.model.live.message_counts import ROOM, MessageCount
 from natstui.model.records.evidence import AdvisoriesCounted, MessageTrouble
 from natstui.model.records.record import Advisory, Record
 
-SECONDS = 6
+SECONDS = 2
 KINDS: tuple[MessageTrouble, ...] = ("nak", "max_deliver", "terminated")
 
 
@@ -94,7 +94,7 @@ def _announced() -> list[Advisory]:
     """Return what is announced of one consumer of the fleet, a hundred times a second."""
     begin_us, chance = START_AT_US + 30_000_000, random.Random(3)
     said = []
-    for number in range(3_000):
+    for number in range(1_000):
         kind: MessageTrouble = "max_deliver" if number % 5 == 4 else "nak"
         body = {"stream_seq": 10 + chance.randrange(ROOM), "deliveries": number // ROOM + 1}
         at_us = begin_us + number * 10_000

@@ -57,7 +57,7 @@ def test_every_kind_can_be_told_apart_without_decoding(cls: Any, data: st.DataOb
     assert entry.at_us == (record.taken_at_us if entry.is_poll else record.at_us)
 
 
-@SLOW
+@settings(SLOW, max_examples=40)
 @given(any_record())
 def test_every_record_fits_the_exported_columns(record: Record) -> None:
     for table, values in rows(record):

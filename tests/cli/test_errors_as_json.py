@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -106,18 +108,20 @@ def test_every_command_answers_in_json() -> None:
 def test_what_runs_until_it_is_stopped_says_in_json_where_it_is(
     account: Account, held_port: int
 ) -> None:
+    listen = f"127.0.0.1:{held_port}"
+
+    def is_up() -> bool:
+        with suppress(OSError), urllib.request.urlopen(f"http://{listen}/metrics") as page:
+            return re.search(rb"^natstui_up\S* 1$", page.read(), re.MULTILINE) is not None
+        return False
+
     async def work(begin: Begin) -> None:
         begin()
-        while True:
-            with suppress(OSError):
-                _, writer = await asyncio.open_connection("127.0.0.1", held_port)
-                writer.close()
-                await writer.wait_closed()
-                break
+        # What is stopped while it connects leaves that to the end of its process.
+        while not await asyncio.to_thread(is_up):
             await asyncio.sleep(0.05)
         stop()
 
-    listen = f"127.0.0.1:{held_port}"
     server = {"NATSTUI_CONNECTION_SERVER": account.url}
     done = run_beside(work, "metrics", "--listen", listen, "--json", environment=server)
     assert (done.returncode, done.stderr) == (0, "")

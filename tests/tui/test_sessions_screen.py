@@ -185,7 +185,7 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
         "runs": "reading the saved runs",
         "journal": "reading the journal",
     }
-    async with fed(*engine_records({"S": ()}), size=(160, 40)) as viewer:
+    async with fed(*engine_records({"S": ()})) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())
 
         async def says(what: str) -> None:

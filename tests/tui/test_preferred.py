@@ -8,10 +8,11 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 
+from natstui.model.records.record import Prefer
 from tests.accounts import Account
-from tests.tui.viewer import Viewer, viewing
-
-pytestmark = [pytest.mark.server, pytest.mark.long]
+from tests.tui.engine_records import engine_records
+from tests.tui.test_overview import STREAMS, polls
+from tests.tui.viewer import Viewer, fed, viewing
 
 _STREAMS_COUNT = 60
 _FEW_REQUESTS = {"NATSTUI_MONITOR_MAX_REQUESTS_PER_S": "6"}
@@ -42,6 +43,17 @@ def _sampled(viewer: Viewer) -> dict[tuple[str, str], int]:
     return dict(zip(names, columns.sampled_mono_us, strict=True))
 
 
+async def test_a_consumer_with_a_finding_is_named_to_the_engine_once() -> None:
+    async with fed(*engine_records(STREAMS)) as viewer:
+        await viewer.feed(*polls())
+        await viewer.until(lambda: viewer.sent(Prefer), "what is preferred")
+        findings = viewer.app.state.findings.open()
+        assert ("BETA", "one") in {one.entity[:2] for one in findings}
+        assert [command.consumers for command in viewer.sent(Prefer)] == [(("BETA", "one"),)]
+
+
+@pytest.mark.long
+@pytest.mark.server
 async def test_a_consumer_with_a_finding_is_in_most_polls_of_a_slow_sweep(
     account: Account,
 ) -> None:

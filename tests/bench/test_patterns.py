@@ -8,6 +8,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import Refused
 from natstui.model.bench.plan import (
@@ -19,7 +20,7 @@ from natstui.model.bench.plan import (
     StreamPlan,
 )
 from tests.accounts import Account
-from tests.bench.running import Run, plan, run_plan
+from tests.bench.running import Records, Run, plan, run_plan
 
 pytestmark = pytest.mark.server
 
@@ -143,8 +144,12 @@ async def test_keys_of_a_bucket_that_no_benchmark_made_are_not_overwritten(
     nc = await nats.connect(account.url)
     bucket = await nc.jetstream().create_key_value(bucket="patterns")
     await bucket.put("key.3", b"precious")
-    with pytest.raises(Refused, match=r"patterns has keys .* such as key\.3: name another"):
-        await run(role, stream=replace(BUCKET, create=False))
+    what = plan(role, stream=replace(BUCKET, create=False))
+    refusal = r"patterns has keys .* such as key\.3: name another"
+    with pytest.raises(Refused, match=refusal):
+        await Benchmark(what, Connection(servers=(account.url,)), Records()).check()
+    with pytest.raises(Refused, match=refusal):
+        await run(role, stream=what.stream)
     assert (await bucket.get("key.3")).value == b"precious"
     await nc.jetstream().delete_key_value("patterns")
     await nc.close()

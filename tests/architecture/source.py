@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -44,13 +43,7 @@ def _text(path: Path) -> str:
 @cache
 def _nodes(path: Path) -> tuple[ast.AST, ...]:
     """Parse a file once for all rules."""
-    # All of it stays: to look for garbage in it again and again takes longer than to parse it.
-    gc.disable()
-    try:
-        return tuple(ast.walk(ast.parse(_text(path))))
-    finally:
-        gc.freeze()
-        gc.enable()
+    return tuple(ast.walk(ast.parse(_text(path))))
 
 
 @cache

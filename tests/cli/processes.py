@@ -1,15 +1,68 @@
-"""Processes that a command started, told from all others by a folder in their environment."""
+"""`natstui` as a process of its own, and the processes that it starts.
+
+Those are told from all others by a folder in their environment.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 import subprocess
 import sys
 import time
+from asyncio.subprocess import Process
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 
+NATSTUI = (sys.executable, "-P", "-m", "natstui")
+LONGEST_LINE_BYTES = 1 << 24
 PATIENCE_S = 60.0
 _PS = [shutil.which("ps") or "ps", "axwwe" if sys.platform == "linux" else "-axwwE"]
+
+
+class NatstuiProcess(subprocess.Popen[str]):
+    """`natstui WORDS`."""
+
+    stdout: IO[str]
+    stderr: IO[str]
+
+    def __init__(
+        self,
+        *words: str,
+        environment: Mapping[str, str] = {},
+        stdin: int = subprocess.DEVNULL,
+        before: Callable[[], object] | None = None,
+    ) -> None:
+        """Start it; `before` is called in it first, and may limit what it can do."""
+        super().__init__(
+            [*NATSTUI, *words],
+            env={**os.environ, **environment},
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=before,
+            text=True,
+        )
+
+
+async def start_beside(*words: str, environment: Mapping[str, str]) -> Process:
+    """Start `natstui WORDS` beside a test that waits for it with asyncio."""
+    return await asyncio.create_subprocess_exec(
+        *NATSTUI,
+        *words,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        limit=LONGEST_LINE_BYTES,
+    )
+
+
+def close_stdout(process: Process) -> None:
+    """Let nobody read on what it prints."""
+    process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
 
 
 def pids_of(folder: Path, word: str = "") -> list[int]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cli.forking import Forked
-from tests.cli.processes import assert_nothing_is_left
+from tests.cli.processes import NatstuiProcess, assert_nothing_is_left
 
 ENDS_WITHIN_S = 60
 
@@ -22,9 +21,9 @@ def served(url: str, folder: Path, *words: str) -> Iterator[str]:
         "TMPDIR": str(private), "NATSTUI_CONNECTION_SERVER": url,
         **{f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "CONFIG", "DATA")},
     }  # fmt: skip
-    process = Forked("serve", *words, environment=environment)
+    process = NatstuiProcess("serve", *words, environment=environment)
     try:
-        yield process.stdout.readline().decode().strip()
+        yield process.stdout.readline().strip()
     finally:
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=ENDS_WITHIN_S)

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.accounts import ClusterAccount
-from tests.cli.forking import ForkedBeside
+from tests.cli.processes import start_beside
 from tests.cli.rewriting import just_before, speaking
 from tests.cli.test_connections import run
 from tests.cli.test_manage import Shell
@@ -135,7 +135,7 @@ async def test_stopped_half_way_it_says_what_was_done(
 
     async def stopped() -> str:
         words = ("balance", "--yes", "--pause", "60s")
-        process = await ForkedBeside.started(*words, environment=shell.environment)
+        process = await start_beside(*words, environment=shell.environment)
         lines: list[str] = []
         async with asyncio.timeout(120):
             while not any(re.search(r"is led by n[23] now", line) for line in lines):

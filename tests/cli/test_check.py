@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.rewriting import too_old
 from tests.cli.test_manage import Done, run_here
 
@@ -78,7 +78,7 @@ def test_a_wrong_file_is_one_sentence() -> None:
 
 
 def test_flags_of_the_viewer_before_a_command_are_refused_rather_than_dropped() -> None:
-    process = Forked("--theme", "nord", "check")
+    process = NatstuiProcess("--theme", "nord", "check")
     _, said = process.communicate()
     assert process.returncode == 2
     assert "options of the screen work only without a command" in said

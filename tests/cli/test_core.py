@@ -7,6 +7,7 @@ import base64
 import json
 import re
 import signal
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from nats.aio.msg import Msg
 from natstui.cli.core.payload import fill_templates
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import ForkedBeside
+from tests.cli.processes import close_stdout, start_beside
 from tests.cli.rewriting import just_before
 from tests.cli.test_manage import Done, Shell
 from tests.cli.test_recreated_meanwhile import request
@@ -50,9 +51,9 @@ async def run(shell: Shell, *words: str, stdin: str = "") -> Done:
     return await asyncio.to_thread(shell.run, *words, stdin=stdin)
 
 
-async def listening(shell: Shell, *words: str) -> ForkedBeside:
+async def listening(shell: Shell, *words: str) -> Process:
     """Start `natstui sub` and wait until the server knows what it listens to."""
-    process = await ForkedBeside.started("sub", *words, environment=shell.environment)
+    process = await start_beside("sub", *words, environment=shell.environment)
     async with asyncio.timeout(PATIENCE_S):
         line = await process.stderr.readline()
     assert line.startswith(b"natstui: listening to "), line
@@ -75,7 +76,7 @@ async def listened_to(nc: Client, subject: str) -> None:
     await told.unsubscribe()
 
 
-async def ended(process: ForkedBeside) -> tuple[list[str], str]:
+async def ended(process: Process) -> tuple[list[str], str]:
     """Return the lines it printed and what it said."""
     async with asyncio.timeout(PATIENCE_S):
         out, err = await process.communicate()
@@ -318,7 +319,7 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert stopped.returncode == 0
     unread = await listening(shell, "a", "--raw")
     assert unread.stdout is not None
-    unread.close_stdout()
+    close_stdout(unread)
     async with connected(nats_server.url) as nc:
         async with asyncio.timeout(PATIENCE_S):
             while unread.returncode is None:
@@ -340,7 +341,7 @@ async def test_what_was_published_before_a_kill_is_in_the_journal(
     async with connected(nats_server.url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s"])
         words = ("pub", "s", "x", "-J", "--count", "9000", "--sleep", "20ms")
-        process = await ForkedBeside.started(*words, environment=shell.environment)
+        process = await start_beside(*words, environment=shell.environment)
         async with asyncio.timeout(PATIENCE_S):
             while (await nc.jetstream().stream_info("S")).state.messages < 3:
                 await asyncio.sleep(0.05)

@@ -24,8 +24,7 @@ import pytest
 
 from natstui.cli.demo import _end_servers
 from natstui.jetstream.testbed.broker import server_binary
-from tests.cli.forking import Forked
-from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
+from tests.cli.processes import PATIENCE_S, NatstuiProcess, assert_nothing_is_left, pids_of
 from tests.cli.test_manage import Done, run_here
 from tests.jetstream.demo_watch import ask, eventually
 
@@ -43,8 +42,8 @@ class Demo:
     def __init__(self, temporary: Path, *words: str) -> None:
         self.temporary = temporary
         words = ("demo", "--headless", *words)
-        self.app = Forked(*words, environment={"TMPDIR": str(temporary)})
-        self.url = self.app.stdout.readline().decode().strip()
+        self.app = NatstuiProcess(*words, environment={"TMPDIR": str(temporary)})
+        self.url = self.app.stdout.readline().strip()
 
     def pids(self, word: str = "") -> list[int]:
         """Return its servers and its shop, not the app itself."""

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from natstui.cli.root import root
 from tests.accounts import Account
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import Shell
 from tests.hostile_commands import (
     BENCHMARKS,
@@ -210,7 +210,7 @@ def test_what_watches_goes_on_with_a_server_that_lies(
     # An engine ends with its standard input.
     reading, writing = os.pipe()
     words = PROCESSES[command].format(folder=tmp_path).split()
-    process = Forked(*words, environment=environment, stdin=reading)
+    process = NatstuiProcess(*words, environment=environment, stdin=reading)
     os.close(reading)
     try:
         lies = {name: lie for name, lie in whole_lies("").items() if name != "silence"}
@@ -241,14 +241,14 @@ def test_no_lie_about_a_request_does_harm_to_what_replies(
     wire = wires[0]
     wire.lie, begun = TRUTH, len(wire.requests)
     server = {"NATSTUI_CONNECTION_SERVER": wire.url}
-    process = Forked("reply", "r.>", "hello", environment=server)
+    process = NatstuiProcess("reply", "r.>", "hello", environment=server)
     lies = {name: lie for name, lie in whole_lies("").items() if name != "silence"}
     lies |= {
         f"wants its reply at {subject}": Lie("", lambda body: body, reply=subject.encode())
         for subject in ("$JS.API.STREAM.PURGE.S", "$SYS.REQ.SERVER.PING", "$JS.ACK.S.C.1.1.1.1.0")
     }
     try:
-        said = [process.stderr.readline().decode()]
+        said = [process.stderr.readline()]
         ask_until_replied(wire, "nobody.waits.before", process)
         for name in sorted(lies):
             wire.lie, carried = lies[name], wire.replies["deliver"]
@@ -283,7 +283,7 @@ async def ask(url: str, subject: str, reply: str) -> None:
     await nc.close()
 
 
-def ask_until_replied(wire: Wire, reply: str, process: Forked) -> None:
+def ask_until_replied(wire: Wire, reply: str, process: NatstuiProcess) -> None:
     """Ask again and again until there is a reply; fail where the process ended."""
     give_up_at = time.monotonic() + 60
     while reply not in wire.requests:
@@ -293,7 +293,7 @@ def ask_until_replied(wire: Wire, reply: str, process: Forked) -> None:
         time.sleep(0.05)
 
 
-def wait_for_requests(wire: Wire, count: int, process: Forked) -> None:
+def wait_for_requests(wire: Wire, count: int, process: NatstuiProcess) -> None:
     """Wait until so many requests came; fail where the process ended."""
     give_up_at = time.monotonic() + 60
     while len(wire.requests) < count:

@@ -24,7 +24,7 @@ from natstui.errors import NatstuiError, UsageError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.frame.form.text import config_of_file
 from tests.accounts import Account
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.rewriting import speaking
 
 pytestmark = pytest.mark.server
@@ -360,7 +360,7 @@ def test_a_mistake_ends_with_the_words_of_the_form(shell: Shell) -> None:
 
 
 def test_read_only_changes_nothing_also_as_a_process(shell: Shell) -> None:
-    process = Forked("stream", "add", "S", "--read-only", environment=shell.environment)
+    process = NatstuiProcess("stream", "add", "S", "--read-only", environment=shell.environment)
     assert process.communicate() == (
         "", "natstui: read-only: nothing is changed on this server\n",
     )  # fmt: skip

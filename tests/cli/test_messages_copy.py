@@ -26,7 +26,7 @@ from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.given_up import recorded_give_ups
 from natstui.session.read.recording import Recording
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
@@ -82,8 +82,8 @@ def copied(text: str) -> dict[str, Any]:
     return account
 
 
-def started(shell: Shell, *words: str) -> Forked:
-    return Forked("messages", "copy", *words, "--json", environment=shell.environment)
+def started(shell: Shell, *words: str) -> NatstuiProcess:
+    return NatstuiProcess("messages", "copy", *words, "--json", environment=shell.environment)
 
 
 def copying_here(shell: Shell, *words: str) -> asyncio.Task[Done]:
@@ -404,10 +404,10 @@ async def test_a_recording_knows_what_was_given_up(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
     environment = {**shell.environment, "NATSTUI_MONITOR_INTERVAL_S": "0.5"}
-    process = Forked("record", "--name", "night", environment=environment)
+    process = NatstuiProcess("record", "--name", "night", environment=environment)
     async with connected(nats_server.url) as nc:
         with process:
-            folder = Path((await asyncio.to_thread(process.stdout.readline)).decode().strip())
+            folder = Path((await asyncio.to_thread(process.stdout.readline)).strip())
             await told(folder, '"snapshot"', 1)
             await gave_up(nc, 5, acked=2)
             await told(folder, '"max_deliver"', 5)

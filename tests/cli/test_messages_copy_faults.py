@@ -30,7 +30,7 @@ from natstui.jetstream.messages.copying.account import (
     seqs_of,
 )
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy import (
@@ -744,7 +744,7 @@ async def test_an_error_in_the_middle_leaves_a_copy_that_goes_on(
         assert len(await counts(nc, "T")) == 50
 
 
-async def waits_at(process: Forked, path: Path) -> None:
+async def waits_at(process: NatstuiProcess, path: Path) -> None:
     """Return once a process has opened a file."""
     async with asyncio.timeout(PATIENCE_S):
         while str(path) not in opened_by(process.pid):

@@ -32,7 +32,7 @@ from natstui.model.findings.catalogue.streams import S_GONE
 from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
 from tests.session.scenario import Scenario
 
@@ -83,11 +83,11 @@ VISIBLE = 'he said "no"\\ and\nleft \\u001b[31m'
 @contextmanager
 def metrics(
     *words: str, command: Sequence[str] = ("metrics", "--listen", "127.0.0.1:0")
-) -> Iterator[tuple[Forked, str]]:
+) -> Iterator[tuple[NatstuiProcess, str]]:
     """Run a command that serves metrics; give the process and the address of its page."""
-    process = Forked(*command, *words)
+    process = NatstuiProcess(*command, *words)
     try:
-        said = process.stderr.readline().decode()
+        said = process.stderr.readline()
         found = re.search(r"http://\S+", said)
         assert found, said
         yield process, found[0]

@@ -15,7 +15,7 @@ import pytest
 from nats.js import api
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
@@ -29,11 +29,11 @@ def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
 
 
-def putting(shell: Shell) -> tuple[Forked, IO[bytes]]:
+def putting(shell: Shell) -> tuple[NatstuiProcess, IO[bytes]]:
     """Put what is written into a pipe."""
     reader, writer = os.pipe()
     words = ("object", "put", "B", "--name", "f", "--yes")
-    process = Forked(*words, environment=shell.environment, stdin=reader)
+    process = NatstuiProcess(*words, environment=shell.environment, stdin=reader)
     os.close(reader)
     return process, os.fdopen(writer, "wb", 0)
 

@@ -22,7 +22,7 @@ from natstui.config.references import file_or_secret
 from natstui.errors import UsageError
 from natstui.files import read_given
 from tests.accounts import Account
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy_faults import waits_at
 
@@ -165,7 +165,7 @@ def test_messages_of_stdin_are_copied(account: Account, tmp_path: Path) -> None:
     shell.ok("messages", "copy", "S", "--to-file", str(file))
     words = ("messages", "copy", "--from-file", "-", "--map", "s:t", "--to-stream", "T")
     with file.open() as stdin:
-        copying = Forked(*words, environment=shell.environment, stdin=stdin.fileno())
+        copying = NatstuiProcess(*words, environment=shell.environment, stdin=stdin.fileno())
     out, error = copying.communicate()
     assert copying.returncode == 0, error
     assert "3 read from /dev/stdin" in out
@@ -225,10 +225,10 @@ def test_a_process_substitution_is_a_file(
 
 
 @pytest.fixture
-def waiting(account: Account, tmp_path: Path, fifo: Path) -> Iterator[Forked]:
+def waiting(account: Account, tmp_path: Path, fifo: Path) -> Iterator[NatstuiProcess]:
     """A command that waits for the writer of a FIFO."""
     words = ("pub", "s", "--file", str(fifo))
-    with Forked(*words, environment=Shell(account.url, tmp_path).environment) as process:
+    with NatstuiProcess(*words, environment=Shell(account.url, tmp_path).environment) as process:
         yield process
         process.kill()
 
@@ -239,7 +239,7 @@ def waiting(account: Account, tmp_path: Path, fifo: Path) -> Iterator[Forked]:
     ("number", "codes"), [(signal.SIGINT, {130}), (signal.SIGTERM, {143, -15})]
 )
 async def test_a_signal_ends_the_wait_for_a_writer_at_once(
-    waiting: Forked, fifo: Path, number: int, codes: set[int]
+    waiting: NatstuiProcess, fifo: Path, number: int, codes: set[int]
 ) -> None:
     await waits_at(waiting, fifo)
     waiting.send_signal(number)

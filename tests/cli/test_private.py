@@ -19,8 +19,7 @@ from natstui.analysis.launch import AnalysisRequest, run_job
 from natstui.children import own_program
 from natstui.errors import NatstuiError
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import Forked
-from tests.cli.processes import PATIENCE_S
+from tests.cli.processes import PATIENCE_S, NatstuiProcess
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.terminals import OnTerminal
@@ -68,7 +67,7 @@ def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> 
 @pytest.mark.server
 def test_no_benchmark_worker_shows_the_password_of_its_server(secured: str) -> None:
     words = ("bench", "pub", "hello", "--duration", "2s", "--server", secured)
-    with Forked(*words) as bench:
+    with NatstuiProcess(*words) as bench:
         give_up_at = time.monotonic() + PATIENCE_S
         while "natstui.bench.worker.process" not in (below := str(started_by(bench.pid))):
             assert time.monotonic() < give_up_at and bench.poll() is None
@@ -130,7 +129,7 @@ def test_nothing_that_natstui_makes_is_open_to_others(
         ("record", "--duration", "1s", "--name", "seen", *server),
         ("export", "last", "--format", "csv", "--to", str(home / "tables")),
     ):
-        process = Forked(*words, before=lambda: os.umask(0))
+        process = NatstuiProcess(*words, before=lambda: os.umask(0))
         _, said = process.communicate()
         assert process.returncode == 0, (words, said)
     made_here = [path for path in home.rglob("*") if not path.is_symlink()]

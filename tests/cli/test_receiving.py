@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+from asyncio.subprocess import Process
 from pathlib import Path
 
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import ForkedBeside
+from tests.cli.processes import close_stdout, start_beside
 from tests.cli.test_core import PATIENCE_S, connected, ended, run
 from tests.cli.test_manage import Shell
 from tests.cli.test_taking import filled
@@ -24,10 +25,10 @@ def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
 
 
-async def receiving(shell: Shell, *words: str) -> ForkedBeside:
+async def receiving(shell: Shell, *words: str) -> Process:
     """Start it without a stdin, and wait until it receives."""
     words = ("consumer", "sub", "S", *words)
-    process = await ForkedBeside.started(*words, environment=shell.environment)
+    process = await start_beside(*words, environment=shell.environment)
     async with asyncio.timeout(PATIENCE_S):
         while not (line := await process.stderr.readline()).startswith(b"natstui: receiving"):
             assert line, "it ended"
@@ -85,7 +86,7 @@ async def test_it_ends_with_its_accounts_when_stopped_and_when_nobody_reads(
         assert await ended(stopped) == ([], "natstui: 1 message, 1 acknowledged\n")
         assert stopped.returncode == 0
         unread = await receiving(shell, "C", "--ack", "--raw")
-        unread.close_stdout()
+        close_stdout(unread)
         await js.publish("s", b"lost")
         assert await unread.wait() == 0
     assert await unread.stderr.read() == b"natstui: 0 messages, 0 acknowledged\n"

@@ -18,7 +18,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from tests.analysis.limited import largest_file
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, run_here
 from tests.session.making import made, wait_until
@@ -37,10 +37,10 @@ def recorder(
     *options: str,
     environ: Mapping[str, str] = {},
     before: Callable[[], object] = int,
-) -> Forked:
+) -> NatstuiProcess:
     environment = {"NATSTUI_MONITOR_INTERVAL_S": "0.5", **environ}
     words = ("record", "--sessions", str(sessions), *options)
-    return Forked(*words, environment=environment, before=before)
+    return NatstuiProcess(*words, environment=environment, before=before)
 
 
 @pytest.mark.server
@@ -53,7 +53,7 @@ async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
     await stream.add_consumer("ORDERS", durable_name="worker")
     child = recorder(tmp_path, "--server", nats_server.url, "--name", "load test", "--json")
     with child:
-        folder = Path(child.stderr.readline().decode().strip().rpartition(" ")[2])
+        folder = Path(child.stderr.readline().strip().rpartition(" ")[2])
         assert folder.parent == tmp_path and folder.name.endswith("-load-test")
         for number in range(25):
             await stream.publish("orders.new", b"secret payload %d" % number)
@@ -124,7 +124,7 @@ async def test_several_systems_are_recorded_together_each_into_its_own_recording
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
     named = ("--context", "east,west,gone", "--name", "drill")
     with recorder(tmp_path / "all", *named, environ=environ) as child:
-        lines = [child.stdout.readline().decode().strip().partition(": ") for _ in range(3)]
+        lines = [child.stdout.readline().strip().partition(": ") for _ in range(3)]
         folders = {system: Path(folder) for system, _, folder in lines}
         for name in ("east", "west"):
             await asyncio.to_thread(wait_until, lambda of=name: seen_in(folders[of]))

@@ -6,13 +6,14 @@ import asyncio
 import json
 import signal
 import sys
+from asyncio.subprocess import Process
 from pathlib import Path
 
 import nats.errors
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import ForkedBeside
+from tests.cli.processes import start_beside
 from tests.cli.test_core import PATIENCE_S, connected, ended, listened_to, run
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
@@ -25,9 +26,9 @@ def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
 
 
-async def answering(shell: Shell, *words: str) -> ForkedBeside:
+async def answering(shell: Shell, *words: str) -> Process:
     """Start `natstui reply` and wait until the server knows on what it answers."""
-    process = await ForkedBeside.started("reply", *words, environment=shell.environment)
+    process = await start_beside("reply", *words, environment=shell.environment)
     async with asyncio.timeout(PATIENCE_S):
         line = await process.stderr.readline()
     assert line.startswith(b"natstui: replying on "), line

@@ -23,7 +23,7 @@ from nats.js.api import StreamConfig
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
 
@@ -37,8 +37,8 @@ def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
 
 
-def started(shell: Shell, *words: str) -> Forked:
-    return Forked(*words, environment=shell.environment)
+def started(shell: Shell, *words: str) -> NatstuiProcess:
+    return NatstuiProcess(*words, environment=shell.environment)
 
 
 def shell_code(returncode: int) -> int:
@@ -86,7 +86,9 @@ def test_a_question_that_gets_no_answer_changes_nothing(
     shell = Shell("nats://127.0.0.1:1", tmp_path)
     shell.ok("context", "add", "kept", "--server", "127.0.0.1")
     ours, terminal = os.openpty()
-    process = Forked("context", "rm", "kept", environment=shell.environment, stdin=terminal)
+    process = NatstuiProcess(
+        "context", "rm", "kept", environment=shell.environment, stdin=terminal
+    )
     asked = b""
     while b"to remove it" not in asked:
         asked += os.read(process.stderr.fileno(), 1000)
@@ -202,7 +204,7 @@ async def test_a_reader_that_stalls_does_not_keep_a_command_from_ending(
         before_bytes, waiting_bytes = waiting_bytes, struct.unpack("i", found)[0]
     process.send_signal(number)
     returncode = await asyncio.to_thread(process.wait, PATIENCE_S)
-    said = process.stderr.read().decode()
+    said = process.stderr.read()
     process.stdout.close()
     process.stderr.close()
     assert shell_code(returncode) == code, said

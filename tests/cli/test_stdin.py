@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 
 from tests.accounts import Account
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import Shell
 
 pytestmark = pytest.mark.server
 
 MOST_BYTES = 1024**3
-"""Of address space, besides what is loaded: an endless input would take all of it, and end in a
-traceback.
-"""
+"""Of address space: an endless input would take all of it, and end in a traceback."""
 PATIENCE_S = 120
 
 
@@ -38,15 +36,14 @@ def ended_of(
     """Run a command with a program of endless output at its standard input; tell how it ended."""
 
     def limited() -> None:
-        loaded_bytes = (
-            int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        )
-        resource.setrlimit(resource.RLIMIT_AS, (loaded_bytes + most_bytes,) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
 
     with subprocess.Popen(["sh", "-c", source], stdout=subprocess.PIPE) as endless:
         assert endless.stdout is not None
         stdin = endless.stdout.fileno()
-        process = Forked(*words, environment=shell.environment, stdin=stdin, before=limited)
+        process = NatstuiProcess(
+            *words, environment=shell.environment, stdin=stdin, before=limited
+        )
         endless.stdout.close()
         _, said = process.communicate(PATIENCE_S)
     return process.returncode, said
@@ -133,8 +130,8 @@ def test_an_endless_file_is_streamed_into_a_store_until_that_is_full(shell: Shel
     assert json.loads(shell.ok("object", "ls", "F", "--json")) == []
 
 
-ENGINE_BYTES = 300_000_000
-"""What an engine is given to read, and may not keep."""
+ENGINE_BYTES = 500_000_000
+"""Of address space for an engine: it takes nearly as much from its start."""
 LONG_LINES = 'yes "$(head -c 60000 /dev/zero | tr "\\0" x)"'
 
 

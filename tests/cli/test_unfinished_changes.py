@@ -20,7 +20,7 @@ from natstui.jetstream.managing import replicas, restore, snapshot
 from natstui.jetstream.managing.backup_folder import MARK
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account, through
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import run
 from tests.cli.test_manage import Shell
 from tests.hostile_server import TRUTH, Lie, lying
@@ -462,7 +462,7 @@ def test_a_restore_that_waits_for_its_last_reply_ends_with_the_first_signal(
     with lying(account.url) as wire:
         wire.carries_changes, wire.lie = True, Lie("publish", without_last_reply)
         environment = Shell(wire.url, tmp_path).environment
-        process = Forked("stream", "restore", f"{folder}/S", environment=environment)
+        process = NatstuiProcess("stream", "restore", f"{folder}/S", environment=environment)
         until_s = time.monotonic() + 30
         while shell.run("stream", "info", "S").returncode:
             assert time.monotonic() < until_s

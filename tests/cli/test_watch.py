@@ -21,7 +21,7 @@ from nats.js.api import ConsumerConfig, StreamConfig
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.watching import watch, watch_once
 from tests.jetstream.demo_watch import ask
 from tests.jetstream.slow_link import SlowLink, Wire
@@ -237,11 +237,11 @@ async def test_tables_fit_the_terminal(nats_server: Broker) -> None:
     assert any("billing" in line for line in lines)
 
 
-def start(url: str, *words: str) -> Forked:
-    return Forked("watch", "--server", url, *words)
+def start(url: str, *words: str) -> NatstuiProcess:
+    return NatstuiProcess("watch", "--server", url, *words)
 
 
-def until(process: Forked, **wanted: object) -> dict[str, Any]:
+def until(process: NatstuiProcess, **wanted: object) -> dict[str, Any]:
     """Read lines until one has these values."""
     for line in process.stdout:
         row: dict[str, Any] = json.loads(line)
@@ -251,7 +251,7 @@ def until(process: Forked, **wanted: object) -> dict[str, Any]:
 
 
 def rows_that_grow_old_are_stale_and_then_fresh_again(
-    process: Forked, nats_server: Broker
+    process: NatstuiProcess, nats_server: Broker
 ) -> None:
     nats_server.freeze()
     for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
@@ -305,10 +305,10 @@ async def test_streams_whose_list_takes_longer_than_a_poll_are_written_again_and
 
 def test_a_reader_that_has_enough_ends_it_quietly(nats_server: Broker) -> None:
     process = start(nats_server.url, "--interval", "200ms")
-    assert b" server: " in process.stdout.readline()
+    assert " server: " in process.stdout.readline()
     process.stdout.close()
     assert process.wait() == 0
-    assert process.stderr.read() == b""
+    assert process.stderr.read() == ""
     process.stderr.close()
 
 
@@ -350,11 +350,11 @@ async def test_what_is_being_written_when_it_is_stopped_is_written_to_its_end(
     await nc.close()
     with start(nats_server.url, "--json") as running:
         lines = [running.stdout.readline()]
-        while b'"S0"' not in lines[-1]:
+        while '"S0"' not in lines[-1]:
             lines.append(running.stdout.readline())
         running.send_signal(signal.SIGTERM)
         lines += running.stdout.read().splitlines(keepends=True)
     assert running.returncode == 0
     rows = [json.loads(line) for line in lines]
-    assert all(line.endswith(b"\n") for line in lines)
+    assert all(line.endswith("\n") for line in lines)
     assert len({row["name"] for row in rows if row["kind"] == "stream"}) == 200

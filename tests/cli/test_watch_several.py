@@ -18,7 +18,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.watching import watch, watch_apart
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -32,7 +32,7 @@ class Watched:
     """The command at work, and the objects it has written, with when they came."""
 
     def __init__(self, *words: str, environment: dict[str, str]) -> None:
-        self.process = Forked("watch", *words, environment=environment)
+        self.process = NatstuiProcess("watch", *words, environment=environment)
         self.rows: list[tuple[float, dict[str, Any]]] = []
         self._reading = threading.Thread(target=self._read)
         self._reading.start()

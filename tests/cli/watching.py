@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
 
 
@@ -38,7 +38,7 @@ def watch(*words: str, **environment: str) -> Said:
 
 def watch_apart(*words: str, **environment: str) -> Said:
     """Run it to its end in a process of its own."""
-    process = Forked("watch", *words, environment=environment)
+    process = NatstuiProcess("watch", *words, environment=environment)
     out, err = process.communicate()
     return Said(process.returncode, out, err)
 

@@ -28,7 +28,7 @@ from natstui.model.records.recording import (
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
-from tests.cli.forking import Forked
+from tests.cli.processes import NatstuiProcess
 from tests.session.making import Maker, fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts
@@ -47,7 +47,7 @@ class Replay:
 
     def __init__(self, folder: Path, *options: str) -> None:
         commands, write_end = os.pipe()
-        self._process = Forked("replay-engine", str(folder), *options, stdin=commands)
+        self._process = NatstuiProcess("replay-engine", str(folder), *options, stdin=commands)
         os.close(commands)
         self._stdin = os.fdopen(write_end, "wb")
         self.state = State()
@@ -56,7 +56,7 @@ class Replay:
         self.until_position()
 
     def next(self) -> Record:
-        record = decode_record(self._process.stdout.readline())
+        record = decode_record(self._process.stdout.readline().encode())
         self.heard.append(record)
         self.state = self.state.after(record)
         return record
@@ -215,7 +215,7 @@ def test_a_replay_tells_what_is_missing_on_its_timeline_and_at_its_end(
     folder = made(tmp_path, records, polls_per_segment=40)
     files = segments(folder)
     files[gone].path.unlink()
-    process = Forked("replay-engine", str(folder), "--paused")
+    process = NatstuiProcess("replay-engine", str(folder), "--paused")
     out, err = process.communicate(timeout=120)
     sentence = f"segment {files[gone].number} is missing"
     told = [decode_record(line) for line in out.encode().splitlines(keepends=True)]

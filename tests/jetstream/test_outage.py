@@ -10,6 +10,7 @@ import pytest
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, RequestTimedOut, ServerGone
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.failures import explain_loss
 from natstui.jetstream.connection.link import keep_alive
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -251,3 +252,8 @@ async def test_no_address_of_a_list_answers_and_each_reason_is_given() -> None:
         ConnectionFailed, match=r"no server of the list can be used: TCP: .*; address: "
     ):
         await connect(Connection(servers=("127.0.0.1:1", "no.such.host.invalid")))
+
+
+def test_a_connection_that_breaks_is_named_with_its_reason() -> None:
+    assert explain_loss(OSError(113, "No route to host")).startswith("the connection broke (")
+    assert explain_loss(ConnectionResetError()) == "the server closed the connection"

@@ -73,12 +73,9 @@ def test_a_frozen_server_can_be_stopped(nats_server: Broker) -> None:
     assert not is_alive(pid)
 
 
-def test_a_server_that_does_not_stop_in_time_is_killed(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("natstui.jetstream.testbed.broker._STOP_S", 0.0)
+def test_a_server_that_does_not_stop_in_time_is_killed(nats_server: Broker) -> None:
     pid = nats_server.pid
-    nats_server.stop()
+    nats_server.stop(within_s=0.0)
     assert not is_alive(pid) and not nats_server.is_running
 
 

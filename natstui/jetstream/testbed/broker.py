@@ -254,14 +254,14 @@ class Broker:
         while not self._is_ready():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN_S)
 
-    def stop(self) -> None:
-        """Stop regularly, as an operator would; kill after a timeout."""
+    def stop(self, within_s: float = _STOP_S) -> None:
+        """Stop regularly, as an operator would; kill what has not ended by then."""
         self.terminate()
         process, self._process = self._process, None
         if process is None:
             return
         try:
-            process.wait(_STOP_S)
+            process.wait(within_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -37,6 +37,11 @@ async def take_away(own: Client, subjects: list[str]) -> None:
     await own.request("STREAM.UPDATE.AWAY", {**config, "subjects": subjects})
 
 
+AWAY_AFTER_MSGS = 150
+"""More than the window of a sender remembers: what was acknowledged long before is not looked at
+again."""
+
+
 class Away:
     """Takes the stream's subject away once something was acknowledged."""
 
@@ -83,7 +88,7 @@ async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
     connection = Connection(servers=(account.url,))
 
     async def go_away(workers: Workers) -> None:
-        while any(workers.sum("acked_msgs", pattern) < 5 for pattern in PUBLISHERS):
+        while any(workers.sum("acked_msgs", pattern) < AWAY_AFTER_MSGS for pattern in PUBLISHERS):
             await asyncio.sleep(0.01)
         own = await connect(connection)
         await take_away(own, ["elsewhere"])

@@ -24,7 +24,7 @@ from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.streams import StreamReading
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import Configured
+from natstui.model.records.record import Configured, Unavailable
 from tests.jetstream.polling import Polled, api, polling, rows
 
 pytestmark = pytest.mark.server
@@ -210,4 +210,36 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
                 bulk=bulk if len(replies) == 1 else NO_TURN,
             )  # fmt: skip
             await asyncio.sleep(0.05)
+    await client.close()
+
+
+async def test_an_info_about_another_stream_than_was_asked_for_is_refused(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    client = await connect(Connection(servers=(nats_server_factory(jetstream=False).url,)))
+    (listed,) = _LISTED["streams"]
+
+    async def reply(message: Msg) -> None:
+        # Of a list that takes long, the time of its rows is not known: a stream is asked for.
+        await asyncio.sleep(0.3)
+        await message.respond(json.dumps(_LISTED).encode())
+
+    async def reply_with_another(message: Msg) -> None:
+        another = {**listed, "config": {**listed["config"], "name": "T"}}
+        await message.respond(json.dumps(another).encode())
+
+    await client.nc.subscribe("$JS.API.STREAM.LIST", cb=reply)
+    await client.nc.subscribe("$JS.API.STREAM.INFO.S", cb=reply_with_another)
+    requests, polled = PollingApi(client, None), Polled(client)
+    streams = StreamReading(requests, Availability(polled), ServerClocks(), polled)
+    async with asyncio.timeout(15):
+        while not any(isinstance(record, Unavailable) for record in polled.records):
+            requests.begin_poll()
+            allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+            await streams.read(allowed, (), Patience(5.0, 5.0), 1, has_no_consumers=True)
+            await asyncio.sleep(0.05)
+    troubles = [record for record in polled.records if isinstance(record, Unavailable)]
+    reason = "STREAM.INFO.S: the server's reply is about 'T'"
+    assert [(each.what, each.reason) for each in troubles] == [("STREAM.INFO", reason)]
+    assert "T" not in streams.rows
     await client.close()

@@ -352,7 +352,7 @@ class FastPublisher(Batching):
                 self.link.write(batch.end(min(self._refused_from, window.next_number)))
         if batch is not self._batch:
             return
-        open_numbers = window.open_among(np.arange(batch.first, window.next_number))
+        open_numbers = window.open_among(np.arange(batch.first + batch.acked, window.next_number))
         resent = open_numbers[open_numbers >= self._refused_from]
         window.unanswered(open_numbers[open_numbers < self._refused_from], time.monotonic_ns())
         self.job.tally.add("retried_msgs", len(resent))

@@ -238,12 +238,12 @@ def check_shape(verb: str, data: bytes, body: Mapping[str, Any] | None = None) -
     if match and match[0] in _CREATED_BY and body:
         _check_name(verb, fields, body)
     if match and match[0] == "STREAM.INFO":
-        _check_read_name(verb, fields["config"]["name"])
+        check_read_name(verb, fields["config"]["name"])
     if match and match[0] == "CONSUMER.INFO":
-        _check_read_name(verb, f"{fields['stream_name']}.{fields['name']}")
+        check_read_name(verb, f"{fields['stream_name']}.{fields['name']}")
 
 
-def _check_read_name(verb: str, replied_name: str) -> None:
+def check_read_name(verb: str, replied_name: str) -> None:
     """Raise RequestFailed if a reply is about another stream or consumer than was read."""
     if verb.split(".", 2)[2] != replied_name:
         raise RequestFailed(f"{verb}: the server's reply is about {clean_line(replied_name)!r}")

@@ -9,6 +9,7 @@ from functools import partial
 
 from natstui.clock import steady_s
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.jetstream.connection.shapes import check_read_name
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
@@ -213,7 +214,9 @@ class ConsumerReading:
         if waited_us > _SINGLE_S * 1e6:
             # Its leader did not answer for a while; that is no work.
             self._api.discount(reply)
-        return read_consumer(reply.data, began_us, waited_us)
+        row = read_consumer(reply.data, began_us, waited_us)
+        check_read_name(f"{_INFO}.{stream}.{name}", f"{row.stream_name}.{row.name}")
+        return row
 
     def _answered(self, request_name: str) -> None:
         """Handle the reply about one consumer, or its absence."""

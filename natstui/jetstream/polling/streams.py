@@ -13,6 +13,7 @@ from functools import partial
 from natstui.clock import steady_s, steady_us
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.feed import Sink
+from natstui.jetstream.connection.shapes import check_read_name
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
@@ -294,7 +295,9 @@ class StreamReading:
         if waited_us > _PATIENCE_S * 1e6:
             # It did not answer for a while; that is no work.
             self._api.discount(reply)
-        return read_stream(reply.data, began_us, waited_us)
+        row = read_stream(reply.data, began_us, waited_us)
+        check_read_name(f"{_INFO}.{name}", row.name)
+        return row
 
     async def _ask_singly(
         self, allowance: Allowance, visible: tuple[str, ...], patience: Patience

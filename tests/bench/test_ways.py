@@ -94,9 +94,11 @@ async def way(name: str, nats_server_factory: Factory, held_port: int, tmp_path:
 
 @pytest.mark.parametrize("name", ["leaf"], indirect=True)
 async def test_acks_over_a_leaf_node_without_a_jetstream_reach_its_hub_alone(way: Way) -> None:
-    await Observer().begin(way.observer_url)
+    observer = Observer()
+    await observer.begin(way.observer_url)
     what = plan(Role("subs", "js-consume", consumer="shared"), stream=EXISTING)
     await Benchmark(what, way.connection, Records(), "shared").check()
+    await observer.nc.close()
 
 
 @pytest.mark.parametrize("name", WAYS, indirect=True)

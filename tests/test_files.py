@@ -301,6 +301,17 @@ def test_two_names_get_two_file_names(names: list[str]) -> None:
     assert len(set(map(file_name, names))) == 2
 
 
+def test_a_name_too_long_for_a_file_is_cut_and_ends_with_a_checksum() -> None:
+    longest = "é" * 49
+    for name in ("a" * 300, f"{'a' * 299}b", "ü.bin" * 60, "/" * 100):
+        beginning, checksum = file_name(name).split("~")
+        assert len(checksum) == 16 and int(checksum, 16) >= 0
+        assert len(file_name(name).encode()) <= 255 and len(beginning) > 80
+        assert name.startswith(beginning) or beginning == ("%2F" * 100)[: len(beginning)]
+    assert file_name("a" * 300) != file_name(f"{'a' * 299}b")
+    assert file_name(longest) == longest
+
+
 def test_ordinary_names_stay_as_they_are() -> None:
     for name in ("ORDERS", "KV_sessions", "a-b_c", "eu.orders", "ü.bin", "a file.txt"):
         assert file_name(name) == name

@@ -16,11 +16,14 @@ import pytest
 from msgspec.structs import replace as replace_orders
 from nats.aio.msg import Msg
 
+from natstui.bench.job import protocol
 from natstui.bench.job.job import published_msgs
 from natstui.bench.job.protocol import CreatedStream
 from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
+from natstui.bench.wire.batches import FastPublisher
 from natstui.bench.worker.process import clean_up
+from natstui.children import own_program
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, PermissionDenied, Refused, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client, connect
@@ -84,6 +87,38 @@ async def test_a_full_stream_ends_the_work_with_its_reason(
         assert failed.value.exit_code == 4
         assert 0 < (await workers.assets.stored_msgs() or 0) <= 100
         assert workers.sum("refused_msgs") > 0
+
+
+async def test_an_answer_to_another_batch_is_none_to_the_one_that_is_open(
+    account: Account,
+) -> None:
+    role = Role("pubs", "js-publish-fast", 1, total_msgs=100, window_msgs=80)
+    connection = Connection(servers=(account.url,))
+    what = plan(role, stream=replace(STREAM, allow_batches=True))
+    async with workers_of(connection, what) as workers:
+        program = workers.all[0].program
+        assert isinstance(program, FastPublisher)
+        client = await connect(connection)
+        refusal = json.dumps({"error": {"code": 400, "description": "of another batch"}})
+        # It comes before every answer to what is sent.
+        await client.publish(f"{program.inbox}.another.8.fail.1.1.$FI", refusal.encode())
+        await client.nc.flush()
+        await client.close()
+        result = await workers.run()
+        assert (workers.sum("acked_msgs"), workers.sum("refused_msgs")) == (100, 0)
+        assert workers.sum("retried_msgs") == 0 and result.verdict == "ok", result.notes
+
+
+async def test_who_is_stopped_before_the_first_message_sends_none(account: Account) -> None:
+    role = Role("pubs", "js-publish-sync", 1, total_msgs=10)
+    async with workers_of(
+        Connection(servers=(account.url,)), plan(role, stream=STREAM)
+    ) as workers:
+        (worker,) = workers.all
+        worker.job.stopping.set()
+        await worker.work()
+        assert worker.end().book.totals.sent_msgs == 0
+        assert await workers.assets.stored_msgs() == 0
 
 
 async def test_a_subject_nobody_stores_ends_the_run(account: Account) -> None:
@@ -404,6 +439,43 @@ async def _until(true: Callable[[], bool], within_s: float = 40.0) -> bool:
     while not true() and time.monotonic() < give_up:
         await asyncio.sleep(0.05)
     return true()
+
+
+def _process() -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        own_program("natstui.bench.worker.process"), stdin=pipe, stdout=pipe, stderr=pipe
+    )
+
+
+@pytest.mark.slow
+async def test_a_worker_that_nobody_hears_ends_without_a_word_and_removes_what_is_of_its_run(
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    connection = Connection(servers=(account.url,))
+    client = await connect(connection)
+    reply = await client.request("STREAM.CREATE.BENCH", {"name": "BENCH", "subjects": ["bench"]})
+    created = {"BENCH": CreatedStream(str(json.loads(reply)["created"]), ("bench",))}
+    await client.close()
+    own = replace_orders(
+        orders(Role("pubs", "js-publish-async", subject="bench")),
+        connection=connection.to_line(),
+        stream="BENCH",
+        cleanup=("STREAM.DELETE.BENCH",),
+        created=created,
+    )
+    with _process() as unasked, _process() as unheard:
+        # One whose run ended before it had orders, and one whose run ended with them.
+        assert unheard.stdout is not None and unheard.stdin is not None
+        unheard.stdout.close()
+        unheard.stdin.write(protocol.encode(own))
+        unheard.stdin.close()
+        unheard.stdin = unheard.stdout = None
+        assert unasked.communicate(timeout=60) == (b"", b"")
+        assert unheard.communicate(timeout=60)[1] == b""
+    assert (unasked.returncode, unheard.returncode) == (0, 0)
+    assert await _streams(account.url) == []
 
 
 @pytest.mark.slow

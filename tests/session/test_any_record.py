@@ -17,7 +17,14 @@ from natstui.model.live.column_differences import (
     as_differences,
     from_differences,
 )
-from natstui.model.records.record import Record
+from natstui.model.records.record import (
+    LinkChanged,
+    Noted,
+    Outcome,
+    Record,
+    Restored,
+    Unavailable,
+)
 from natstui.model.records.recording import Gap
 from natstui.session.files.entry import Splitter, entry_of, piece_of
 from natstui.session.files.keyframe import KeyframeMaker
@@ -62,6 +69,19 @@ def test_every_kind_can_be_told_apart_without_decoding(cls: Any, data: st.DataOb
 def test_every_record_fits_the_exported_columns(record: Record) -> None:
     for table, values in rows(record):
         assert len(values) == len(table.columns)
+
+
+def test_what_happened_is_exported_as_events_with_their_object_status_and_sentence() -> None:
+    happened: dict[Record, tuple[str | None, ...]] = {
+        Noted(1, "a note"): ("note", None, None, "a note"),
+        Outcome(2, 1, "done", "paused", '{"secret":1}'): ("action", None, "done", "paused"),
+        LinkChanged(3, "connected", "again", "n1"): ("link", "n1", "connected", "again"),
+        Unavailable(4, "meta", "no"): ("unavailable", "meta", "unavailable", "no"),
+        Restored(5, "meta"): ("unavailable", "meta", "restored", None),
+        Gap(6, 5, 2, "the disk is full"): ("gap", None, "2 records lost", "the disk is full"),
+    }
+    for record, cells in happened.items():
+        assert [values for _, values in rows(record)] == [(record.at_us, *cells)]
 
 
 def test_a_poll_of_many_rows_is_cut_and_joined() -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from natstui.errors import SessionError
 from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Noted, Record
-from natstui.model.records.recording import ReplayPosition
+from natstui.model.records.recording import ReplayMarks, ReplayPosition
 from natstui.session.files.folder import segments
-from natstui.session.files.segment import read_content
+from natstui.session.files.layout import EVENTS, FLOW
+from natstui.session.files.segment import read_content, read_segment
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
 from tests.session.making import Maker, fold, made
@@ -128,3 +130,46 @@ def test_a_segment_that_grows_is_the_same_as_one_read_at_once(tmp_path: Path) ->
     path.write_bytes(whole[: len(whole) // 2])
     recording.refresh()
     assert recording.content(recording.spans[0]) == read_content(path, sealed=False)
+
+
+def test_a_segment_that_is_sealed_between_listing_and_reading_is_read_all_the_same(
+    maker: Maker,
+) -> None:
+    folder = maker.disk.folder
+    listed = segments(folder)[-1]
+    assert not listed.sealed
+    before = [entry.record() for entry in read_segment(listed).entries]
+    maker.disk.finish(START_US)
+    assert not listed.path.exists()
+    assert [entry.record() for entry in read_segment(listed).entries] == before
+    segments(folder)[-1].path.unlink()
+    with pytest.raises(SessionError, match=listed.path.name):
+        read_segment(listed)
+
+
+def test_marks_are_sent_when_they_have_changed(maker: Maker) -> None:
+    player = Player(Recording(maker.disk.folder))
+    (marks,) = sent(player.marks())
+    assert isinstance(marks, ReplayMarks) and marks.marks
+    assert sent(player.marks()) == []
+    note = Noted(START_US + 41_000_000, "a mark")
+    maker.add(note)
+    assert player.refresh()
+    (more,) = sent(player.marks())
+    assert isinstance(more, ReplayMarks) and len(more.marks) == len(marks.marks) + 1
+    maker.disk.abandon()
+
+
+def test_only_segments_with_something_small_are_read_before_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    scenario, note = Scenario(), Noted(START_US + 500_000, "a note")
+    folder = made(tmp_path, [scenario.poll(0), note, scenario.poll(1)], polls_per_segment=1)
+    recording = Recording(folder)
+    only_a_poll, with_a_note = recording.spans
+    recording.warm_up()
+    drop(folder, 2)
+    small = recording.part(with_a_note, (EVENTS, FLOW))
+    assert [entry.record() for entry in small.entries] == [note]
+    with pytest.raises(SessionError, match="cannot read"):
+        recording.part(only_a_poll, (EVENTS, FLOW))

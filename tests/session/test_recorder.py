@@ -17,6 +17,7 @@ import pytest
 
 from natstui.clock import steady_us, wall_us
 from natstui.errors import SessionError
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
@@ -29,7 +30,7 @@ from natstui.session.read.recording import Recording
 from natstui.session.share.verify import Verdict, verify
 from natstui.session.write.recorder import Clock, Recorder, RecordQueue
 from natstui.session.write.settings import RecorderSettings
-from tests.session.making import wait_until
+from tests.session.making import Maker, wait_until
 from tests.session.scenario import START_US, Scenario
 
 
@@ -275,6 +276,53 @@ def test_what_was_lost_is_told_even_when_the_disk_refuses_the_line_that_tells_it
     gaps = [record for record in recorded.records() if isinstance(record, Gap)]
     assert sum(gap.lost_records_count for gap in gaps) == 5
     assert "No space left on device" in gaps[-1].reason
+
+
+def test_a_recording_whose_recorder_was_killed_goes_on_in_its_folder_and_notes_the_gap(
+    tmp_path: Path,
+) -> None:
+    scenario, maker = Scenario(), Maker(tmp_path, polls_per_segment=2)
+    before = [*scenario.beginning(), *scenario.records(0, 5)]
+    for record in before:
+        maker.add(record)
+    # As the system does for a process that is killed.
+    maker.disk.abandon()
+    folder = maker.disk.folder
+    assert [segment.sealed for segment in segments(folder)] == [True, True, False]
+    last_us = max(r.taken_at_us if isinstance(r, Snapshot) else r.at_us for r in before)
+    told: list[RecordingChanged] = []
+    settings = RecorderSettings(tmp_path, max_bytes=10**9)
+    recorder = Recorder(settings, KeyframeMaker().keyframe(START_US), told.append, None, folder)
+    assert recorder.folder == folder and is_recording(folder)
+    assert [segment.sealed for segment in segments(folder)] == [True, True, True, False]
+    after = Noted(START_US + 60_000_000, "after")
+    recorder.add(after)
+    recorder.stop()
+    *first, gap, last = Recorded(recorder, told).records()
+    assert (first, last) == (before, after)
+    assert isinstance(gap, Gap) and gap.from_at_us == last_us < gap.at_us
+    assert (gap.lost_records_count, gap.reason) == (0, "the recording engine was killed")
+    info = read_info(folder)
+    assert info.ended_at_us is not None and not info.cut_off
+    assert info.records_count["snapshot"] == 5 and info.records_count["gap"] == 1
+    (finding,) = verify(folder).findings
+    assert not finding.damage and "the recording engine was killed" in finding.text
+    assert told[-1].size_bytes == sum(s.path.stat().st_size for s in segments(folder))
+    assert session_folders(tmp_path) == [folder]
+
+
+def test_a_recording_goes_on_in_no_folder_that_another_recorder_writes(tmp_path: Path) -> None:
+    other, before = Maker(tmp_path).disk, len(os.listdir("/dev/fd"))
+    with pytest.raises(SessionError, match="another process is recording"):
+        Recorder(
+            RecorderSettings(tmp_path),
+            KeyframeMaker().keyframe(START_US),
+            lambda change: None,
+            unfinished=other.folder,
+        )
+    assert len(os.listdir("/dev/fd")) == before
+    other.finish(START_US)
+    assert [segment.number for segment in segments(other.folder)] == [1]
 
 
 def test_a_disk_that_fills_as_it_begins_leaves_nothing_open(

@@ -166,6 +166,18 @@ def test_a_backlog_says_when_it_is_delivered_only_where_it_is_delivered(
     assert found == (None if trend is None else pytest.approx(trend))
 
 
+def test_a_purge_of_more_than_half_a_minute_ago_says_nothing_of_a_backlog() -> None:
+    # It was purged of 900 before those, and another consumer was listed alone at first.
+    other = {"stream": "A", "name": "d"}
+    polls = [
+        snapshot(second, [], [{"stream": "A", "name": "c", "pending_msgs": msgs,
+                               "delivered_consumer_seq": 5 * second}, other])
+        for second, msgs in ((1, 1000), *((20 + at, 100 - 3 * at) for at in range(30)))
+    ]  # fmt: skip
+    history = folded(snapshot(0, [], [other]), *polls).consumer_history
+    assert backlog_trend_per_s(history, CONSUMER) == pytest.approx(-3)
+
+
 def test_fill_time_follows_the_trend_and_is_unknown_without_a_limit_or_growth() -> None:
     assert time_to_full_s(100, 150, 10.0) == pytest.approx(5)
     assert time_to_full_s(100, 150, 0.0) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import time
@@ -12,9 +13,10 @@ from textual.app import App, ComposeResult
 from textual.color import Color
 from textual.containers import VerticalScroll
 
+from natstui.model.columns.view import StreamView
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory
-from natstui.tui.frame.detail.charts import announced_at_us
+from natstui.tui.frame.detail.charts import announced_at_us, stream_charts
 from natstui.tui.kit.chart import chart as chart_module
 from natstui.tui.kit.chart.chart import (
     Chart,
@@ -38,6 +40,7 @@ from natstui.tui.kit.chart.frame import (
 from natstui.tui.kit.chart.legend import Runs, legend_runs
 from natstui.tui.kit.chart.plot import draw
 from natstui.tui.kit.looks import register_themes
+from tests.model.builders import snapshot
 
 AT_S = [float(second) for second in range(-99, 1)]
 
@@ -302,6 +305,33 @@ async def test_a_chart_is_drawn_twice_a_second_at_most(monkeypatch: pytest.Monke
     assert all(b - a > 0.4 for a, b in itertools.pairwise(drawn_at_s))
 
 
+async def test_a_chart_of_another_subject_keeps_nothing_of_the_one_before() -> None:
+    app = ChartApp()
+
+    def plot() -> list[str]:
+        """Draw the screen, and return what is below the title."""
+        return app.text().splitlines()[1:]
+
+    async def drawn() -> list[str]:
+        while app.chart.is_waiting:
+            # Not the pilot's pause, which may last longer than a frame.
+            await asyncio.sleep(0.01)
+        return plot()
+
+    async with app.run_test(size=(80, 24)):
+        app.chart.show(data())
+        first = await drawn()
+        assert "100" in "".join(first)
+        app.chart.show(data("Next"))
+        assert plot() == first, "the next frame waits for half a second"
+        other = ChartData("Other", "msgs/s", AT_S, (Series("in", [7.0] * 100),), 100)
+        app.chart.show_other(other)
+        assert "".join(plot()).split() == ["…"]
+        assert "100" not in "".join(await drawn())
+        app.chart.show(None)
+        assert "".join(plot()).split() == []
+
+
 async def test_a_machine_on_which_plotext_cannot_draw_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -396,3 +426,20 @@ async def test_the_mouse_reads_values_off_a_chart_and_a_log_scale_is_named() -> 
         assert "  at -" in text.splitlines()[0]
         assert "removed –" in text, "a gap has no value"
         assert any(line[40] == "│" for line in text.splitlines()[2:15])
+
+
+def test_removed_messages_per_second_are_unknown_where_the_rate_or_the_level_is() -> None:
+    def state(*polls: tuple[float, int, int]) -> State:
+        known = State()
+        for at_s, last_seq, stored_msgs in polls:
+            row = {"name": "S", "last_seq": last_seq, "stored_msgs": stored_msgs}
+            known = known.after(snapshot(at_s, [row]))
+        return known
+
+    # 10 messages come and 4 go each second; nothing was polled for most of a minute.
+    known = state((1, 10, 10), (2, 20, 16), (3, 30, 22), (50, 500, 304), (51, 510, 310))
+    rates, *_ = stream_charts(StreamView(known), 0, 60)
+    assert {series.label: list(series.values) for series in rates.series} == {
+        "in": [10.0, 10.0, None, 10.0],
+        "removed": [4.0, 4.0, None, 4.0],
+    }

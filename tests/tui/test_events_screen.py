@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from natstui.model.live.state import Happening, State
-from natstui.model.records.record import Advisory, Noted
+from natstui.model.records.record import Advisory, Noted, Restored, Unavailable
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.cells import EVENT_COLUMNS, FoldedEvents, brief_text
+from natstui.tui.frame.happenings import event_text, kind_text, look, where_text
 from natstui.tui.streams.detail import StreamDetail
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
@@ -52,6 +53,21 @@ def test_what_happens_again_and_again_is_one_row_with_its_last_minute() -> None:
     again = FoldedEvents(replace(state, happenings=(*state.happenings, naks[0])), 0)
     assert again.key(again.rows()[0]) == view.key(view.rows()[0]), "the cursor stays on it"
     assert len(EVENT_COLUMNS[0].sort(view)) == len(view), "sorted by what may be filtered later"
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "text", "of_look"),
+    [
+        (Unavailable(0, "STREAM.LIST", "no permission"), "unavailable", "no permission", "warn"),
+        (Restored(1, "STREAM.LIST"), "restored", "can be read again", ""),
+    ],
+)
+def test_what_cannot_be_read_and_can_be_again_is_told(
+    event: Happening, kind: str, text: str, of_look: str
+) -> None:
+    assert (kind_text(event), where_text(event)) == (kind, "STREAM.LIST")
+    assert event_text(event) == brief_text(event) == text
+    assert look(event) == of_look
 
 
 async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_about() -> None:

@@ -28,14 +28,15 @@ from natstui.model.records.recording import ReplayPosition
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.form import ConsumerForm
 from natstui.tui.consumers.screen import unlisted_consumers_count
-from natstui.tui.findings.advice import ADVISED, advised, place_of
+from natstui.tui.findings.advice import ADVISED, action_message, advised, place_of
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.findings.text import CALM
-from natstui.tui.frame.action_keys import SPECS
+from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.detail.peek import Peek
 from natstui.tui.frame.head.status_text import findings_parts
+from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import in_order
 from natstui.tui.kit.prompt import Prompt
@@ -148,6 +149,23 @@ def test_the_form_of_a_stream_opens_at_the_limit_that_is_reached() -> None:
         lost = Finding(kinds.SKIPPED, entity, 1, "", numbers={"lost_msgs": 5, number: 100})
         assert advised(lost) == (f"edit-stream {path}",)
         assert path in {field.path for field in STREAM_FIELDS}
+
+
+def test_what_is_done_about_a_finding_is_done_to_what_it_is_about() -> None:
+    entity, of_stream = Entity("S", "C", 5), Target("S")
+    about = Finding(kinds.POISON, entity, 1, "", sequences=(17, 9))
+    for action, message in (
+        ("pull", Manage("pull", (Target("S", "C"),))),
+        ("undo", Manage("undo")),
+        ("delete_message", Manage("delete_message 17", (of_stream,))),
+        ("publish-again", Manage("publish", (Target("S", "17"),))),
+        ("edit-stream max_age", Manage("edit-stream max_age", (of_stream,))),
+        ("pause", Manage("pause", (Target("S", "C", 5),))),
+    ):
+        opened = action_message(about, action)
+        assert (opened.what, opened.targets) == (message.what, message.targets)
+    of_all = Finding(kinds.POISON, Entity("S", "", 5), 1, "")
+    assert action_message(of_all, "pause").targets == (Target("S", None, 5),)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.code)

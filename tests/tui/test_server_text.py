@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged, Unavailable
-from natstui.model.servers.leaders import Leaders
+from natstui.model.servers.leaders import Leaders, leaders_of
 from natstui.model.servers.server import Meta, MetaPeer, Missing, Servers
 from natstui.model.servers.watch import NO_SERVERS, ServerWatch
 from natstui.model.servers.words import meta_role, meta_text, summary
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.servers.text import around_sections, monitor_sections, server_sections
-from natstui.units import UNKNOWN
+from natstui.units import UNKNOWN, duration_text, moment_text
+from tests.model.builders import columns
 from tests.model.findings.life import EPOCH_US
 from tests.model.findings.test_servers import read, seen
 
@@ -54,6 +56,11 @@ def test_a_meta_group_says_who_leads_it_and_who_is_missing() -> None:
     led = Meta("LAB", "n1", 3, 2, 0, (away,))
     lost = replace(led, leader=None, peers=())
     assert meta_text(led) == "led by n1, 3 members, 0 entries pending"
+    stored = replace(led, snapshot_entries_count=7, snapshot_at_us=EPOCH_US)
+    since = f"{meta_text(led)}; 7 since the last snapshot of {moment_text(EPOCH_US)}"
+    assert meta_text(stored) == since
+    took = replace(stored, snapshot_took_ns=1_500_000_000)
+    assert meta_text(took) == f"{since}, which took {duration_text(1.5)}"
     assert meta_text(led, answers=False).startswith("led by n1, which does not reply, 3 members")
     without = "without a leader, 3 members, of which 2 are needed, 0 entries pending"
     assert meta_text(lost) == without
@@ -69,6 +76,24 @@ def test_a_meta_group_says_who_leads_it_and_who_is_missing() -> None:
             assert drawn.text.startswith(text) and drawn.look == look
         led_by = {drawn.label: drawn.text for drawn in by_title["STREAMS LED, of this account"]}
         assert led_by["leaderless"] == "2"
+
+
+def test_what_each_server_leads_and_which_replicas_are_behind_is_counted() -> None:
+    well, lost = Peer("n2", True, False, 1, 0), Peer("n3", False, True, 1, 9)
+    streams = columns(
+        StreamColumns,
+        [{"leader": "n1", "peers": (well, lost)}, {"leader": "n2", "peers": (lost,)},
+         {"leader": None}, {"leader": ""}],
+        1,
+    )  # fmt: skip
+    consumers = columns(
+        ConsumerColumns, [{"leader": "n1", "peers": (replace(well, current=False),)}], 1
+    )
+    found = leaders_of(streams, consumers)
+    assert found.streams_count == {"n1": 1, "n2": 1}
+    assert found.consumers_count == {"n1": 1}
+    assert found.behind_count == {"n3": 2, "n2": 1}
+    assert found.leaderless_count == 1
 
 
 def test_a_server_that_misses_one_answer_keeps_its_row_until_it_is_down_or_answers() -> None:

@@ -325,6 +325,23 @@ def test_a_purge_of_some_subjects_is_named_and_is_no_loss(settings: dict[str, in
     assert life.open["NT-S51"].numbers["purged_msgs"] == 72
 
 
+@pytest.mark.parametrize(
+    ("settings", "is_purge"), [({"max_bytes": 1000}, False), ({"max_bytes": 10**6}, True)]
+)
+def test_what_a_full_stream_pushes_out_is_no_purge(
+    settings: dict[str, int], is_purge: bool
+) -> None:
+    life = Life({}, settings)
+    delivered = moving(0) | {"delivered_stream_seq": 40, "delivered_consumer_seq": 40,
+                             "ack_floor_consumer_seq": 40, "ack_floor_stream_seq": 40}  # fmt: skip
+    life.polls(3, pending_msgs=60, waiting_pulls_count=1, **delivered)
+    # A few large messages take the place of many small ones.
+    life.polls(3, stream={"first_seq": 61, "last_seq": 102, "stored_msgs": 30}, pending_msgs=30,
+               waiting_pulls_count=1, **delivered)  # fmt: skip
+    assert ("purged" in life.words) is is_purge
+    assert ("messages lost before delivery" in life.words) is not is_purge
+
+
 QUEUE = {"retention": "workqueue", "subjects": ("wq.>",)}
 
 

@@ -92,6 +92,16 @@ def test_a_consumer_made_again_has_none_of_the_findings_of_the_one_before() -> N
     assert life.open == {} and len(life.over) == 1
 
 
+def test_what_was_not_told_yet_of_a_deleted_consumer_is_not_told_as_over() -> None:
+    life = Life({"max_ack_pending_msgs": 100})
+    life.poll(ack_pending_msgs=90, delivered_at_us=at_us(-20))
+    (watched,) = (one for each in life.state.findings.watched.values() for one in each)
+    assert watched.finding.kind.code == "NT-C51" and not watched.raised
+    life.is_there = False
+    life.polls(3, stream={"consumers_count": 0})
+    assert life.over == {} and life.words == {"consumer deleted"}
+
+
 def many(count: int, second: float, **columns: object) -> object:
     rows = [
         {"stream": f"S{n % 100}", "name": f"c{n}", "created_at_us": 5, "waiting_pulls_count": 1}

@@ -215,3 +215,10 @@ def test_students_t_is_that_of_the_tables() -> None:
     assert statistics.t_quantile(0.995, 30) == pytest.approx(2.7500, abs=1e-4)
     assert statistics.two_sided_p(1.959964, 1e7) == pytest.approx(0.05, abs=1e-5)
     assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_a_difference_beyond_all_numbers_is_certain_and_none_is_no_difference() -> None:
+    # The share of a distribution below its least and below its greatest value.
+    assert [statistics.incomplete_beta(2.0, 0.5, x) for x in (0.0, 1.0)] == [0.0, 1.0]
+    assert statistics.two_sided_p(0.0, 10) == 1.0
+    assert statistics.two_sided_p(1e200, 10) == 0.0

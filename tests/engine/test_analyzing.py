@@ -136,6 +136,30 @@ def test_a_java_home_without_java_is_named(
     assert f"JAVA_HOME={tmp_path} has no bin/java" in record.text
 
 
+def test_an_analysis_that_is_stopped_ends_as_cancelled_and_only_one_that_runs_is_stopped(
+    sessions: Path,
+) -> None:
+    write_session(sessions / "20260921T141320Z-old", Plan(1, 1, 3))
+    viewer = Told()
+    analyzing = Analyzing(sessions, viewer)
+    analyzing.execute(StopAnalysis(command_id=1))
+    analyzing.execute(StartAnalysis(command_id=2))
+    analyzing.execute(StartAnalysis(command_id=3))
+    analyzing.execute(StopAnalysis(command_id=4))
+    told = list[Record]()
+    while sum(isinstance(record, Answered | AnalysisFinished) for record in told) < 5:
+        told.append(viewer.get(timeout=60))
+    replies = [record for record in told if isinstance(record, Answered)]
+    assert [(reply.command_id, reply.status, reply.text) for reply in replies] == [
+        (1, "refused", "no analysis runs"),
+        (2, "done", "started"),
+        (3, "refused", "an analysis runs already"),
+        (4, "done", "stopping"),
+    ]
+    (ended,) = (record for record in told if isinstance(record, AnalysisFinished))
+    assert (ended.run_id, ended.status, ended.text) == (2, "cancelled", "cancelled")
+
+
 def test_a_process_that_ends_without_a_word_was_cancelled_or_killed() -> None:
     cancelled, killed = (_unfinished(7, "it", cancelled=stopped) for stopped in (True, False))
     assert (cancelled.status, cancelled.text) == ("cancelled", "cancelled")

@@ -124,6 +124,9 @@ def test_a_moment_replayed_is_the_state_the_viewer_had(
         engine.next(Outcome, lambda it: it.command_id == 2)
         engine.send(StopRecording(command_id=3))
         engine.next(RecordingChanged, lambda it: not it.on)
+        assert engine.process.stdin is not None
+        engine.process.stdin.close()
+        assert engine.process.wait(30) == 0
     note = next(record for record in engine.records if isinstance(record, Noted))
     seen = engine.records[: engine.records.index(note) + 1]
     live_state, state = State(), replayed(Recording(Path(folder)), note.at_us)

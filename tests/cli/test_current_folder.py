@@ -161,7 +161,7 @@ def test_python_that_spark_starts_is_ours_and_runs_nothing_of_the_current_folder
 
 
 FROM_A_CHECKOUT = """
-import os, sys
+import os, subprocess, sys
 sys.path[0] = os.getcwd()
 from natstui.__main__ import main
 from natstui.children import own_program
@@ -169,7 +169,7 @@ sys.argv = ["natstui", "--version"]
 main()
 sys.stdout.flush()
 words = own_program("natstui", "--version")
-os.execv(words[0], [*words[:2], "-c", "import natstui; print(natstui.__file__)"])
+subprocess.run([*words[:2], "-c", "import natstui; print(natstui.__file__)"], check=True)
 """
 
 

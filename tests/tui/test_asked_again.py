@@ -190,6 +190,21 @@ async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
         await on_streams(viewer)
 
 
+async def test_no_message_is_answered_before_one_was_pulled() -> None:
+    async with fed(*engine_records({"S": ["A"]}), size=(80, 24)) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows())
+        screen = PullScreen("S", "A")
+        await viewer.app.push_screen(screen)
+        for key in "aArDit":
+            await viewer.press(key)
+            assert viewer.app.screen is screen, "nothing is asked"
+        how = "no message was pulled yet: enter pulls one"
+        await viewer.until(lambda: how in viewer.words, how)
+        await viewer.press("enter")
+        await viewer.until(lambda: viewer.sent(PullNext), "the pull")
+        assert not viewer.sent(AnswerMessage)
+
+
 async def test_the_reason_of_a_refused_answer_is_asked_again() -> None:
     async with fed(*engine_records({"S": ["A"]}), size=(80, 24)) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())

@@ -254,6 +254,10 @@ async def test_the_pointer_lights_one_row_and_the_wheel_leaves_the_cursor() -> N
         lit = app.table.render_line(6)
         assert [s.style for s in lit] != [s.style for s in plain]
         assert lit.text == plain.text
+        drawn = dict(app.table._painted)
+        await pilot.hover(BigTable, offset=(20, 6))
+        await pilot.pause()
+        assert app.table.render_line(6) == lit and app.table._painted == drawn
         app.table.scroll_to(y=100, animate=False)
         await pilot.pause()
         app.table.show(Rows(names(500), order=range(499, -1, -1)))

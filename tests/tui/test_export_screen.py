@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from natstui.model.records.recording import ExportSelection
 from natstui.session.read.recording import Recording
 from natstui.session.share.tables import rows
 from tests.session.making import made
 from tests.session.scenario import Scenario
+from tests.tui.engine_records import engine_records
 from tests.tui.test_forms import toasts
-from tests.tui.viewer import Viewer, replaying
+from tests.tui.viewer import Viewer, fed, replaying
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +82,16 @@ async def test_what_is_in_view_is_exported_over_the_whole_recording_and_no_other
     assert not (tmp_path / "out" / "stream_sample.csv").exists()
     with (tmp_path / "one" / "consumer_sample.csv").open(newline="") as file:
         assert {(row["stream"], row["name"]) for row in csv.DictReader(file)} == {(owner, name)}
+
+
+async def test_who_chooses_no_format_exports_nothing() -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        screen = viewer.app.screen
+        await viewer.press("E")
+        await viewer.until(lambda: "Export 1 stream as it is now" in viewer.words, "the formats")
+        await viewer.press("escape")
+        await viewer.until(lambda: viewer.app.screen is screen, "the list again")
+        await viewer.press("E")
+        await viewer.until(lambda: "spreadsheets" in viewer.text, "the formats again")
+        assert not viewer.sent(ExportSelection)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from natstui.errors import NatstuiError
-from natstui.model.records.record import Noted, Record
+from natstui.lines import decode_command
+from natstui.model.records.record import Noted, Record, WriteNote
 from natstui.tui.app import link as link_module
 from natstui.tui.app.engine_process import EngineFailed
 from natstui.tui.app.follower import Follower
@@ -167,6 +168,34 @@ async def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it(tmp_path: Pa
         assert follower.state is not judged and follower.state.happenings[-1] == Noted(2, "y")
     finally:
         await asyncio.to_thread(link.close)
+
+
+async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(
+    tmp_path: Path,
+) -> None:
+    read, go_on = tmp_path / "read", tmp_path / "go on"
+    os.mkfifo(go_on)
+    # It reads a part that a pipe never holds with the rest, waits, and reads on.
+    reads = 'head -c 70000 > "$1"; cat "$2" >> /dev/null; cat >> "$1"'
+    link = Link(("sh", "-c", reads, "sh", str(read), str(go_on)))
+    commands = [WriteNote(number, "x" * 40_000) for number in range(20)]
+    try:
+        for command in commands:
+            link.send(command)
+        kept = len(link._unsent)
+        assert kept > 500_000, "the engine has not taken them yet"
+        # The pipe has room again, for a part of what is left.
+        while not read.exists() or read.stat().st_size < 70_000:
+            await asyncio.sleep(0.01)
+        while len(link._unsent) > kept - 60_000:
+            await asyncio.sleep(0.01)
+        assert link._unsent, "the rest waits for the engine"
+        await asyncio.to_thread(go_on.write_text, "")
+        while link._unsent:
+            await asyncio.sleep(0.01)
+    finally:
+        await link.close_aside()
+    assert [decode_command(line) for line in read.read_bytes().splitlines()] == commands
 
 
 def test_an_engine_that_says_nothing_is_told_of_and_not_waited_for_for_ever() -> None:

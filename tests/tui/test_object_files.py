@@ -11,7 +11,8 @@ import pytest
 from nats.js.errors import ObjectNotFoundError
 from nats.js.object_store import ObjectStore
 
-from natstui.model.records.stores import FileMoved, PutFile, StopMoving
+from natstui.model.records.messages import Answered
+from natstui.model.records.stores import FileMoved, PutFile, ReadObjects, StopMoving
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.objects import ObjectsScreen
@@ -204,6 +205,21 @@ async def test_a_file_on_its_way_shows_how_far_it_is_and_which_key_stops_it() ->
         await viewer.press("ctrl+x")
         await viewer.until(lambda: viewer.sent(StopMoving), "it is stopped")
         assert [command.moving_id for command in viewer.sent(StopMoving)] == [number]
+
+
+async def test_a_store_that_was_not_read_says_why_and_not_that_it_is_empty() -> None:
+    async with fed(*engine_records({"OBJ_FILES": ()})) as viewer:
+        await viewer.app.push_screen(ObjectsScreen("OBJ_FILES"))
+        await viewer.until(lambda: "reading …" in viewer.words, "it is read")
+        await viewer.until(lambda: viewer.sent(ReadObjects), "it is asked for")
+        (command,) = viewer.sent(ReadObjects)
+        refused = "no permission to publish to $JS.API.STREAM.INFO.OBJ_FILES"
+        await viewer.feed(Answered(1, command.command_id, "failed", refused))
+        await viewer.until(lambda: refused in viewer.words, "the reason")
+        files = viewer.app.screen
+        assert isinstance(files, ObjectsScreen)
+        assert files.empty_text(0) == refused and files.caption_text(0, 0).startswith(refused)
+        assert "no files" not in viewer.words and "reading" not in viewer.words
 
 
 @pytest.mark.long

@@ -70,6 +70,16 @@ async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None
     assert recall_theme("natstui") == "natstui"
 
 
+async def test_who_leaves_the_guide_finds_the_screen_of_the_last_run_without_it() -> None:
+    async with fed(*engine_records(STREAMS), is_guided=True) as viewer:
+        assert viewer.app.current_mode == "overview", "the guide begins there"
+        await viewer.press("5")
+        await viewer.until(lambda: viewer.app.current_mode == "findings")
+        await viewer.press("q")
+        await viewer.until(lambda: viewer.app.return_code == 0, "it left")
+    assert recall("screen") == "streams"
+
+
 async def test_the_help_is_searched_and_an_empty_line_closes_with_escape() -> None:
     async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
         await viewer.press("question_mark", "slash")

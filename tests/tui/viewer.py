@@ -309,6 +309,7 @@ async def fed(
     first: str = FIRST,
     panel: bool = False,
     may_change_host: bool = True,
+    is_guided: bool = False,
 ) -> AsyncIterator[FedViewer]:
     """Show records in the app; the first is the EngineStarted of an engine."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -327,7 +328,7 @@ async def fed(
         stack.callback(loop.remove_reader, reading)
         argv = ("sh", "-c", _PASS_ON, "sh", up, down)
         async with _running(
-            argv, size, first, panel=panel, may_change_host=may_change_host
+            argv, size, first, panel=panel, may_change_host=may_change_host, is_guided=is_guided
         ) as viewer:
             yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, commands, writing)
 
@@ -351,6 +352,7 @@ async def _running(
     *,
     panel: bool,
     may_change_host: bool = True,
+    is_guided: bool = False,
 ) -> AsyncIterator[Viewer]:
     # A viewer is a process of its own; here several share one.
     ScenariosScreen.drafts.clear()
@@ -369,10 +371,11 @@ async def _running(
         link,
         lambda folder: Link((*NATSTUI, "replay-engine", folder, "--paused")),
         may_change_host=may_change_host,
+        is_guided=is_guided,
     )
     try:
         async with shown(app, size) as viewer:
-            assert app.current_mode == first
+            assert app.current_mode == (app.DEFAULT_MODE if is_guided else first)
             yield viewer
     finally:
         app.link.close()

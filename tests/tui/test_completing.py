@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input, Static
 
+from natstui.tui.analysis.screen import AnalysisScreen
 from natstui.tui.app.commands import WORDS
 from natstui.tui.kit.command_line import COUNTED_OFFERS, CommandLine, offers_text
 from tests.tui.engine_records import engine_records
@@ -52,6 +53,21 @@ async def test_a_list_that_is_cut_says_how_many_more_there_are() -> None:
         assert shown == WORDS[: len(shown)] and len(line) <= 78
         await viewer.press("g")
         await viewer.until(lambda: str(offers.render()).strip() == "guide", "all of them")
+
+
+async def test_a_closed_line_takes_no_keys_where_nothing_else_takes_them() -> None:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
+        screen = AnalysisScreen(None)
+        await viewer.app.push_screen(screen)
+        assert screen.focus_chain == [], "nothing here takes keys"
+        line = screen.query_one(CommandLine)
+        await viewer.press("colon")
+        assert screen.focused is line.query_one(Input)
+        await viewer.type("sess")
+        await viewer.press("escape")
+        assert not line.is_open and screen.focused is None
+        await viewer.press("2")
+        await viewer.until(lambda: viewer.app.current_mode == "consumers", "2 is a key again")
 
 
 @pytest.mark.parametrize(

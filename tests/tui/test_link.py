@@ -175,8 +175,8 @@ async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(
 ) -> None:
     read, go_on = tmp_path / "read", tmp_path / "go on"
     os.mkfifo(go_on)
-    # It reads a part that a pipe never holds with the rest, waits, and reads on.
-    reads = 'head -c 70000 > "$1"; cat "$2" >> /dev/null; cat >> "$1"'
+    # It reads nothing, then a part, then the rest, each once it is told to go on.
+    reads = 'cat "$2" > /dev/null; head -c 70000 > "$1"; cat "$2" > /dev/null; cat >> "$1"'
     link = Link(("sh", "-c", reads, "sh", str(read), str(go_on)))
     commands = [WriteNote(number, "x" * 40_000) for number in range(20)]
     try:
@@ -185,6 +185,7 @@ async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(
         kept = len(link._unsent)
         assert kept > 500_000, "the engine has not taken them yet"
         # The pipe has room again, for a part of what is left.
+        await asyncio.to_thread(go_on.write_text, "")
         while not read.exists() or read.stat().st_size < 70_000:
             await asyncio.sleep(0.01)
         while len(link._unsent) > kept - 60_000:

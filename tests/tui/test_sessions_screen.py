@@ -206,7 +206,7 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
 async def test_live_leads_from_a_recording_back_to_the_server(library: Path) -> None:
     (folder,) = session_folders(library)
     shown = SessionSummary(str(folder), "one", "", "server", 1, 2, 3, 1, 1, 1, 0, 0, "", ())
-    async with fed(*engine_records({"HERE": ()}), size=(160, 40)) as viewer:
+    async with fed(*engine_records({"HERE": ()}), size=(80, 24)) as viewer:
         await viewer.type_command("sessions")
         await viewer.until(lambda: viewer.sent(ListSessions), "the list is requested")
         (request,) = viewer.sent(ListSessions)
@@ -215,13 +215,12 @@ async def test_live_leads_from_a_recording_back_to_the_server(library: Path) -> 
         await viewer.until(lambda: len(viewer.rows()) == 1, "the recording")
         await viewer.press("enter")
         await viewer.until(lambda: viewer.app.state.replay, "the replay")
-        await viewer.type_command("seek +10s")
-        await viewer.press("1")
-        await viewer.until(lambda: len(viewer.rows()) == 2, "its streams")
+        assert viewer.app.state.stream_configurations.keys() != {"HERE"}
         await viewer.type_command("live")
         await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
-        await viewer.press("1")
-        await viewer.until(lambda: list(viewer.rows()) == ["HERE"], "its stream")
+        assert viewer.app.state.stream_configurations.keys() == {"HERE"}
+        assert not viewer.app.parts.engines.replaying
+        await viewer.until(lambda: "HERE" in viewer.words, "its stream")
 
 
 async def test_a_key_analyses_the_recording_under_the_cursor() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import nats
 import pytest
@@ -16,9 +17,13 @@ from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.budget.shares import Window
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.consumers import read_consumers
+from natstui.jetstream.polling.decode.consumers import (
+    ConsumerRow,
+    read_consumer,
+    read_consumers,
+)
 from natstui.jetstream.polling.decode.streams import read_stream
-from natstui.jetstream.polling.lag import NextReading
+from natstui.jetstream.polling.lag import NextMessages, NextReading
 from natstui.jetstream.testbed.broker import Broker
 
 pytestmark = pytest.mark.server
@@ -60,3 +65,61 @@ async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
     assert len(known) == 20
     await client.close()
     await nc.close()
+
+
+async def test_a_next_message_that_was_deleted_meanwhile_is_not_asked_for_again(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream(timeout=30)
+    await js.add_stream(name="S", subjects=["s.>"], allow_direct=False)
+    await js.add_consumer("S", durable_name="C", ack_policy="explicit", filter_subject="s.b")
+    for word in ("a", "b", "c"):
+        await js.publish(f"s.{word}", b"x")
+    client = await connect(Connection(servers=(nats_server.url,)))
+    stream = read_stream(await client.request("STREAM.INFO.S"), steady_us())
+    page = read_consumers(await client.request("CONSUMER.LIST.S"), steady_us())
+    await js.delete_msg("S", 2)
+    requests = await nc.subscribe("$JS.API.STREAM.MSG.GET.S")
+    await nc.flush()
+    api, feed = PollingApi(client, None), Feed()
+    reading, rows = NextReading(api, Availability(feed)), {("S", "C"): page.rows[0]}
+    for _ in range(2):
+        allowed = Allowance(api, 1_000, steady_s() + 60, 0.0)
+        await reading.find(allowed, PollControl(), rows, {"S": stream})
+        assert page.rows[0].next_at_us is None
+    await client.nc.flush()
+    await nc.flush()
+    assert requests.pending_msgs == 1
+    await client.close()
+    await nc.close()
+
+
+def _row(name: str, stream_seq: int) -> ConsumerRow:
+    place = {"stream_seq": stream_seq}
+    row = {
+        "stream_name": "S", "name": name, "created": "2026-01-01T00:00:00Z", "config": {},
+        "delivered": place, "ack_floor": place,
+    }  # fmt: skip
+    return read_consumer(json.dumps(row).encode(), 0)
+
+
+def test_what_was_not_asked_for_in_two_minutes_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began_s, after_s = steady_s(), 0.0
+    monkeypatch.setattr(time, "clock_gettime", lambda _: began_s + after_s)
+    following, old, new = NextMessages(), _row("old", 1), _row("new", 1)
+    following.saw(_row("old", 0))
+    following.keep(old, None)
+    after_s = 100.0
+    following.keep(new, None)
+    following.forget_old()
+    assert not following.is_stuck(old)
+    after_s = 121.0
+    following.forget_old()
+    assert following.is_asked(new)
+    # Where it was is not known any more.
+    assert following.is_stuck(old)
+    after_s = 1.0
+    assert not following.is_asked(old)

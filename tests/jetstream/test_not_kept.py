@@ -8,7 +8,7 @@ import pytest
 
 from natstui.jetstream.connection.storing import missing_count
 from natstui.jetstream.messages.copying import account as copy_account
-from natstui.jetstream.messages.copying.account import Account
+from natstui.jetstream.messages.copying.account import MOST_SUBJECTS, Account
 from natstui.model.assets.limits_loss import removal_reason
 
 
@@ -67,3 +67,15 @@ def test_the_sequences_of_a_copy_take_bounded_memory(monkeypatch: pytest.MonkeyP
     assert account.acknowledged_msgs == 20
     assert len(account.stored_ranges["T"]) <= 4
     assert (account.stored_ranges["T"][0][0], account.stored_ranges["T"][-1][1]) == (1, 39)
+
+
+def test_the_subjects_of_a_copy_take_bounded_memory() -> None:
+    account = Account()
+    for seq in range(1, MOST_SUBJECTS + 1):
+        account.store("T", seq, f"t.{seq}")
+    account.store("T", MOST_SUBJECTS + 1, "t.too many")
+    account.store("T", MOST_SUBJECTS + 2, "t.1")
+    subjects = account.stored_subjects["T"]
+    assert len(subjects) == MOST_SUBJECTS and "t.too many" not in subjects
+    assert subjects["t.1"] == 2
+    assert account.acknowledged_msgs == MOST_SUBJECTS + 2

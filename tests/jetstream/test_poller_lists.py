@@ -152,7 +152,8 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
     nats_server: Broker,
 ) -> None:
     client = await connect(Connection(servers=(nats_server.url,)))
-    requests, none = PollingApi(client, None), Availability(Polled(client))
+    polled = Polled(client)
+    requests, none = PollingApi(client, None), Availability(polled)
     streams = StreamReading(requests, none, ServerClocks(), Polled(client))
     consumers = ConsumerReading(requests, none, ServerClocks())
     allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
@@ -179,6 +180,12 @@ async def test_a_consumer_deleted_between_count_and_list_is_not_called_away_for_
     assert await unlisted() == {"S": 1}
     await count()
     assert await unlisted() == {}
+    # Nor is a stream that was deleted before its consumers are listed.
+    await _consumer(client, "S", "C")
+    await count()
+    await api(client, "STREAM.DELETE.S")
+    assert await unlisted() == {}
+    assert polled.records == []
     await client.close()
 
 
@@ -242,4 +249,46 @@ async def test_an_info_about_another_stream_than_was_asked_for_is_refused(
     reason = "STREAM.INFO.S: the server's reply is about 'T'"
     assert [(each.what, each.reason) for each in troubles] == [("STREAM.INFO", reason)]
     assert "T" not in streams.rows
+    await client.close()
+
+
+_LED = {**_LISTED, "streams": [{**_LISTED["streams"][0], "cluster": {"leader": "n1"}}]}
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "not answered"])
+async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answers(
+    nats_server_factory: Callable[..., Broker], is_refused: bool
+) -> None:
+    """A leader that refuses is alive; where all are silent, none of them is away."""
+    client = await connect(Connection(servers=(nats_server_factory(jetstream=False).url,)))
+    lists, refusals = [json.dumps(_LED).encode()], 0
+
+    async def reply_once(message: Msg) -> None:
+        if lists:
+            await message.respond(lists.pop())
+
+    async def refuse(message: Msg) -> None:
+        nonlocal refusals
+        refusals += 1
+        if is_refused:
+            error = {"code": 500, "err_code": 10000, "description": "no quorum"}
+            await message.respond(json.dumps({"error": error}).encode())
+
+    await client.nc.subscribe("$JS.API.STREAM.LIST", cb=reply_once)
+    await client.nc.subscribe("$JS.API.STREAM.INFO.S", cb=refuse)
+    requests, polled = PollingApi(client, None), Polled(client)
+    streams = StreamReading(requests, Availability(polled), ServerClocks(), polled)
+    async with asyncio.timeout(30):
+        # The second time it is requested only after the first has failed.
+        while refusals < 2:
+            requests.begin_poll()
+            await client.nc.flush()
+            allowed = Allowance(requests, 1000, steady_s() + 60, 1.0)
+            seen = await streams.read(
+                allowed, ("S",), Patience(0.1, 0.1), 1, has_no_consumers=True
+            )
+    assert streams.missing == seen.missing == ({"S"} if is_refused else set())
+    assert list(streams.rows) == ["S"]
+    assert polled.records == []
+    await streams.close()
     await client.close()

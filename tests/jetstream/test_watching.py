@@ -16,6 +16,7 @@ from typing import Any
 import nats
 import pytest
 
+from natstui.clock import wall_us
 from natstui.config import Connection, Secret
 from natstui.engine.live import beside_polling, polling
 from natstui.errors import AuthenticationFailed
@@ -209,6 +210,24 @@ async def test_a_client_with_a_wrong_password_is_named(
         (finding,) = (one for one in sink.state.findings.open() if one.kind.code == "NT-V37")
         await sink.until(lambda state: state.servers.logins_refused[0].times_count == 4)
         assert finding.text.endswith("of client natstui, user app")
+
+
+@pytest.mark.server
+async def test_an_election_of_the_meta_leader_is_noted_with_its_time(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    broker, sink = nats_server_factory(_ACCOUNTS), _Watched()
+    system = Connection(servers=(broker.url,), user="sys", password=Secret("sys"))
+    async with _watching(replace(system, user="app", password=Secret("app"), system=system), sink):
+        await sink.until(lambda state: bool(state.servers.known))
+        assert sink.state.servers.meta_elected_at_us == ()
+        began_us = wall_us()
+        nc = await nats.connect(broker.url, user="sys", password="sys")
+        await nc.publish("$JS.EVENT.ADVISORY.DOMAIN.LEADER_ELECTED", b"{}")
+        await nc.close()
+        await sink.until(lambda state: bool(state.servers.meta_elected_at_us))
+        (elected_at_us,) = sink.state.servers.meta_elected_at_us
+        assert began_us <= elected_at_us <= wall_us()
 
 
 @pytest.mark.server

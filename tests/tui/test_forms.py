@@ -230,7 +230,7 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(shared: Shared
         await viewer.press("u")
         await viewer.until(lambda: "Type S" in viewer.words, "the question")
         await viewer.press("S", "enter")
-        await viewer.until(lambda: changes_shown(viewer) >= 2, "the edit and its undo")
+        await viewer.until(lambda: "edit stream S (takes" in viewer.words, "the undo of the edit")
         before = changes_shown(viewer)
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_age"] == 0
         await viewer.press("escape")

@@ -32,7 +32,7 @@ from natstui.jetstream.messages.copying.account import (
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Done, Shell
 from tests.cli.test_messages_copy import (
     copied,
     copying_here,
@@ -45,6 +45,7 @@ from tests.cli.test_messages_copy import (
 )
 from tests.hostile_server import Lie, lying
 from tests.jetstream.raw_publisher import RawPublisher
+from tests.serving import relay, serving
 
 pytestmark = pytest.mark.server
 TO_T = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--json")
@@ -758,3 +759,48 @@ def opened_by(pid: int) -> set[str]:
         with contextlib.suppress(OSError):
             names.add(str(descriptor.readlink()))
     return names
+
+
+class Cutting:
+    """A wire to the server that is cut once: at a request of JetStream, by its number."""
+
+    def __init__(self, server: Broker, number: int | None) -> None:
+        self._server = server
+        self._number = number
+        self.requests: list[bytes] = []
+
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await relay(reader, writer, self._server.url, self._up)
+
+    def _up(self, data: bytes) -> bytes:
+        verbs = re.findall(rb"PUB (\$JS\.API\.[^ ]+)", data)
+        is_now = self._number in range(len(self.requests), len(self.requests) + len(verbs))
+        self.requests += verbs
+        if is_now:
+            raise ConnectionResetError
+        return data
+
+
+async def test_at_whichever_request_the_connection_is_lost_a_copy_that_began_goes_on(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async def copied_through(wire: Cutting, target: str) -> tuple[Done, int]:
+        await nc.jetstream().add_stream(name=target, subjects=[f"{target}.>"])
+        async with serving(wire.join) as port:
+            way = Shell(f"nats://127.0.0.1:{port}", shell.folder)
+            words = ("S", "--to-stream", target, "--map", f"s.>:{target}.>", "--json")
+            done = await run(way, "messages", "copy", *words)
+        return done, (await nc.jetstream().stream_info(target)).state.messages
+
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 4)
+        whole = Cutting(nats_server, None)
+        done, stored_msgs = await copied_through(whole, "T")
+        assert (done.returncode, stored_msgs) == (0, 4), done.stderr
+        began = False
+        for number, request in enumerate(whole.requests):
+            done, stored_msgs = await copied_through(Cutting(nats_server, number), f"T{number}")
+            began |= stored_msgs > 0
+            is_whole = (done.returncode, stored_msgs) == (0, 4)
+            assert is_whole if began else done.returncode, (number, request, done.stderr)
+        assert began

@@ -51,7 +51,13 @@ from natstui.jetstream.messages.copying.message_file import (
     MessageFile,
     SourceFile,
 )
-from natstui.jetstream.messages.copying.selection import Gaps, Selection, find_removed, messages
+from natstui.jetstream.messages.copying.selection import (
+    Gaps,
+    Selection,
+    after_outages,
+    find_removed,
+    messages,
+)
 from natstui.jetstream.messages.copying.window import (
     Outgoing,
     Window,
@@ -414,11 +420,12 @@ async def send_copy(
 async def _compare(client: Client, account: Account, began_s: float) -> None:
     """Count messages that the target acknowledged, since `began_s` or before, and did not keep."""
     for stream, ranges in account.stored_ranges.items():
+        check = partial(
+            not_kept, client, stream, ranges, age_s=steady_s() - began_s,
+            sent_msgs=account.stored_subjects.get(stream),
+        )  # fmt: skip
         try:
-            missing = await not_kept(
-                client, stream, ranges, age_s=steady_s() - began_s,
-                sent_msgs=account.stored_subjects.get(stream),
-            )  # fmt: skip
+            missing = await after_outages(check)
         except PermissionDenied:
             account.unchecked.append(stream)
             continue
@@ -427,7 +434,9 @@ async def _compare(client: Client, account: Account, began_s: float) -> None:
             account.not_kept[reason] = min(count, account.acknowledged_msgs)
     for stream, ranges in account.had_ranges.items():
         try:
-            count, reason, is_consumed = await gone_since(client, stream, ranges)
+            count, reason, is_consumed = await after_outages(
+                partial(gone_since, client, stream, ranges)
+            )
         except PermissionDenied:
             account.unchecked.append(stream)
             continue

@@ -6,12 +6,13 @@ import asyncio
 import base64
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from natstui.clock import steady_s
 from natstui.errors import (
@@ -48,6 +49,8 @@ _PAGE_MSGS = 500
 _AGAIN_S = 1.0
 _CHECKED_EVERY_S = 1.0
 _AWAY = (ServerGone, RequestTimedOut, JetStreamUnavailable)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +221,25 @@ async def messages(
     await read_source_state(client, selection)
 
 
-async def read_source_state(client: Client, selection: Selection) -> dict[str, Any]:
-    """Return the state of the stream; raises Conflict when another one has its name now."""
-    stream = selection.wanted.stream
+async def after_outages(read: Callable[[], Awaitable[T]]) -> T:
+    """Return what is read of a server, and read it again after each outage."""
     while True:
         try:
-            info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
-            break
+            return await read()
         except _AWAY:
             await asyncio.sleep(_AGAIN_S)
+
+
+async def read_source_state(client: Client, selection: Selection) -> dict[str, Any]:
+    """Return the state of the stream, after an outage too; raises Conflict when another one has
+    its name now.
+    """
+    return await after_outages(partial(_read_source_state, client, selection))
+
+
+async def _read_source_state(client: Client, selection: Selection) -> dict[str, Any]:
+    stream = selection.wanted.stream
+    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
     if time_us(info["created"]) != selection.created_at_us:
         raise Conflict(
             f"{stream} was deleted and recreated while it was copied: messages of the deleted "
@@ -356,11 +369,9 @@ async def _got(
     next_seq = max(selection.first_seq, after_seq + 1)
     subject = selection.subjects[0] if len(selection.subjects) == 1 else None
     while next_seq <= selection.end_seq:
-        try:
-            page = await getter.run(next_seq, _PAGE_MSGS, subject, selection.end_seq + 1)
-        except _AWAY:
-            await asyncio.sleep(_AGAIN_S)
-            continue
+        page = await after_outages(
+            partial(getter.run, next_seq, _PAGE_MSGS, subject, selection.end_seq + 1)
+        )
         for message in page:
             if message.stream_seq is not None and message.stream_seq <= selection.end_seq:
                 yield read_of(message)
@@ -384,16 +395,14 @@ async def _each(
 
 
 async def _get(client: Client, stream: str, seq: int) -> Read | None:
-    while True:
-        try:
-            reply = await client.request(f"STREAM.MSG.GET.{stream}", {"seq": seq})
-            return read_of(from_api(reply, None, exact_headers=True))
-        except _AWAY:
-            await asyncio.sleep(_AGAIN_S)
-        except NotFound as error:
-            if error.err_code != NO_MESSAGE:
-                raise
-            return None
+    read = partial(client.request, f"STREAM.MSG.GET.{stream}", {"seq": seq})
+    try:
+        reply = await after_outages(read)
+    except NotFound as error:
+        if error.err_code != NO_MESSAGE:
+            raise
+        return None
+    return read_of(from_api(reply, None, exact_headers=True))
 
 
 def read_of(message: StoredMessage) -> Read:

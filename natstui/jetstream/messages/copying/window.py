@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 import msgspec
@@ -43,6 +44,7 @@ from natstui.jetstream.connection.storing import (
 )
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.copying.account import Account, has_seq
+from natstui.jetstream.messages.copying.selection import after_outages
 from natstui.jetstream.messages.decode import from_api
 from natstui.model.assets.fields import Config, number_at, text_at
 from natstui.model.assets.limits_loss import LimitedStream
@@ -260,7 +262,7 @@ class Window:
             await self._progress()
         await self._learn()
         for stream, created_at_us in self._account.target_created_at_us.items():
-            if await created_at(self._client, stream) != created_at_us:
+            if await after_outages(partial(created_at, self._client, stream)) != created_at_us:
                 raise RequestFailed(
                     f"target stream {stream} was deleted while messages were copied to it: the "
                     "copies stored before are lost"
@@ -269,11 +271,14 @@ class Window:
         self._before_pause.extend(self._newest.items())
         await self._check_before_pause()
         for stream, newest in self._account.target_newest.items():
-            info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
-            if await has_gone_back(self._client, stream, info["state"], *newest):
+            if await after_outages(partial(self._has_gone_back, stream, newest)):
                 raise RequestFailed(
                     f"target stream {gone_back_text(stream)}: the copies stored before are lost"
                 )
+
+    async def _has_gone_back(self, stream: str, newest: tuple[int, int]) -> bool:
+        info = json.loads(await self._client.request(f"STREAM.INFO.{stream}"))
+        return await has_gone_back(self._client, stream, info["state"], *newest)
 
     async def _check_before_pause(self) -> None:
         """Raise OutcomeUnknown if a stream has another message where it acknowledged ours, or has

@@ -173,6 +173,25 @@ def test_a_copy_does_not_deliver_to_the_same_clients_unless_that_is_said(
     assert "deliver_subject" not in shell.config("consumer", "info", "B", "puller")
 
 
+def test_a_copy_begins_with_a_file_and_delivers_elsewhere_only_if_that_says_so(
+    shell: Shell, account: Account, tmp_path: Path
+) -> None:
+    asyncio.run(filled(account.url))
+    part, whole = tmp_path / "part.toml", tmp_path / "whole.json"
+    toml, durable = 'description = "x"', '{"durable_name": "whole", "description": "x"'
+    for option, file, silent, naming in (
+        ("--file", part, toml, toml + '\ndeliver_subject = "there"'),
+        ("--config", whole, durable + "}", durable + ', "deliver_subject": "elsewhere"}'),
+    ):
+        words = ("consumer", "copy", "B", "two", file.stem, option, str(file))
+        file.write_text(silent, encoding="utf-8")
+        refused = shell.run(*words)
+        assert refused.returncode == 2 and "receive every message twice" in refused.stderr
+        file.write_text(naming, encoding="utf-8")
+        shell.ok(*words)
+        assert shell.config("consumer", "info", "B", file.stem)["description"] == "x"
+
+
 def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, account: Account) -> None:
     asyncio.run(filled(account.url))
     for flags in ((), ("--confirm", "B"), ("--read-only", "--yes")):

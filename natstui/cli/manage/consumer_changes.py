@@ -190,9 +190,7 @@ def copy(connection: Connection, stream: str, name: str, new: str, **flags: Any)
         file_config=file_config,
         **flags,
     )
-    if subject and not (
-        asset_flags.file or asset_flags.config_file or "deliver_subject" in asset_flags.values
-    ):
+    if subject and "deliver_subject" not in {**file_config, **asset_flags.values}:
         raise UsageError(
             f"{name} delivers to {subject!r}, where its clients would receive every message "
             "twice: use --deliver-subject, or --pull"

@@ -102,7 +102,7 @@ _stream = st.lists(st.tuples(_frame() | _control_lines, st.integers(1, 4)), max_
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(_stream)
 async def test_a_split_at_every_byte_changes_nothing(data: bytes) -> None:
     expected = await _theirs(data)

@@ -59,6 +59,7 @@ def short(name: str) -> BenchmarkPlan:
     return replace(plan, roles=roles, warmup_s=0.0, faults=())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

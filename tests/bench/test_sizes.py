@@ -38,7 +38,9 @@ def by_role(result: BenchmarkResult, size: int) -> dict[str, int]:
     return {worker.role: worker.counts.received_msgs for worker in result.workers}
 
 
-@pytest.mark.parametrize("size", [0, 16, 65_536, MIB])
+@pytest.mark.parametrize(
+    "size", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (16, 65_536)), MIB]
+)
 async def test_every_pattern_takes_every_size_with_headers(
     nats_server_factory: Callable[..., Broker], size: int
 ) -> None:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from aiohttp import WSMsgType
 
 from tests.accounts import Account
+from tests.cli.processes import pids_of
 from tests.cli.serving import served
 from tests.cli.test_manage import Shell
 
@@ -180,15 +182,29 @@ async def told_page(socket: aiohttp.ClientWebSocketResponse) -> list[Any]:
     return told
 
 
+def viewers_of(folder: Path) -> list[list[bytes]]:
+    """Return the words of the viewers that a `served` of a folder has started."""
+    found = []
+    for pid in pids_of(folder / "private", "natstui"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"natstui" in words and not {b"serve", b"engine"} & {*words}:
+                found.append(words)
+    return found
+
+
 async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_path: Path) -> None:
-    await make_stream(account)
     with served(account.url, tmp_path, "--allow-changes") as address:
         headers = {"Origin": origin_of(address)}
         async with (
             aiohttp.ClientSession() as session,
-            session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
+            session.ws_connect(f"{address}ws?width=120&height=40", headers=headers),
         ):
-            assert b"read-only" not in await draw_until(socket, b"WEBSTREAM")
+            async with asyncio.timeout(PATIENCE_S):
+                while not (viewers := viewers_of(tmp_path)):
+                    await asyncio.sleep(0.05)
+            # What it does where it is not started so is tested with the screens.
+            assert all(b"--read-only" not in words for words in viewers), viewers
 
 
 @pytest.mark.parametrize("length_bytes", [pytest.param(0, marks=pytest.mark.long), 4096])

@@ -58,7 +58,16 @@ a command without a handler is ended by SIGTERM without being asked.
 """
 
 
-@pytest.mark.parametrize(("words", "number"), CONNECTING.items())
+IN_SHORT = ("stuck S C --for 5m", "watch --once", "pub s x -J --json", "stream ls --json")
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        pytest.param(words, number, marks=() if words in IN_SHORT else pytest.mark.long)
+        for words, number in CONNECTING.items()
+    ],
+)
 def test_a_command_that_is_stopped_while_it_connects_is_neither_success_nor_finding(
     words: str, number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -112,7 +121,11 @@ def test_a_question_that_gets_no_answer_changes_nothing(
 
 @pytest.mark.parametrize(
     ("flags", "number"),
-    [((), signal.SIGINT), (("-J",), signal.SIGTERM), (("-J",), signal.SIGHUP)],
+    [
+        ((), signal.SIGINT),
+        (("-J",), signal.SIGTERM),
+        pytest.param(("-J",), signal.SIGHUP, marks=pytest.mark.long),
+    ],
 )
 async def test_what_was_published_until_it_is_stopped_is_said(
     flags: tuple[str, ...], number: signal.Signals, shell: Shell, nats_server: Broker
@@ -169,11 +182,11 @@ def test_a_line_on_a_closed_terminal_does_not_end_the_work_it_is_about(
     ("words", "number", "code"),
     [
         ("object get O f -O -", signal.SIGINT, 130),
-        ("stream view S 500 --raw", signal.SIGTERM, 143),
+        pytest.param("stream view S 500 --raw", signal.SIGTERM, 143, marks=pytest.mark.long),
         # These run until they are stopped.
         ("sub s --all --raw", signal.SIGINT, 0),
-        ("consumer sub S C --raw --no-ack", signal.SIGTERM, 0),
-        ("watch --json", signal.SIGTERM, 0),
+        pytest.param("consumer sub S C --raw --no-ack", signal.SIGTERM, 0, marks=pytest.mark.long),
+        pytest.param("watch --json", signal.SIGTERM, 0, marks=pytest.mark.long),
     ],
 )
 async def test_a_reader_that_stalls_does_not_keep_a_command_from_ending(

@@ -11,7 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.test_core import connected, ended, listening, run
+from tests.cli.test_core import PATIENCE_S, connected, ended, listening, run
 from tests.cli.test_manage import Shell
 
 pytestmark = pytest.mark.server
@@ -111,19 +111,20 @@ async def test_only_what_is_new_is_read_and_it_ends_when_nothing_comes(
 ) -> None:
     async with connected(nats_server.url) as nc:
         await filled(nc, 2)
-        every = [
-            await listening(shell, *words, "--count", "1", "--json")
-            for words in (("s.>", "--new"), ("--stream", "S"))
-        ]
-        await nc.jetstream().publish("s.new", b"3")
-    for process in every:
-        lines, _ = await ended(process)
-        assert [json.loads(line)["stream_seq"] for line in lines] == [3]
+        js = nc.jetstream()
+        for seq, words in ((3, ("s.>", "--new")), (4, ("--stream", "S"))):
+            reading = asyncio.create_task(run(shell, "sub", *words, "--count", "1", "--json"))
+            async with asyncio.timeout(PATIENCE_S):
+                while not (await js.stream_info("S")).state.consumer_count:
+                    await asyncio.sleep(0.02)
+            await js.publish("s.new", b"later")
+            assert json.loads((await reading).stdout)["stream_seq"] == seq
     quiet = await run(shell, "sub", "s.>", "--new", "--wait", "200ms")
     assert (quiet.returncode, quiet.stdout) == (0, "")
     assert "listening to s.> in the stream S, from now on" in quiet.stderr
 
 
+@pytest.mark.long
 async def test_it_ends_when_it_is_stopped(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         await filled(nc, 1)

@@ -209,6 +209,7 @@ def _assert_named(key: str, rows: list[Row]) -> None:
         assert row.fresh.verdict in ("right", "cannot be known"), row.fresh
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.timeout(300)

@@ -287,6 +287,7 @@ async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answe
             seen = await streams.read(
                 allowed, ("S",), Patience(0.1, 0.1), 1, has_no_consumers=True
             )
+            await asyncio.sleep(0.02)
     assert streams.missing == seen.missing == ({"S"} if is_refused else set())
     assert list(streams.rows) == ["S"]
     assert polled.records == []

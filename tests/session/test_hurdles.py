@@ -49,7 +49,7 @@ def full_disk() -> tuple[str, str]:
         full_disk(),
         pytest.param("quota", "File too large", marks=pytest.mark.long),
         pytest.param("permissions", "no permission to write", marks=pytest.mark.long),
-        ("segment_end", "no permission to write"),
+        pytest.param("segment_end", "no permission to write", marks=pytest.mark.long),
     ],
 )
 def test_a_disk_that_refuses_is_told_at_once_and_recording_resumes(

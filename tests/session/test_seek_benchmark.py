@@ -103,7 +103,7 @@ def test_many_events_meanwhile_do_not_hide_the_run(tmp_path: Path, records: list
     assert replayed(recording, at_us).benchmark == live(noisy, at_us).benchmark
 
 
-@pytest.mark.parametrize("began_s", [85, 250, 460])
+@pytest.mark.parametrize("began_s", [85, pytest.param(250, marks=pytest.mark.long), 460])
 def test_a_recording_that_begins_in_the_middle_of_a_run_or_after_it_knows_it(
     tmp_path: Path, records: list[Record], began_s: int
 ) -> None:

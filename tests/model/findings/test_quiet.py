@@ -20,7 +20,7 @@ _HOUR_S = 3600.0
         ((1.0, 1.0), 0.15 * _HOUR_S),
         pytest.param((1.0, 1.0), _HOUR_S, marks=pytest.mark.long),
         pytest.param((0.3, 4.0), _HOUR_S, marks=pytest.mark.long),
-        ((5.0, 5.0), _HOUR_S),
+        pytest.param((5.0, 5.0), _HOUR_S, marks=pytest.mark.long),
         ((1.0, 20.0), _HOUR_S),
     ],
     ids=["nine minutes", "each second", "unsteady", "each 5 s", "late by up to 20 s"],

@@ -294,6 +294,7 @@ async def test_a_stream_that_somebody_created_again_during_the_run_is_not_remove
     await own.close()
 
 
+@pytest.mark.long
 async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_an_early_stop(
     account: Account,
 ) -> None:
@@ -334,6 +335,28 @@ async def test_a_stream_with_messages_of_others_is_not_removed_after_a_kill_or_a
         await own.request("STREAM.DELETE.FAILING")
     await run_plan(Connection(servers=(account.url,)), killing)
     assert await _streams(account.url) == []
+    await own.close()
+
+
+async def test_a_stream_with_more_messages_than_workers_have_sent_is_not_removed(
+    account: Account,
+) -> None:
+    connection = Connection(servers=(account.url,))
+    what = plan(Role("pubs", "js-publish-sync", total_msgs=5), stream=STREAM)
+    own = await connect(connection)
+    for others_msgs, kept in (
+        (30, ("stream FAILING stored 30 messages that no worker of this run has reported: natstui "
+              "keeps it, and natstui stream rm FAILING removes it",)),
+        (0, ()),
+    ):  # fmt: skip
+        async with workers_of(connection, what) as workers:
+            await workers.run()
+            for _ in range(others_msgs):
+                await own.ask("bench", b"of somebody else")
+            assert await workers.assets.remove(workers.sent()) == kept
+            assert await _streams(account.url) == (["FAILING"] if kept else [])
+        if kept:
+            await own.request("STREAM.DELETE.FAILING")
     await own.close()
 
 

@@ -66,6 +66,7 @@ def changes(size_bytes: int, counts: Counts) -> int:
     return more
 
 
+@pytest.mark.long
 @pytest.mark.server
 async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
     account: Account,

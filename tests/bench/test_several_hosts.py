@@ -81,6 +81,7 @@ async def run_together(account: Account, what: BenchmarkPlan, count: int = 2) ->
     return merged
 
 
+@pytest.mark.long
 @pytest.mark.server
 async def test_each_of_two_runs_on_one_stream_tells_its_messages_from_those_of_the_other(
     account: Account,
@@ -143,6 +144,8 @@ async def test_receivers_tell_the_messages_of_their_run_from_those_of_another(
             assert books.distinct_msgs == books.received_msgs
             # The last of the others may come after this run has ended.
             assert 0 < books.foreign_msgs <= copies * EACH_MSGS
+            foreign = f"{books.foreign_msgs} messages came from other senders and are not counted"
+            assert foreign in result.notes
 
 
 @pytest.mark.server
@@ -322,5 +325,9 @@ def test_rates_are_those_of_the_time_that_all_measured(saved: library.SavedRun) 
     published += timeline.between(begin_at_us - later_us, end_at_us - later_us)[0]
     assert merged.metrics["publish_rate"] == pytest.approx(published / merged.common_s)
     assert merged.metrics["receive_rate"] is None
+    assert merged.metrics["sent"] == 2 * (saved.metrics["sent"] or 0) > 0
+    assert merged.latencies.late == merge([saved.results[0].latencies.late] * 2)
+    text = merged_text(merged)
+    assert text.count("closes") == 2 and "every message accounted for" in text
     with pytest.raises(UsageError, match="two runs or more"):
         merge_runs([("a", saved)])

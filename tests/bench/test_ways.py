@@ -28,7 +28,7 @@ Factory = Callable[..., Broker]
 MIB = 1 << 20
 LARGE = "max_payload: 2MB\n"
 EXISTING = StreamPlan("TRUTH", create=False)
-WAYS = (*(pytest.param(way, marks=pytest.mark.long) for way in ("tls", "ws", "leaf")), "wss")
+WAYS = (*(pytest.param(way, marks=pytest.mark.long) for way in ("tls", "ws", "leaf", "wss")),)
 """Each part of the first two is in a WebSocket with TLS, and test_identities.py has TLS alone."""
 
 

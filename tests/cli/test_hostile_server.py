@@ -193,7 +193,9 @@ def test_a_lie_about_a_list_is_told_as_what_it_is(
     "command",
     [
         # They do with the same polls what `watch` does.
-        pytest.param(name, marks=pytest.mark.long) if name in ("alert", "metrics") else name
+        pytest.param(name, marks=pytest.mark.long)
+        if name in ("alert", "engine", "metrics")
+        else name
         for name in PROCESSES
     ],
 )
@@ -235,6 +237,7 @@ def test_what_watches_goes_on_with_a_server_that_lies(
     assert not [subject for subject in wire.requests[begun:] if is_change(subject)]
 
 
+@pytest.mark.long
 def test_no_lie_about_a_request_does_harm_to_what_replies(
     wires: tuple[Wire, Wire, Path],
 ) -> None:

@@ -24,7 +24,6 @@ from natstui.errors import NatstuiError, UsageError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.frame.form.text import config_of_file
 from tests.accounts import Account
-from tests.cli.processes import NatstuiProcess
 from tests.cli.rewriting import speaking
 
 pytestmark = pytest.mark.server
@@ -359,12 +358,9 @@ def test_a_mistake_ends_with_the_words_of_the_form(shell: Shell) -> None:
     assert "Maximum age: 'soon' is not a duration" in done.stderr
 
 
-def test_read_only_changes_nothing_also_as_a_process(shell: Shell) -> None:
-    process = NatstuiProcess("stream", "add", "S", "--read-only", environment=shell.environment)
-    assert process.communicate() == (
-        "", "natstui: read-only: nothing is changed on this server\n",
-    )  # fmt: skip
-    assert process.returncode == 5
+def test_read_only_changes_nothing(shell: Shell) -> None:
+    done = run_here("stream", "add", "S", "--read-only", environment=shell.environment)
+    assert done == Done(5, "", "natstui: read-only: nothing is changed on this server\n")
     assert shell.ok("stream", "ls", "--json").strip() == "[]"
 
 

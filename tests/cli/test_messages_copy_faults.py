@@ -601,6 +601,7 @@ async def test_a_copy_to_a_file_on_a_full_disk_goes_on_when_there_is_space(
     assert list(folder.iterdir()) == [kept]
 
 
+@pytest.mark.long
 async def test_a_killed_copy_to_a_file_goes_on(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -250,7 +250,7 @@ async def test_the_page_is_that_of_the_exporter_and_has_no_old_numbers_of_a_serv
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("name", ["watch", "record"])
+@pytest.mark.parametrize("name", ["watch", pytest.param("record", marks=pytest.mark.long)])
 async def test_watch_and_record_serve_the_same_beside(
     name: str, nats_server: Broker, tmp_path: Path
 ) -> None:

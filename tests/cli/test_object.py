@@ -198,7 +198,9 @@ async def test_chunks_that_cannot_be_removed_again_are_counted(
         assert (await nc.jetstream().stream_info("OBJ_B")).state.messages == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)]
+)
 async def test_a_put_that_is_stopped_leaves_nothing(
     shell: Shell, nats_server: Broker, number: signal.Signals
 ) -> None:
@@ -227,7 +229,11 @@ async def test_a_put_that_is_stopped_leaves_nothing(
     ("change", "said"),
     [
         ("recreate", "the object store B was deleted and recreated meanwhile: f was not stored"),
-        ("purge", "chunks: another client or a limit of the store removed the others: f was not"),
+        pytest.param(
+            "purge",
+            "chunks: another client or a limit of the store removed the others: f was not",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_a_file_whose_chunks_are_removed_while_it_is_put_is_not_stored(

@@ -203,6 +203,7 @@ def payload_file(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.server
 def test_a_process_substitution_is_a_file(
@@ -236,7 +237,11 @@ def waiting(account: Account, tmp_path: Path, fifo: Path) -> Iterator[NatstuiPro
 @pytest.mark.slow
 @pytest.mark.server
 @pytest.mark.parametrize(
-    ("number", "codes"), [(signal.SIGINT, {130}), (signal.SIGTERM, {143, -15})]
+    ("number", "codes"),
+    [
+        (signal.SIGINT, {130}),
+        pytest.param(signal.SIGTERM, {143, -15}, marks=pytest.mark.long),
+    ],
 )
 async def test_a_signal_ends_the_wait_for_a_writer_at_once(
     waiting: NatstuiProcess, fifo: Path, number: int, codes: set[int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -17,6 +18,7 @@ import pytest
 
 from natstui.analysis.launch import AnalysisRequest, run_job
 from natstui.children import own_program
+from natstui.cli.open_viewer import secrets_to_stdin
 from natstui.errors import NatstuiError
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.processes import PATIENCE_S, NatstuiProcess
@@ -50,9 +52,10 @@ def secured(nats_server_factory: Callable[..., Broker]) -> str:
     return server.url.replace("nats://", f"nats://app:{SECRET}@")
 
 
+@pytest.mark.long
 @pytest.mark.server
 @pytest.mark.terminal
-@pytest.mark.parametrize("flag", ["--server", pytest.param("--engine", marks=pytest.mark.long)])
+@pytest.mark.parametrize("flag", ["--server", "--engine"])
 def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> None:
     engine = f"{sys.executable} -m natstui engine --server={secured}"
     words = [f"--server={secured}"] if flag == "--server" else ["--engine", engine]
@@ -63,6 +66,16 @@ def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> 
         assert terminal.wait() == 0
     assert any("engine" in command for command in below.values()), below
     assert SECRET not in str(below)
+
+
+@pytest.mark.parametrize("words", [("--server=nats://{}@a,b",), ("--server", "nats://{}@a,b")])
+def test_an_address_with_a_password_is_no_word_of_an_engine(words: tuple[str, ...]) -> None:
+    named = [word.format(f"app:{SECRET}") for word in words]
+    argv, first_line = secrets_to_stdin(["natstui", "engine", *named, "--read-only"])
+    assert argv == ["natstui", "engine", "--read-only", "--server", "-"]
+    assert json.loads(first_line) == f"nats://app:{SECRET}@a,b"
+    plain = ["natstui", "engine", "--server", "nats://a", "--read-only"]
+    assert secrets_to_stdin(plain) == (plain, b"")
 
 
 @pytest.mark.server

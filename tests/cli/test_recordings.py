@@ -304,6 +304,7 @@ def test_a_session_that_was_cut_off_is_exit_code_6_and_is_exported_and_packed_wh
     assert json.loads(unpacked.stdout)["problem"] is None
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_recording_that_its_disk_cut_is_no_success_and_says_all_that_is_missing(
     nats_server: Broker, tmp_path: Path

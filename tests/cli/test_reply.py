@@ -141,13 +141,14 @@ async def test_requests_that_were_not_answered_are_no_success(
 async def test_with_json_a_request_that_was_not_answered_is_an_error_object(
     shell: Shell, nats_server: Broker
 ) -> None:
-    replying = answering_here(shell, "ask", "--count", "1", "--command", "false", "-j")
+    process = await answering(shell, "ask", "--count", "1", "--command", "false", "-j")
     async with connected(nats_server.url) as nc:
-        await listened_to(nc, "ask")
-        done = await replying
-    error = json.loads(done.stderr.splitlines()[-1])
-    assert error["error"] == "0 replies; 1 request was not answered", done
-    assert done.returncode == 4
+        await nc.publish("ask", b"?", reply="nobody.hears")
+        await nc.flush()
+    _, said = await ended(process)
+    error = json.loads(said.splitlines()[-1])
+    assert error["error"] == "0 replies; 1 request was not answered", said
+    assert process.returncode == 4
 
 
 async def test_a_lost_connection_is_printed_at_once_and_counted(

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.accounts import Account
-from tests.cli.processes import NATSTUI
 from tests.hostile_commands import filled
 from tests.write_cases import (
     EVENTS,
@@ -52,7 +51,14 @@ REFUSED = (
     "no parent", "a file for a parent", *OF_OTHERS,
 )  # fmt: skip
 """What is refused before an analysis."""
+OF_A_KIND = (
+    "backup", "object get", "sessions pack", "export", "context add", "context select", "record",
+    "record --log-file",
+)  # fmt: skip
+"""They write as others do: folders, new files, files that are replaced, and into a library."""
 PARTLY = (
+    *(case for name in OF_A_KIND for case in cases_of(name, *SOME, *OF_OTHERS)),
+    *cases_of("record --log-file", "a plain file"),
     *cases_of("bench --csv", *SOME),
     *cases_of("screenshot", *SOME),
     *cases_of("analyze --html", *REFUSED, *REPLACED),
@@ -61,6 +67,7 @@ PARTLY = (
 )
 """What `make check` tries of commands that are tried whole by `make long`."""
 LONG_GROUPS = {
+    "what writes as others do: everything": OF_A_KIND,
     "bench, screenshot: everything": ("bench --csv", "screenshot"),
     "analyze: everything": (
         "analyze --html",
@@ -129,22 +136,26 @@ def test_nothing_but_the_target_ever_changes(account: Account, tmp_path: Path, g
     assert tried >= {pair for name in names for pair in expected(name)}
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        (("sessions", "ls", "--sessions"), 6),
-        (("record", "--duration", "1s", "--sessions"), 6),
-        (("health", "--session", "last", "--sessions"), 3),
-        (("sessions", "show"), 2),
-    ],
-)
-def test_a_folder_that_the_user_may_not_reach_is_named(
-    tmp_path: Path, command: tuple[str, ...], code: int
-) -> None:
+RUN_EACH = """
+import dataclasses, json, sys
+from tests.cli.test_manage import run_here
+for words in json.loads(sys.argv[1]):
+    print(json.dumps(dataclasses.asdict(run_here(*words))))
+"""
+
+
+def test_a_folder_that_the_user_may_not_reach_is_named(tmp_path: Path) -> None:
+    code_of = {
+        ("sessions", "ls", "--sessions"): 6,
+        ("record", "--duration", "1s", "--sessions"): 6,
+        ("health", "--session", "last", "--sessions"): 3,
+        ("sessions", "show"): 2,
+    }
     barred = tmp_path / "barred"
     barred.mkdir(mode=0)
+    commands = json.dumps([(*command, str(barred / "sessions")) for command in code_of])
     done = subprocess.run(
-        [*without_rights(), *NATSTUI, *command, str(barred / "sessions")],
+        [*without_rights(), sys.executable, "-c", RUN_EACH, commands],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -152,5 +163,9 @@ def test_a_folder_that_the_user_may_not_reach_is_named(
         check=False,
     )
     barred.chmod(0o700)
-    assert (done.returncode, str(barred) in done.stderr) == (code, True), done
-    assert "Traceback" not in done.stderr
+    every = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(every) == len(code_of), done.stderr
+    for each, (command, code) in zip(every, code_of.items(), strict=True):
+        named = str(barred) in each["stderr"]
+        assert (each["returncode"], named) == (code, True), (command, each)
+        assert "Traceback" not in each["stderr"]

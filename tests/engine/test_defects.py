@@ -43,6 +43,10 @@ def test_a_defect_in_a_command_is_its_answer_and_the_engine_goes_on(
         log = Path(outcome.text.partition("the report is in ")[2])
         assert "nobody foresaw this" in log.read_text()
         assert len(list(log.parent.iterdir())) == 1, "one report of one defect"
+        # What is no command is left out as well.
+        assert engine.process.stdin is not None
+        engine.process.stdin.write(b"no command\n")
+        engine.process.stdin.flush()
         engine.send(WriteNote(3, "still here"))
         assert engine.next(Outcome, lambda it: it.command_id == 3).status == "done"
         engine.next(Snapshot)

@@ -101,6 +101,7 @@ def a_server_frozen_for_long_is_polled_again_when_it_thaws(
     engine.next(Snapshot, s=RECOVERED_S)
 
 
+@pytest.mark.long
 async def test_a_stalled_reader_misses_snapshots_and_nothing_else(
     engine: EngineProcess, nats_server: Broker
 ) -> None:

@@ -38,6 +38,7 @@ def failure_of(engine: EngineProcess) -> str:
     return failed.reason
 
 
+@pytest.mark.long
 def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
     nats_server_factory: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def found(state: State) -> set[tuple[str, Entity, int]]:
     return {(one.kind.code, one.entity, one.since_us) for one in state.findings.open()}
 
 
+@pytest.mark.long
 def test_a_moment_replayed_is_the_state_the_viewer_had(
     nats_server: Broker, sessions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -240,8 +240,9 @@ async def test_each_poll_has_the_rows_of_its_own_moment(
                 fresh_count = fresh_count + 1 if is_fresh else 0
 
 
+@pytest.mark.long
 @pytest.mark.cluster
-@pytest.mark.parametrize("source", ["system", pytest.param("monitoring", marks=pytest.mark.long)])
+@pytest.mark.parametrize("source", ["system", "monitoring"])
 async def test_in_a_cluster_each_row_is_its_leaders(nats_cluster: Cluster, source: str) -> None:
     nc = await nats.connect(as_user(nats_cluster.urls[0], "app"))
     await fill(nc, 8, replicas=3)
@@ -475,6 +476,7 @@ def test_an_answer_is_packed_unless_connection_and_link_bear_it(
     assert asking._packs(raw_bytes) is packs
 
 
+@pytest.mark.long
 @pytest.mark.server
 async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_answers_only(
     nats_server_factory: Callable[..., Broker],
@@ -491,6 +493,7 @@ async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_an
     await nc.close()
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_when_a_node_dies_what_it_had_is_unreachable_and_the_others_go_on(
     nats_cluster: Cluster,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Callable
 from typing import Any
@@ -217,6 +218,22 @@ async def test_a_list_that_failed_is_due_after_its_pause_though_bulk_replies_bri
                 bulk=bulk if len(replies) == 1 else NO_TURN,
             )  # fmt: skip
             await asyncio.sleep(0.05)
+    # A server counts the consumers that it holds: those of silent servers are not gone.
+    held = copy.deepcopy(streams.rows["S"])
+    held.asked_mono_us += 1_000_000
+    created_again = copy.deepcopy(held)
+    created_again.created = "2026-01-02T00:00:00Z"
+    streams.rows["S"].state.consumer_count = 5
+    created_again.state.consumer_count = 2
+    held.state.consumer_count = 2
+    for row, consumers_count in ((held, 5), (created_again, 2)):
+        requests.begin_poll()
+        await streams.read(
+            Allowance(requests, 1000, steady_s() + 60, 1.0), (), Patience(5.0, 5.0), 1,
+            has_no_consumers=True,
+            bulk=BulkTurn(streams=(copy.deepcopy(row),), complete=True, misses_consumers=True),
+        )  # fmt: skip
+        assert streams.rows["S"].state.consumer_count == consumers_count
     await client.close()
 
 

@@ -118,6 +118,7 @@ def cost_s(state: State) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_judging_twenty_thousand_consumers_costs_little() -> None:
     state = State()

@@ -696,12 +696,12 @@ async def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
         process.terminate()
         out, error = await asyncio.to_thread(process.communicate, timeout=30)
         assert process.returncode == 143, (out, error)
-        process = started(shell, *words)
-        await waits_at(process, fifo)
+        copying = copying_here(shell, *words)
+        # Its opening waits for whoever reads.
         await asyncio.to_thread(fifo.write_bytes, file.read_bytes())
-        out, error = await asyncio.to_thread(process.communicate, timeout=30)
-        assert process.returncode == 0, error
-        assert copied(out)["acknowledged_msgs"] == 3
+        done = await copying
+        assert done.returncode == 0, done.stderr
+        assert copied(done.stdout)["acknowledged_msgs"] == 3
 
 
 async def test_the_position_of_a_copy_is_saved_though_nothing_more_is_sent(

@@ -63,6 +63,7 @@ def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
         engine.next(Snapshot)
 
 
+@pytest.mark.long
 async def test_a_user_of_least_privilege_sees_everything_and_each_denial_names_its_subject(
     nats_server_factory: Factory, tmp_path: Path
 ) -> None:

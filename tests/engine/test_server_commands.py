@@ -51,6 +51,7 @@ def asked(engine: EngineProcess, command: ManagingCommand) -> Answered:
     return engine.next(Answered, lambda answer: answer.command_id == command.command_id)
 
 
+@pytest.mark.long
 def test_what_the_viewer_sends_is_done_and_answered(engine: EngineProcess, tmp_path: Path) -> None:
     a_change_a_page_the_journal_and_an_undo(engine)
     what_a_form_needs_is_read_at_once(engine)

@@ -144,13 +144,13 @@ def test_sampled_acknowledgements_add_up_to_the_same_wherever_reading_begins(
     for number in range(1, 10):
         records.append(scenario.poll(number))
         at_us = second(number + 0.1)
-        records += [AckSample(at_us + n, "S", "c", n, n, 1 + n % 2, n) for n in range(250)]
+        records += [AckSample(at_us + n, "S", "c", n, n, 1 + n % 2, n) for n in range(400)]
         counted = from_latencies(range(1000 * number, 1000 * number + 50))
         records.append(AcksCounted(at_us + 500, "S", "c", counted, 3, number))
     recording = Recording(made(tmp_path, records, 2))
     assert route(recording, recording.end_us).samples_from > 0
-    # In the last second, and in every third before it.
-    for count in range(len(records) - 1, 0, -3 * 252):
+    # In the last second, and five seconds before it.
+    for count in range(len(records) - 1, 0, -5 * 402):
         expected = fold(records[: count + 1])
         found = replayed(recording, expected.now_at_us)
         assert found.evidence == expected.evidence, count

@@ -14,6 +14,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.clients.watch import ConnectionsRead
 from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
@@ -51,7 +52,10 @@ async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
     stream = nc.jetstream()
     await stream.add_stream(name="ORDERS", subjects=["orders.>"])
     await stream.add_consumer("ORDERS", durable_name="worker")
-    child = recorder(tmp_path, "--server", nats_server.url, "--name", "load test", "--json")
+    child = recorder(
+        tmp_path, "--server", nats_server.url, "--name", "load test", "--json",
+        environ={"NATSTUI_SESSION_CONNECTIONS": "true"},
+    )  # fmt: skip
     with child:
         folder = Path(child.stderr.readline().strip().rpartition(" ")[2])
         assert folder.parent == tmp_path and folder.name.endswith("-load-test")
@@ -59,6 +63,7 @@ async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
             await stream.publish("orders.new", b"secret payload %d" % number)
         polled = "25"
         wait_until(lambda: polled in _last_seqs(folder), timeout_s=40)
+        wait_until(lambda: _connections_read(folder), timeout_s=40)
         info = await stream.stream_info("ORDERS")
         child.send_signal(signal.SIGTERM)
         output, _ = child.communicate(timeout=30)
@@ -84,6 +89,10 @@ async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
         assert {row["stream"] for row in csv.DictReader(file)} == {"ORDERS"}
     everything = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
     assert b"secret payload" not in everything
+
+
+def _connections_read(folder: Path) -> bool:
+    return any(isinstance(record, ConnectionsRead) for record in Recording(folder).records())
 
 
 def _last_seqs(folder: Path) -> set[str]:

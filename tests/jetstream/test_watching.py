@@ -180,13 +180,16 @@ async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
     monkeypatch.setattr(watching, "CLIENTS_S", 4.0)
     system = Connection(servers=(broker.url,), user="sys", password=Secret("sys"))
     client = await connect(replace(system, user="app", password=Secret("app"), system=system))
-    reading = asyncio.create_task(watching.watch_clients(client, _Watched()))
+    sink = _Watched()
+    reading = asyncio.create_task(watching.watch_clients(client, sink, connections=True))
     async with asyncio.timeout(60):
         while len(began_s) < 3:
             await asyncio.sleep(0.1)
     reading.cancel()
     await asyncio.wait({reading})
     await client.close()
+    assert sink.state.connections is not None
+    assert {row.user for row in sink.state.connections.newest.rows} == {"app"}
     # The shortest: on a busy machine a reading may take longer than the interval.
     assert min(after_s - before_s for before_s, after_s in pairwise(began_s)) < 4.4
 

@@ -145,7 +145,9 @@ def test_one_reading_in_ten_seconds_is_written_and_at_once_where_others_answer(
     recorder = Recorder(RecorderSettings(tmp_path), keyframe, lambda change: None)
     for read in given:
         recorder.add(read)
+    recorder.add(connections(63))
     recorder.stop()
+    assert connections(63) in Recording(recorder.folder).records()
     found = [r for r in Recording(recorder.folder).records() if isinstance(r, ServersRead)]
     written = [round((read.at_us - START_US) / 1e6) for read in found]
     assert written == [0, 10, 20, 21, 22, 32, 42, 52, 62]

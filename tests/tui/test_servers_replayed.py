@@ -1,4 +1,4 @@
-"""A real cluster, recorded and replayed: the overview, the servers and the connections of then."""
+"""Servers and connections, recorded and replayed: the overview, and the lists of then."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ from natstui.session.read.recording import Recording
 from natstui.session.share.pack import pack, unpack
 from natstui.session.share.verify import verify
 from tests.jetstream.test_connections import as_user
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.session.test_servers_recorded import NAMES, connections, servers
 from tests.tui.test_overview import panel
 from tests.tui.viewer import Viewer, replaying
 
-pytestmark = pytest.mark.xdist_group("servers replayed")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("servers replayed")]
 
 SYSTEM = {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"}
 
@@ -74,8 +77,13 @@ def servers_of(viewer: Viewer) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording of three servers, one of which is killed; client `shop-of-ann` is connected."""
-    return asyncio.run(recorded(tmp_path_factory.mktemp("sessions")))
+    """A recording of three servers, one of which does not reply any more; `shop` is connected."""
+    scenario = Scenario(streams=2, consumers=2)
+    records = [
+        *scenario.beginning(), *scenario.records(0, 10), servers(10), connections(10),
+        *scenario.records(10, 20), servers(20, NAMES[:2]), *scenario.records(20, 30),
+    ]  # fmt: skip
+    return made(tmp_path_factory.mktemp("sessions"), records)
 
 
 async def recorded(sessions: Path) -> Path:
@@ -92,8 +100,28 @@ async def recorded(sessions: Path) -> Path:
     return folder
 
 
-@pytest.mark.cluster
 async def test_a_replay_has_the_servers_and_connections_of_then(folder: Path) -> None:
+    await replays(folder, "shop", "ann", "10.0.0.9:")
+
+
+def test_a_shared_recording_names_no_server_client_user_or_address(
+    folder: Path, tmp_path: Path
+) -> None:
+    names_nobody(folder, tmp_path, b'"shop"', b"10.0.0.9", b'"ann"')
+
+
+@pytest.mark.cluster
+@pytest.mark.long
+async def test_a_cluster_that_was_recorded_is_replayed_and_shared_without_its_names(
+    tmp_path: Path,
+) -> None:
+    """One of three servers is killed while client `shop-of-ann` is connected."""
+    folder = await recorded(tmp_path / "sessions")
+    await replays(folder, "shop-of-ann", "app", "127.0.0.1:")
+    names_nobody(folder, tmp_path, b"shop-of-ann", b"127.0.0.1", b'"app"')
+
+
+async def replays(folder: Path, client: str, user: str, address: str) -> None:
     async with replaying(folder, first="overview", size=(200, 50)) as viewer:
         await viewer.type_command("seek +600s")
         await viewer.until(lambda: "down" in servers_of(viewer).get("n3", [""] * 2)[1], "n3 down")
@@ -111,27 +139,25 @@ async def test_a_replay_has_the_servers_and_connections_of_then(folder: Path) ->
         assert "META GROUP" in viewer.words and "3 members" in viewer.words
         assert "ACCOUNTS" in viewer.words
         await viewer.press("6")
-        await viewer.until(lambda: "shop-of-ann" in viewer.rows(), "the connections")
-        row = viewer.rows()["shop-of-ann"]
-        assert row["user"] == "app" and row["state"] == "open"
-        at = list(viewer.rows()).index("shop-of-ann")
+        await viewer.until(lambda: client in viewer.rows(), "the connections")
+        row = viewer.rows()[client]
+        assert row["user"] == user and row["state"] == "open"
+        at = list(viewer.rows()).index(client)
         await viewer.press(*["down"] * at, "enter")
         await viewer.until(lambda: "ITS CONSUMERS" in viewer.words, "the connection")
-        assert "asking" not in viewer.words and "127.0.0.1:" in viewer.words
+        assert "asking" not in viewer.words and address in viewer.words
         await viewer.press("escape")
         offered = {active.binding.id for active in viewer.app.screen.active_bindings.values()}
         assert "filter" in offered and "connections.closed" not in offered, "it has none"
 
 
-@pytest.mark.cluster
-def test_a_shared_recording_names_no_server_client_user_or_address(
-    folder: Path, tmp_path: Path
-) -> None:
+def names_nobody(folder: Path, tmp_path: Path, *names: bytes) -> None:
+    """Assert that neither these names nor those of servers are in what is shared of a recording."""
     assert pack(folder, tmp_path / "shared.tar", redact=True, progress=lambda done, of: None)
     shared = unpack(tmp_path / "shared.tar", tmp_path / "shared")
     text = lines_of(shared)
     plain = lines_of(folder)
-    for name in (b"shop-of-ann", b"127.0.0.1", b'"n1"', b"LAB", b'"APP"', b'"app"'):
+    for name in (*names, b'"n1"', b"LAB", b'"APP"'):
         assert name in plain and name not in text, name
     assert b'"connections_read"' in text and b'"servers_read"' in text
     assert b'"name":"server-' in text and b'"client-' in text

@@ -6,22 +6,31 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import msgspec
 import nats
 import pytest
 
 from natstui.cli.open_viewer import named_systems
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.clients.connection import AccountServer, Connections
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.record import LinkChanged, Watch
+from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.managing import Change
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Configured, LinkChanged, Noted, Watch
+from natstui.model.records.stores import ReadKeys
+from natstui.model.records.system import ReadConnections, ReadServers
+from natstui.model.servers.server import Servers
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
@@ -32,9 +41,14 @@ from natstui.tui.frame.head.several import trouble_of
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.systems import SystemKey, SystemState
+from natstui.tui.managing.action import ActionScreen
 from natstui.tui.stores.buckets import BucketForm
+from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.streams.form import StreamForm
-from tests.tui.viewer import FIRST, NATSTUI, Viewer, shown
+from tests.model.findings.test_servers import seen
+from tests.tui.engine_records import engine_records
+from tests.tui.test_status_strip import ACCOUNT
+from tests.tui.viewer import FIRST, NATSTUI, Pipes, Viewer, piped, shown
 
 pytestmark = pytest.mark.server
 
@@ -56,10 +70,22 @@ async def viewing_all(
     brokers: dict[str, Broker], *names: str, interval: str = "500ms"
 ) -> AsyncIterator[Viewer]:
     """Show those of these names, in one viewer; the others can be added."""
+    engines = {
+        name: (*NATSTUI, "engine", "--server", broker.url, "--interval", interval)
+        for name, broker in brokers.items()
+    }
+    async with viewing_engines(engines, *names) as viewer:
+        yield viewer
+
+
+@asynccontextmanager
+async def viewing_engines(
+    engines: Mapping[str, tuple[str, ...]], *names: str
+) -> AsyncIterator[Viewer]:
+    """Show those of these names, in one viewer; the others can be added."""
 
     def connect(name: str) -> Callable[..., Link]:
-        words = (*NATSTUI, "engine", "--server", brokers[name].url, "--interval", interval)
-        return lambda *more: Link((*words, *more))
+        return lambda *more: Link((*engines[name], *more))
 
     opened = []
     for name in names:
@@ -75,7 +101,7 @@ async def viewing_all(
         first.connect,
         first.link,
         other_systems=opened[1:],
-        contexts=Contexts(lambda: list(brokers), connect, first.name),
+        contexts=Contexts(lambda: list(engines), connect, first.name),
     )
     try:
         async with shown(app, (160, 30)) as viewer:
@@ -134,7 +160,137 @@ async def put_cursor_on(viewer: Viewer, system: str, stream: str) -> None:
     await viewer.settle()
 
 
-async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_other(
+@asynccontextmanager
+async def fed_systems() -> AsyncIterator[tuple[Viewer, dict[str, Pipes]]]:
+    """Show two systems with streams and buckets of the same names; a third one can be added."""
+    link = LinkChanged(1, "connected", None, "n1", "2.15.1")
+    *before, configured, poll = engine_records({"KV_PRICES": (), "OTHER": (), "SAME": ()})
+    assert isinstance(configured, Configured) and isinstance(poll, Snapshot)
+    prices, *others = configured.streams
+    configured = replace(configured, streams=(replace(prices, kind="kv"), *others))
+    both = [*before, configured, link, replace(poll, account=replace(ACCOUNT, streams_count=3))]
+    async with AsyncExitStack() as stack:
+        pipes = {
+            name: await stack.enter_async_context(piped(*records))
+            for name, records in (
+                ("east", both), ("west", both), ("spare", [*engine_records({"SPARE": ()}), link]),
+            )
+        }  # fmt: skip
+        engines = {name: each.argv for name, each in pipes.items()}
+        yield await stack.enter_async_context(viewing_engines(engines, "east", "west")), pipes
+
+
+async def replies(viewer: Viewer, pipes: Pipes, kind: type, body: object) -> None:
+    """Reply to the last command of a kind, once it came."""
+    await viewer.until(lambda: pipes.sent(kind), kind.__name__)
+    text = msgspec.json.encode(body).decode()
+    await pipes.feed(Answered(2_000_000, pipes.sent(kind)[-1].command_id, "done", "read", text))
+
+
+async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_other() -> None:
+    async with fed_systems() as (viewer, pipes):
+        east, west = pipes["east"], pipes["west"]
+        await viewer.until(lambda: len(rows(viewer)) == 6, "all rows")
+        await viewer.until(lambda: "2 systems, totals:  streams 6" in viewer.text, "totals")
+        assert "SYSTEM" in viewer.text
+        # A key right after the cursor moved: no message between them has been handled.
+        viewer.table.table.move(rows(viewer).index(("west", "SAME")))
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen), "the question")
+        await replies(viewer, west, Change, Confirmation("delete", "SAME", True, ("3 messages",)))
+        await viewer.until(
+            lambda: "3 messages" in viewer.words and "press enter to confirm" in viewer.words,
+            "what goes is counted",
+        )
+        assert "[west]" in viewer.text, "whose it is"
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "Type SAME to confirm." in viewer.words, "what is missing")
+        await viewer.type("SAME")
+        await viewer.press("enter")
+        await viewer.until(lambda: len(west.sent(Change)) == 2, "it is sent")
+        change = west.sent(Change)[-1]
+        assert (change.action, change.stream, change.confirmed) == ("delete_stream", "SAME", "SAME")
+        assert not change.dry_run and not east.sent(Change)
+        await west.feed(Answered(2_000_000, change.command_id, "done", "stream SAME deleted"))
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "it is done")
+        # Rows of two systems are marked: nothing is done, and it is said.
+        for system in ("east", "west"):
+            await put_cursor_on(viewer, system, "OTHER")
+            await viewer.press("space")
+        await viewer.press("P")
+        await viewer.until(lambda: "rows of east and west" in viewer.said, "refused")
+        assert len(viewer.app.screen_stack) == 1
+        await viewer.press("ctrl+backslash")
+        # A form stays with the system it was opened on, whichever is the current one.
+        await put_cursor_on(viewer, "west", "OTHER")
+        await viewer.press("a")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamForm), "form")
+        screen = viewer.app.screen
+        assert isinstance(screen, LiveScreen)
+        assert screen.where.system == "west"
+        await viewer.press("escape")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "closed")
+        # Buckets and events of all stand together too, and lead to what is their own system's.
+        await viewer.press("7")
+        await viewer.until(
+            lambda: rows(viewer) == [("east", "KV_PRICES"), ("west", "KV_PRICES")], "buckets"
+        )
+        await put_cursor_on(viewer, "west", "KV_PRICES")
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "its keys")
+        assert viewer.table.where.system == "west"
+        await viewer.until(lambda: west.sent(ReadKeys), "they are asked for")
+        assert not east.sent(ReadKeys)
+        await viewer.press("escape", "a")
+        await viewer.until(lambda: isinstance(viewer.app.screen, BucketForm), "its form")
+        screen = viewer.app.screen
+        assert isinstance(screen, BucketForm)
+        assert screen.where.system == "west"
+        for each in (east, west):
+            await each.feed(Noted(2_000_000, "an event"))
+        await viewer.press("escape", "3")
+        await viewer.until(lambda: {"east", "west"} == happened_in(viewer), "events")
+        await viewer.press("1")
+        # One more is watched, one is gone to, one is left.
+        await viewer.type_command("ctx spare")
+        await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the third")
+        await viewer.type_command("ctx west")
+        await viewer.until(lambda: viewer.table.where.system == "west", "the cursor is there")
+        connected = Connections((AccountServer("1", "n1", None, "2.12.1", 1, 1),), ())
+        for key, kind, systems in (
+            ("4", ReadServers, ("west", "spare")), ("6", ReadConnections, ("spare", "east")),
+        ):  # fmt: skip
+            for press, name in zip((key, "X"), systems, strict=True):
+                await viewer.press(press)
+                body = Servers("system", (seen(f"of-{name}"),)) if key == "4" else connected
+                await replies(viewer, pipes[name], kind, body)
+                assert viewer.table.where.acting.name == name
+                if key == "4":
+                    await viewer.until(lambda of=name: viewer.rows().keys() == {f"of-{of}"}, name)
+        await viewer.press("5")
+        await viewer.until(lambda: "3 systems, totals" in viewer.words, "findings of all")
+        systems_shown = viewer.app.parts.engines.systems
+        killed = systems_shown["west"].follower.link.pid
+        os.killpg(killed, signal.SIGKILL)
+        await viewer.until(
+            lambda: "west: the engine ended; starting another" in viewer.said, "the sentence"
+        )
+        await west.feed(*engine_records({"OTHER": ()}))
+        await viewer.press("1")
+        left = systems_shown["east"].follower.link
+        await viewer.type_command("ctx -east")
+        await viewer.until(
+            lambda: all(system != "east" for system, _ in rows(viewer)), "one fewer"
+        )
+        await viewer.until(lambda: left._process.poll() is not None, "its engine has ended")
+        await viewer.until(lambda: systems_shown["west"].follower.link.pid != killed, "another")
+        await viewer.until(lambda: rows(viewer)[-1:] == [("west", "OTHER")], "west is back")
+        await viewer.type_command("ctx")
+        await viewer.until(lambda: "add it" in viewer.words and "watched" in viewer.text, "list")
+
+
+@pytest.mark.long
+async def test_keys_change_the_server_of_the_row_under_the_cursor_and_no_other(
     brokers: dict[str, Broker],
 ) -> None:
     for name in ("east", "west"):

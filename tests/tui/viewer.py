@@ -312,6 +312,33 @@ async def fed(
     is_guided: bool = False,
 ) -> AsyncIterator[FedViewer]:
     """Show records in the app; the first is the EngineStarted of an engine."""
+    options = {"panel": panel, "may_change_host": may_change_host, "is_guided": is_guided}
+    async with piped(*records) as pipes, _running(pipes.argv, size, first, **options) as viewer:
+        yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, pipes.commands, pipes.records)
+
+
+@dataclass
+class Pipes:
+    """What stands in the place of an engine."""
+
+    argv: tuple[str, ...]
+    commands: list[Command]
+    """What came from the viewer."""
+    records: int
+    """The end of a pipe to the viewer."""
+
+    def sent(self, kind: type[C]) -> list[C]:
+        """Return the commands of a kind that came."""
+        return [command for command in self.commands if isinstance(command, kind)]
+
+    async def feed(self, *records: Record) -> None:
+        """Send records to the viewer, as an engine does."""
+        await _write(self.records, records)
+
+
+@asynccontextmanager
+async def piped(*records: Record) -> AsyncIterator[Pipes]:
+    """Have a program that passes these records on, and what is sent to it, as an engine does."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         up, down = f"{folder}/records", f"{folder}/commands"
         descriptors = []
@@ -326,11 +353,7 @@ async def fed(
         loop = asyncio.get_running_loop()
         loop.add_reader(reading, _CommandReader(reading, commands).read)
         stack.callback(loop.remove_reader, reading)
-        argv = ("sh", "-c", _PASS_ON, "sh", up, down)
-        async with _running(
-            argv, size, first, panel=panel, may_change_host=may_change_host, is_guided=is_guided
-        ) as viewer:
-            yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, commands, writing)
+        yield Pipes(("sh", "-c", _PASS_ON, "sh", up, down), commands, writing)
 
 
 class _CommandReader:

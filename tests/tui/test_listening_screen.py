@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
 from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.listening.screen import ListenScreen
 from natstui.tui.messages.message import MessageScreen
@@ -20,7 +18,6 @@ from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_messages import typed
-from tests.tui.test_permissions import INBOX, READING, server_for
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("listening")]
@@ -146,19 +143,6 @@ async def test_a_hostile_message_is_shown_harmless_and_whole(shared: Shared) -> 
         await viewer.press("left_square_bracket")
         await viewer.press("escape")
         assert isinstance(viewer.app.screen, ListenScreen)
-
-
-async def test_a_subject_the_user_may_not_read_is_named(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    url = await server_for(nats_server_factory, READING)
-    async with viewing(url, size=SIZE, environ=INBOX) as viewer:
-        await viewer.type_command("sub secret.>")
-        wanted = 'the user has no permission to subscribe to "secret.>"'
-        await viewer.until(lambda: wanted in viewer.text, wanted)
-        await viewer.press("escape")
-        await viewer.type_command("sub a..b")
-        await viewer.until(lambda: "'a..b' is not a subject" in viewer.words)
 
 
 @on_the_files_loop

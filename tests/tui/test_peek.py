@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import nats
 import pytest
 from textual.containers import VerticalScroll
 from textual.geometry import Size
@@ -12,9 +11,9 @@ from textual.geometry import Size
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.detail.peek import Peek, Place, place_for
 from natstui.tui.kit.chart.chart import Chart
-from tests.accounts import Account
 from tests.tui.engine_records import engine_records
-from tests.tui.viewer import Viewer, fed, viewing
+from tests.tui.test_overview import polls
+from tests.tui.viewer import Viewer, fed
 
 STREAMS = {"A": (), "B": ("C",)}
 
@@ -49,25 +48,19 @@ def title(viewer: Viewer) -> str:
     return str(peek.query_one(VerticalScroll).border_title) if shown else ""
 
 
-@pytest.mark.server
-async def test_it_follows_the_cursor_and_tells_findings(account: Account) -> None:
-    nc = await nats.connect(account.url)
-    js = nc.jetstream()
-    for name in STREAMS:
-        await js.add_stream(name=name, subjects=[f"{name}.>"])
-        for _ in range(3):
-            await js.publish(f"{name}.x", b"x")
-    await js.add_consumer("B", durable_name="C", ack_policy="explicit")
-    await nc.close()
-    async with viewing(account.url, panel=True) as viewer:
-        await viewer.until(lambda: title(viewer) == "A", "the first row")
+async def test_it_follows_the_cursor_and_tells_findings() -> None:
+    async with fed(*engine_records({"ALPHA": (), "BETA": ("one",)}), panel=True) as viewer:
+        await viewer.feed(*polls())
+        await viewer.until(lambda: [*viewer.rows()] == ["BETA", "ALPHA"], "the worse one first")
+        await viewer.press("home")
+        await viewer.until(lambda: title(viewer) == "BETA", "the first row")
         await viewer.press("down")
-        assert title(viewer) == "B", "told with the key, not with the next poll"
+        assert title(viewer) == "ALPHA", "told with the key, not with the next poll"
         charts = viewer.app.screen.query_one(Peek).query(Chart)
         await viewer.until(lambda: viewer.text and all(chart._lines for chart in charts), "two")
         await viewer.press("2")
-        await viewer.until(lambda: title(viewer) == "B › C", "the consumer")
-        await viewer.until(lambda: "NT-C54" in viewer.text, "its finding")
+        await viewer.until(lambda: title(viewer) == "BETA › one", "the consumer")
+        await viewer.until(lambda: "NT-C44" in viewer.text, "its finding")
         assert "no pull request is open" in viewer.words
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Unavailable
 from natstui.tui.consumers.detail import ConsumerDetail
-from tests.tui.viewer import viewing
+from natstui.tui.messages.pull import PullScreen
+from tests.tui.engine_records import engine_records
+from tests.tui.test_status_strip import ACCOUNT
+from tests.tui.viewer import Viewer, fed, viewing
 
 pytestmark = pytest.mark.server
 
@@ -51,7 +57,8 @@ async def server_for(factory: Callable[..., Broker], allowed: tuple[str, ...]) -
 async def test_a_read_only_user_can_use_every_screen_and_each_names_what_is_missing_for_it(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
-    url = await server_for(nats_server_factory, READING)
+    pulling = "$JS.API.CONSUMER.MSG.NEXT.S.c"
+    url = await server_for(nats_server_factory, (*READING, pulling))
     async with viewing(url, size=(140, 60), environ=INBOX) as viewer:
         await viewer.becomes("S", msgs="1", consumers="1")
         await viewer.press("d")
@@ -80,8 +87,46 @@ async def test_a_read_only_user_can_use_every_screen_and_each_names_what_is_miss
         await viewer.press("m", "T")
         wanted = 'the user has no permission to subscribe to "s"'
         await viewer.until(lambda: wanted in viewer.text, wanted)
+        await viewer.press("escape", "escape")
+        await viewer.type_command("sub secret.>")
+        secret = 'the user has no permission to subscribe to "secret.>"'
+        await viewer.until(lambda: secret in viewer.text, secret)
+        await viewer.press("escape")
+        await viewer.type_command("sub a..b")
+        await viewer.until(lambda: "'a..b' is not a subject" in viewer.words)
+        await viewer.press("escape")
+        await a_refused_ack_is_not_called_acknowledged(viewer)
+    nc = await nats.connect(url.replace("mon:mon", "app:app"))
+    assert (await nc.jetstream().consumer_info("S", "c")).num_ack_pending == 1
+    await nc.close()
 
 
+async def a_refused_ack_is_not_called_acknowledged(viewer: Viewer) -> None:
+    await viewer.app.push_screen(PullScreen("S", "c"))
+    await viewer.press("enter")
+    await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
+    for key in ("a", "r"):
+        await viewer.press(key)
+        await viewer.until(lambda: not viewer.app.link.pending, "the answer")
+        assert "permission" in viewer.text.lower(), "refused"
+        assert "acknowledged" not in viewer.text
+
+
+async def test_what_may_not_be_read_is_named_where_it_would_stand() -> None:
+    denied = "the user has no permission to publish to $JS.API.CONSUMER.LIST.S"
+    reason = Unavailable(2_000_000, "CONSUMER.LIST.S", denied, "$JS.API.CONSUMER.LIST.S")
+    *before, poll = engine_records({"S": ()})
+    assert isinstance(poll, Snapshot)
+    async with fed(*before, reason, replace(poll, account=ACCOUNT)) as viewer:
+        await viewer.until(lambda: "unavailable" in viewer.text)
+        await viewer.press("2")
+        await viewer.until(lambda: denied in viewer.words, "why there is no consumer")
+        await viewer.press("4")
+        await viewer.until(lambda: viewer.app.current_mode == "server", "the servers")
+        await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)
+
+
+@pytest.mark.long
 async def test_what_the_user_may_not_read_is_named_with_its_subject(
     nats_server_factory: Callable[..., Broker],
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from natstui.model.bench.view import BenchmarkView
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed
-from natstui.model.records.recording import Gap, RecordingChanged
+from natstui.model.records.recording import Gap, RecordingChanged, StartRecording
 from natstui.session.read.recording import Recording
 from natstui.tui.app.screens import at_work
 from natstui.tui.kit.pick import Pick
@@ -39,6 +40,41 @@ async def goes_on(viewer: Viewer) -> None:
     await viewer.until(lambda: len(viewer.app.state.costs) > polls, "polls")
 
 
+async def test_who_leaves_while_it_is_recorded_is_asked_whatever_became_of_the_recording() -> None:
+    async with fed(*engine_records({})) as viewer:
+
+        async def changed(reason: str | None = None, *, on: bool = True) -> None:
+            await viewer.feed(replace(RECORDING, on=on, reason=reason))
+
+        for count in (1, 2):
+            await viewer.press("R")
+            await viewer.until(lambda: len(viewer.sent(StartRecording)) == count, "it begins")  # noqa: B023
+            if count == 1:
+                await changed("the folder cannot be made", on=False)
+                await viewer.until(lambda: "cannot be made" in viewer.said, "it cannot begin")
+        await changed()
+        await viewer.until(lambda: "● REC" in viewer.words, "it records")
+        await changed("the folder was removed")
+        await viewer.until(lambda: "the folder was removed" in viewer.said, "that it is gone")
+        await changed()
+        await viewer.until(
+            lambda: viewer.app.state.recording and viewer.app.state.recording.reason is None,
+            "recording resumed",
+        )
+        for stays in ("escape", "enter"):
+            await viewer.press("q")
+            await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+            assert "a recording is running" in viewer.words
+            await viewer.press(stays)
+            await viewer.until(lambda: not isinstance(viewer.app.screen, Pick), "it stays")
+            assert viewer.app.return_code is None
+        await viewer.press("q")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        await viewer.press("down", "enter")
+        await viewer.until(lambda: viewer.app.return_code == 0, "it left")
+
+
+@pytest.mark.long
 async def test_a_recording_that_runs_again_after_its_folder_was_removed_is_left_after_a_question(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,9 @@ async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None
     async with fed(*engine_records(STREAMS), size=(80, 24)) as viewer:
         await viewer.type_command("theme natstui-light")
         await viewer.until(lambda: viewer.app.theme == "natstui-light")
-        await viewer.press("5", "q")
+        await viewer.press("5")
+        await viewer.type_command("quit")
+        await viewer.until(lambda: viewer.app.return_code == 0, "it left")
     assert recall("screen") == "findings"
     assert recall("theme") == ["natstui-light", viewer.app._started.theme]
     assert recall_theme(viewer.app._started.theme) == "natstui-light"

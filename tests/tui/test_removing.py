@@ -56,6 +56,11 @@ async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
         await viewer.until(lambda: "15 of 20 messages" in viewer.words, "in the preview")
         await viewer.press("ctrl+s")
         await on_prompt(viewer, "15 of 20 messages")
+        await viewer.press("escape")
+        await on_form(viewer)
+        await viewer.until(lambda: "closing this does not stop it" not in viewer.words, "unsent")
+        await viewer.press("ctrl+s")
+        await on_prompt(viewer, "15 of 20 messages")
         await viewer.press("X", "enter")
         await on_prompt(viewer, "That is not S")
         assert await held(nc) == 20

@@ -12,11 +12,13 @@ import msgspec
 import pytest
 
 from natstui.lines import decode_command
+from natstui.model.records.managing import Change, ReadPlace
 from natstui.model.records.messages import Answered, BrowseMessages, StartTail, Tailed
 from natstui.model.records.record import Noted, Record, Watch
 from natstui.model.records.recording import ListSessions, SessionSummary
 from natstui.tui.app.link import Link
 from natstui.tui.frame import requests
+from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.requests import ReplyRecord, as_of_change
 from natstui.tui.managing.action import ActionScreen
@@ -159,30 +161,31 @@ async def test_a_request_that_is_cancelled_is_forgotten() -> None:
     await reading
 
 
-async def test_a_screen_that_waits_shows_that_the_engine_ended(account: Account) -> None:
-    async with connected(account.url) as nc, viewing(account.url) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+async def test_a_screen_that_waits_shows_that_the_engine_ended() -> None:
+    records = engine_records({"S": ()})
+    async with fed(*records) as viewer:
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
-        with frozen(viewer) as engine:
-            await viewer.press("P")
-            await viewer.until(
-                lambda: "counting the messages that this removes" in viewer.words, "it waits"
-            )
-            pending = viewer.app.link.pending
-            assert pending
-            engine.kill()
+        await viewer.press("P")
+        await viewer.until(
+            lambda: "counting the messages that this removes" in viewer.words, "it waits"
+        )
+        await viewer.until(lambda: viewer.sent(Change), "it is counted")
+        before = viewer.app.link
+        pending = before.pending
+        assert pending
+        os.killpg(before.pid, signal.SIGKILL)
         await viewer.until(lambda: "the engine ended before it replied" in viewer.said)
         assert not pending
-        await viewer.until(lambda: "● connected" in viewer.words, "another engine")
+        await viewer.feed(*records)
+        await viewer.until(lambda: viewer.app.link is not before, "another engine")
         screen = viewer.app.screen
         assert isinstance(screen, ActionScreen)
-        await nc.request("s", b"precious", timeout=10)
         await viewer.press(*["down"] * len(screen.spec.fields))
         await viewer.type("S")
         await viewer.press("ctrl+s")
         # What is removed was never shown.
         await viewer.until(lambda: "S: nothing was changed: the engine ended" in viewer.words)
-        assert (await asked(nc, "STREAM.INFO.S"))["state"]["messages"] == 1
+        assert all(change.dry_run for change in viewer.sent(Change))
 
 
 @on_the_files_loop
@@ -205,6 +208,7 @@ async def test_what_was_changed_is_not_changed_again_after_others_failed(shared:
         assert str(screen.effect.visual).count("stream") == 1, screen.effect.visual
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_a_change_that_wants_a_name_of_a_closed_screen_is_said_not_to_be_made(
     shared: Shared,
@@ -339,27 +343,42 @@ async def test_a_change_whose_engine_is_killed_may_have_been_made(account: Accou
         )
 
 
-@on_the_files_loop
 async def test_a_change_of_an_engine_that_hangs_is_told_of_once(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(requests, "ENGINE_SILENT_S", 2.0)
-    async with connected(shared.url) as nc, shared.as_new((120, 40)) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+    async with fed(*engine_records({"S": ()})) as viewer:
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
-        await viewer.press("e")
-        await on_form(viewer)
-        await fill(viewer, max_msgs="5")
-        with frozen(viewer):
-            await viewer.press("ctrl+s")
-            await viewer.until(lambda: "has not replied for 2 s" in viewer.said, "the limit")
-            assert "the change may have been made" in viewer.said
-            assert not viewer.app.link.pending
+        await viewer.app.push_screen(
+            ActionScreen(SPECS["step_down_stream"], [Target("S", None)], False)
+        )
+        await viewer.until(lambda: viewer.sent(ReadPlace), "where it is")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: viewer.sent(Change), "it is sent")
+        await viewer.until(lambda: "has not replied for 2 s" in viewer.said, "the limit")
+        assert "the change may have been made" in viewer.said
+        (change,) = viewer.sent(Change)
+        assert change.command_id not in viewer.app.link.pending
         # The engine goes on, and makes the change.
-        while (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] != 5:
-            await asyncio.sleep(0.05)
-        assert not any("stream S changed" in toast for toast in viewer.toasts)
-        assert "stream S changed" not in viewer.said
+        await viewer.feed(
+            Answered(2_000_000, change.command_id, "done", "S has a leader again"),
+            Noted(2_000_000, "what came after it"),
+        )
+        await viewer.until(lambda: viewer.app.state.happenings, "all was read")
+        assert "S has a leader again" not in viewer.said
+
+
+async def test_a_change_whose_screen_was_closed_is_not_made_without_the_name_it_wants() -> None:
+    async with fed(*engine_records({"S": ()})) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        waiting = asyncio.create_task(viewer.table.engine.change(Change(0, "edit_stream", "S")))
+        await viewer.until(lambda: viewer.sent(Change), "it is sent")
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        (change,) = viewer.sent(Change)
+        await viewer.feed(Answered(2_000_000, change.command_id, "refused", "type S", "{}"))
+        said = "before its confirmation: nothing was changed"
+        await viewer.until(lambda: said in " ".join(viewer.toasts), said)
 
 
 @pytest.mark.long

@@ -152,7 +152,7 @@ async def replays(folder: Path, client: str, user: str, address: str) -> None:
 
 
 def names_nobody(folder: Path, tmp_path: Path, *names: bytes) -> None:
-    """Assert that neither these names nor those of servers are in what is shared of a recording."""
+    """Assert that none of these names, and none of a server, is in what is shared."""
     assert pack(folder, tmp_path / "shared.tar", redact=True, progress=lambda done, of: None)
     shared = unpack(tmp_path / "shared.tar", tmp_path / "shared")
     text = lines_of(shared)

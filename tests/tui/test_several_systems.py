@@ -209,7 +209,11 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.press("enter")
         await viewer.until(lambda: len(west.sent(Change)) == 2, "it is sent")
         change = west.sent(Change)[-1]
-        assert (change.action, change.stream, change.confirmed) == ("delete_stream", "SAME", "SAME")
+        assert (change.action, change.stream, change.confirmed) == (
+            "delete_stream",
+            "SAME",
+            "SAME",
+        )
         assert not change.dry_run and not east.sent(Change)
         await west.feed(Answered(2_000_000, change.command_id, "done", "stream SAME deleted"))
         await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "it is done")

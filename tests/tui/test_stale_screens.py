@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.analysis.text import titles_of
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.action_runner import consumers_of
@@ -22,7 +20,7 @@ from tests.architecture.source import modules
 from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import toasts
-from tests.tui.viewer import Viewer, fed, frozen, viewing
+from tests.tui.viewer import Viewer, fed, frozen
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("stale screens")]
 
@@ -212,34 +210,6 @@ async def test_the_next_message_is_taken_from_the_consumer_there_is_or_one_picke
         await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
         await viewer.press("j", "j", "k", "enter")
         await viewer.until(lambda: "S  ›  B" in viewer.text, "the one picked")
-
-
-async def test_a_plain_ack_that_the_server_refuses_is_not_called_acknowledged(
-    nats_server_factory: Callable[..., Broker],
-) -> None:
-    config = """
-    authorization { users: [
-        { user: a, password: a },
-        { user: b, password: b, permissions: { publish: { deny: ["$JS.ACK.>"] } } }
-    ] }
-    """
-    server = nats_server_factory(config)
-    admin, denied = (server.url.replace("://", f"://{one}:{one}@") for one in "ab")
-    async with connected(admin) as nc, viewing(denied, size=WIDE) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        body = {"stream_name": "S", "config": {"durable_name": "A", "ack_policy": "explicit"}}
-        await asked(nc, "CONSUMER.CREATE.S.A", body)
-        await nc.request("s", b"x", timeout=20)
-        await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.app.push_screen(PullScreen("S", "A"))
-        await viewer.press("enter")
-        await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
-        for key in ("a", "r"):
-            await viewer.press(key)
-            await viewer.until(lambda: not viewer.app.link.pending, "the answer")
-            assert "permission" in viewer.text.lower(), "refused"
-            assert "acknowledged" not in viewer.text
-        assert (await asked(nc, "CONSUMER.INFO.S.A"))["num_ack_pending"] == 1
 
 
 @pytest.mark.xdist_group("architecture")

@@ -185,6 +185,10 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         with frozen(viewer):
             await viewer.press("ctrl+s", "t")
             assert form(viewer).entries.texts["description"] == "onet"
+            # As for a reply to the preview that the engine had sent before.
+            form(viewer).redraft()
+            await viewer.settle()
+            assert "closing this does not stop it" in viewer.words
         await viewer.until(
             lambda: "changes typed in the meantime are not sent" in toasts(viewer), "it is said"
         )

@@ -103,6 +103,7 @@ async def test_a_burst_goes_through_several_screens_and_a_paste_keeps_its_place(
         assert found["message"]["data"] == "cGFzdGVkIHdvcmRzLCB0eXBlZCB3b3Jkcw=="
 
 
+@pytest.mark.long
 @pytest.mark.terminal
 async def test_a_real_terminal_loses_no_key_of_a_burst(account: Account) -> None:
     with OnTerminal(MAIN, "--server", account.url, width=120, height=40) as terminal:

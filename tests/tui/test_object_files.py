@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 from pathlib import Path
 
+import msgspec
 import nats
 import pytest
-from nats.js.errors import ObjectNotFoundError
 from nats.js.object_store import ObjectStore
 
 from natstui.model.records.messages import Answered
-from natstui.model.records.stores import FileMoved, PutFile, ReadObjects, StopMoving
+from natstui.model.records.stores import FileMoved, ObjectsPage, PutFile, ReadObjects, StopMoving
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.objects import ObjectsScreen
@@ -81,7 +83,6 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
         assert (target / "a file.bin").read_bytes() == CONTENT
         await overwritten_only_when_asked(viewer, store, file, target)
         await what_was_replaced_while_its_loss_was_shown_stays(viewer, store, file)
-        await stopped_leaves_nothing(viewer, store, file)
         await viewer.press("L")
         await answer(viewer, "Name of the new link to", "a file.bin")
         await says(viewer, "exists already")
@@ -90,7 +91,6 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
         await viewer.until(lambda: "linked" in viewer.rows(), "the link")
         assert "→ FILES/a file.bin" in viewer.rows()["linked"]["about"]
         assert (await store.get("linked")).data == b"of another client"
-        await killed_while_it_puts_it_may_have_been_stored(viewer, file)
         await viewer.press("S")
         await answer(viewer, "undone. Type OBJ_FILES to confirm", "OBJ_FILES")
         await says(viewer, "sealed: nothing can be changed")
@@ -160,39 +160,9 @@ async def what_was_replaced_while_its_loss_was_shown_stays(
         assert (await store.get(name)).data == b"of another client", key
 
 
-async def stopped_leaves_nothing(viewer: Viewer, store: ObjectStore, file: Path) -> None:
-    await nothing_moves(viewer)
-    await viewer.press("a")
-    await answer(viewer, "Which file", str(file))
-    await viewer.until(lambda: "stored under which name?" in viewer.words, "the name")
-    with frozen(viewer):
-        await answer(viewer, "stored under which name?", "stopped")
-        await viewer.until(lambda: "putting stopped" in viewer.words, "sent")
-        await viewer.press("ctrl+x")
-    await says(viewer, "the transfer was stopped: nothing was kept")
-    with pytest.raises(ObjectNotFoundError):
-        await store.get_info("stopped")
-
-
-async def killed_while_it_puts_it_may_have_been_stored(viewer: Viewer, file: Path) -> None:
-    await nothing_moves(viewer)
-    await viewer.press("a")
-    await answer(viewer, "Which file", str(file))
-    await viewer.until(lambda: "stored under which name?" in viewer.words, "the name")
-    with frozen(viewer) as engine:
-        await answer(viewer, "stored under which name?", "unsure")
-        await viewer.until(lambda: "putting unsure" in viewer.words, "sent")
-        engine.kill()
-    await says(viewer, "it is not known whether that was done")
-    files = viewer.app.screen
-    assert isinstance(files, ObjectsScreen)
-    await viewer.until(lambda: "the engine has ended" in files.caption_text(0, 0), "unread")
-    assert "nothing was sent" not in files.caption_text(0, 0)
-    await viewer.until(lambda: "the engine" not in files.caption_text(0, 0), "read again")
-
-
-async def test_a_file_on_its_way_shows_how_far_it_is_and_which_key_stops_it() -> None:
-    async with fed(*engine_records({"OBJ_FILES": ()})) as viewer:
+async def test_a_file_on_its_way_shows_how_far_it_is_and_how_it_ended() -> None:
+    records = engine_records({"OBJ_FILES": ()})
+    async with fed(*records, size=(100, 24)) as viewer:
         screen = ObjectsScreen("OBJ_FILES")
         await viewer.app.push_screen(screen)
         screen.files._start(PutFile(0, "FILES", "big", "/big"), "putting big")
@@ -205,6 +175,26 @@ async def test_a_file_on_its_way_shows_how_far_it_is_and_which_key_stops_it() ->
         await viewer.press("ctrl+x")
         await viewer.until(lambda: viewer.sent(StopMoving), "it is stopped")
         assert [command.moving_id for command in viewer.sent(StopMoving)] == [number]
+        stopped = "the transfer was stopped: nothing was kept"
+        await viewer.feed(Answered(2, number, "refused", stopped))
+        await says(viewer, stopped)
+        await nothing_moves(viewer)
+        # Of what was sent to an engine that is killed nobody knows whether it was stored.
+        screen.files._start(PutFile(0, "FILES", "unsure", "/big"), "putting unsure")
+        await viewer.until(lambda: len(viewer.sent(PutFile)) == 2, "it is sent")
+        await viewer.until(lambda: "putting unsure" in viewer.words, "it moves")
+        before = viewer.app.link
+        os.killpg(before.pid, signal.SIGKILL)
+        await says(viewer, "it is not known whether that was done")
+        await viewer.until(lambda: "the engine has ended" in screen.caption_text(0, 0), "unread")
+        assert "nothing was sent" not in screen.caption_text(0, 0)
+        viewer.commands.clear()
+        await viewer.feed(*records)
+        await viewer.until(lambda: viewer.app.link is not before, "another engine")
+        await viewer.until(lambda: viewer.sent(ReadObjects), "it is read again")
+        page = msgspec.json.encode(ObjectsPage(())).decode()
+        await viewer.feed(Answered(3, viewer.sent(ReadObjects)[-1].command_id, "done", "", page))
+        await viewer.until(lambda: "the engine" not in screen.caption_text(0, 0), "read again")
 
 
 async def test_a_store_that_was_not_read_says_why_and_not_that_it_is_empty() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -14,9 +15,11 @@ import pytest
 from nats.js.object_store import ObjectStore
 
 from natstui.model.records.messages import Answered
+from natstui.model.records.record import Configured
 from natstui.model.records.stores import FileMoved, ObjectsPage, PutFile, ReadObjects, StopMoving
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.stores import objects
 from natstui.tui.stores.objects import ObjectsScreen
 from tests.accounts import Account
 from tests.tui.engine_records import engine_records
@@ -58,8 +61,9 @@ async def answer(viewer: Viewer, question: str, text: str | None, *, waits: bool
 
 
 async def test_a_file_is_put_got_linked_and_the_store_sealed(
-    account: Account, tmp_path: Path
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(objects, "_RENEWED_AFTER_S", 1.0)
     nc = await nats.connect(account.url)
     store = await nc.jetstream().create_object_store("FILES")
     file, target = tmp_path / "a file.bin", tmp_path / "out"
@@ -93,9 +97,9 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
         assert (await store.get("linked")).data == b"of another client"
         await viewer.press("S")
         await answer(viewer, "undone. Type OBJ_FILES to confirm", "OBJ_FILES")
-        await says(viewer, "sealed: nothing can be changed")
-        info = await nc.jetstream().stream_info("OBJ_FILES")
-        assert info.config.sealed
+        async with asyncio.timeout(30):
+            while not (await nc.jetstream().stream_info("OBJ_FILES")).config.sealed:
+                await asyncio.sleep(0.05)
     assert sorted(one.name for one in target.iterdir()) == ["a file.bin"], "no part of a file"
     await nc.close()
 
@@ -210,6 +214,18 @@ async def test_a_store_that_was_not_read_says_why_and_not_that_it_is_empty() -> 
         assert isinstance(files, ObjectsScreen)
         assert files.empty_text(0) == refused and files.caption_text(0, 0).startswith(refused)
         assert "no files" not in viewer.words and "reading" not in viewer.words
+
+
+async def test_a_sealed_store_says_so_and_offers_no_change() -> None:
+    *_, configured, _poll = records = engine_records({"OBJ_FILES": ()})
+    assert isinstance(configured, Configured)
+    async with fed(*records, size=(100, 24)) as viewer:
+        await viewer.app.push_screen(ObjectsScreen("OBJ_FILES"))
+        await viewer.until(lambda: viewer.app.screen.active_bindings["a"].enabled, "it is offered")
+        sealed = tuple(replace(stream, sealed=True) for stream in configured.streams)
+        await viewer.feed(replace(configured, streams=sealed))
+        await says(viewer, "sealed: nothing can be changed")
+        await viewer.until(lambda: "a" not in viewer.app.screen.active_bindings, "not any more")
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ from rich.console import RenderableType
 from textual import events
 from textual._compositor import Compositor
 from textual._context import visible_screen_stack
+from textual.css.model import RuleSet
 from textual.keys import _character_to_key
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -427,6 +428,8 @@ def drawn_when_read() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Compositor, "render_update", render_nothing)
+        # The same in C: each widget looks through all rules at each change of its style.
+        patch.setattr(RuleSet, "__hash__", object.__hash__)
         yield
 
 

@@ -24,7 +24,7 @@ from tests.jetstream.test_bulk import asked
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
 from tests.tui.test_several_systems import put_cursor_on, rows
-from tests.tui.viewer import FIRST, NATSTUI, Viewer, shown
+from tests.tui.viewer import FIRST, NATSTUI, Viewer, shown, start
 
 pytestmark = pytest.mark.server
 
@@ -33,7 +33,7 @@ ONLY_WATCHED = "the account OTHER is watched through the system account"
 
 
 def engine(*words: str, more: tuple[str, ...]) -> Link:
-    return Link((*NATSTUI, "engine", "--interval", "500ms", *words, *more))
+    return start((*NATSTUI, "engine", "--interval", "500ms", *words, *more))
 
 
 @asynccontextmanager

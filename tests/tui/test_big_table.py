@@ -180,7 +180,7 @@ order_steps = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order_steps)
 async def test_the_cursor_follows_its_key_through_any_sorting_adding_and_removing(
     steps: list[tuple[list[int], int, int]],

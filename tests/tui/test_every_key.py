@@ -95,9 +95,11 @@ def by_the_way() -> set[tuple[str, str]]:
 
 OWN_TESTS = {
     "ActionScreen", "AnalysisScreen", "AuditScreen", "BackupScreen", "BenchmarkForm",
-    "BenchmarkScreen", "BucketForm", "ConnectionDetail", "ConsumerDetail", "ConsumerForm",
-    "EventsScreen", "FindingDetail", "HelpScreen", "OverviewScreen", "PublishersScreen",
-    "PullersScreen", "RestoreScreen", "RunsScreen", "ScenariosScreen", "ServerScreen", "TapScreen",
+    "BenchmarkScreen", "BucketForm", "BucketsScreen", "ConnectionDetail", "ConsumerDetail",
+    "ConsumerForm", "ConsumersScreen", "EventsScreen", "FindingDetail", "HelpScreen",
+    "KeysScreen", "OverviewScreen", "PublishersScreen", "PullScreen", "PullersScreen",
+    "RawScreen", "RestoreScreen", "RevisionScreen", "RunsScreen", "ScenariosScreen",
+    "ServerScreen", "StreamForm", "StreamsScreen", "TapScreen",
 }  # fmt: skip
 """Tests of these screens, or of their like, press their keys; here it is left to `make long`."""
 

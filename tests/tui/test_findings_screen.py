@@ -168,9 +168,10 @@ def test_what_is_done_about_a_finding_is_done_to_what_it_is_about() -> None:
     assert action_message(of_all, "pause").targets == (Target("S", None, 5),)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.code)
-def test_no_advice_calls_an_action_by_its_id(kind: Kind) -> None:
-    assert not {name for name in SPECS if "_" in name and name in kind.act}
+def test_no_advice_calls_an_action_by_its_id() -> None:
+    ids = [name for name in SPECS if "_" in name]
+    named = {kind.code: [it for it in ids if it in kind.act] for kind in KINDS.values()}
+    assert {code: its for code, its in named.items() if its} == {}
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

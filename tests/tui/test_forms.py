@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.managing import Change, ReadNamesInUse
 from natstui.model.records.messages import Answered, BrowseMessages, MessagePage, StoredMessage
 from natstui.model.records.record import Noted
@@ -27,7 +28,8 @@ from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.streams.screen import StreamsScreen
-from tests.tui.engine_records import engine_records
+from tests.model.builders import snapshot
+from tests.tui.engine_records import BORN_US, engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.viewer import AT_ONCE_S, Viewer, fed, viewing
 
@@ -154,38 +156,23 @@ async def test_request_and_response_streams_are_made_by_keyboard_on_three_server
     assert responses["num_replicas"] == 3
 
 
-@on_the_files_loop
-async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile(
-    shared: Shared,
-) -> None:
-    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
-        for name in ("A", "C", "E"):
-            await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
-        await viewer.until(lambda: len(viewer.rows()) == 3)
-        await viewer.press("a")
-        await on_form(viewer)
-        await fill(viewer, name="D")
-        await viewer.press("ctrl+s")
-        await on_streams(viewer)
-        table = viewer.table.table
-        await viewer.until(lambda: own_key(table.cursor_key)[0] == "D", "the cursor on D")
-        await viewer.press("enter")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen))
-        consumers = viewer.table
-        await viewer.press("a")
-        await on_form(viewer)
-        await fill(viewer, name="one")
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: (own_key(consumers.table.cursor_key) or ())[:2] == ("D", "one"))
-        await viewer.press("escape")
-        await on_streams(viewer)
+async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile() -> None:
+    def streams(at_s: int, *names: str) -> Snapshot:
+        return snapshot(at_s, [{"name": name, "created_at_us": BORN_US} for name in names])
+
+    async with fed(engine_records()[0], streams(1, "A", "C"), size=SMALL) as viewer:
+        await viewer.until(lambda: len(viewer.rows()) == 2)
+        screen = viewer.table
+        assert isinstance(screen, StreamsScreen)
+        screen.sought = CreatedRow(("D",), "", screen.table.cursor_key)
+        await viewer.feed(streams(2, "A", "C", "D"))
+        await viewer.until(lambda: own_key(screen.table.cursor_key)[0] == "D", "the cursor on D")
         # What was sought and is not there yet does not take the cursor from where the user went.
-        assert isinstance(viewer.table, StreamsScreen)
-        viewer.table.sought = CreatedRow(("F",), "", table.cursor_key)
+        screen.sought = CreatedRow(("F",), "", screen.table.cursor_key)
         await viewer.press("home")
-        await asked(nc, "STREAM.CREATE.F", {"name": "F", "subjects": ["F"]})
+        await viewer.feed(streams(3, "A", "C", "D", "F"))
         await viewer.until(lambda: "F" in viewer.rows())
-        assert own_key(table.cursor_key)[0] == "A"
+        assert own_key(screen.table.cursor_key)[0] == "A"
 
 
 @on_the_files_loop
@@ -435,6 +422,8 @@ async def test_a_template_fills_the_form_and_a_clone_takes_everything_over(
         await fill(viewer, name="COPY", subjects="copy.>")
         await viewer.press("ctrl+s")
         await on_streams(viewer)
+        table = viewer.table.table
+        await viewer.until(lambda: own_key(table.cursor_key)[0] == "COPY", "the cursor on it")
         copied = (await asked(nc, "STREAM.INFO.COPY"))["config"]
         assert {**copied, "name": "", "subjects": []} == {**made, "name": "", "subjects": []}
 
@@ -494,8 +483,12 @@ async def test_a_consumer_begins_with_a_file(shared: Shared, tmp_path: Path) -> 
     file.write_text("config:\n  durable_name: C\n  ack_policy: all\n  max_deliver: 4\n")
     async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        body = {"stream_name": "S", "config": {"durable_name": "A"}, "action": "create"}
+        await asked(nc, "CONSUMER.CREATE.S.A", body)
         await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("enter", "a")
+        await viewer.press("enter")
+        await viewer.until(lambda: "A" in viewer.rows(), "the consumer there is")
+        await viewer.press("a")
         await on_form(viewer)
         await viewer.press("ctrl+l")
         await viewer.type(str(file))
@@ -505,6 +498,8 @@ async def test_a_consumer_begins_with_a_file(shared: Shared, tmp_path: Path) -> 
         await viewer.until(lambda: "C" in viewer.rows(), "the consumer")
         made = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
         assert (made["ack_policy"], made["max_deliver"]) == ("all", 4)
+        table = viewer.table.table
+        await viewer.until(lambda: own_key(table.cursor_key)[:2] == ("S", "C"), "the cursor on it")
 
 
 async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another() -> None:

@@ -141,8 +141,9 @@ def untamed(written: str) -> list[str]:
 
 
 LIKE_OTHERS = {
-    "link markup", "style markup", "window title", "endless OSC", "device string",
-    "bell, back, form", "tab", "right to left", "tags and variation",
+    "link markup", "style markup", "window title", "endless OSC", "erase and move",
+    "device string", "bell, back, form", "NUL", "tab", "bidi", "right to left", "zero width",
+    "combining", "tags and variation",
 }  # fmt: skip
 """Others go the same way; the rules of each character: tests/tui/test_text.py."""
 

@@ -12,7 +12,7 @@ from natstui.clock import steady_us
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import viewing
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.long]
 
 AGE_WITHIN_S = 3.0
 

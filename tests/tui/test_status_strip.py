@@ -6,8 +6,14 @@ import pytest
 
 from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
-from natstui.model.records.record import EngineStarted, LinkChanged
-from natstui.tui.frame.head.status_text import STRIP_HELP, account_parts, joined, link_parts
+from natstui.model.records.record import EngineStarted, LinkChanged, Unavailable
+from natstui.tui.frame.head.status_text import (
+    STRIP_HELP,
+    account_parts,
+    joined,
+    link_parts,
+    wrong_cell,
+)
 from natstui.tui.kit.table.rows import Cell
 from tests.model.builders import snapshot
 
@@ -109,3 +115,15 @@ def test_the_help_says_which_errors_are_counted_since_when_and_where_to_look() -
     text = dict(STRIP_HELP)["err"]
     for part in ("API requests that failed", "since the servers started", "ADVISORY.API"):
         assert part in text
+
+
+def test_what_cannot_be_read_is_not_called_fine_unless_streams_are_known() -> None:
+    def cell(state: State) -> Cell:
+        return wrong_cell([State(), state])
+
+    assert cell(State()) == Cell("● fine", "ok")
+    for what in ("STREAM.LIST", "answers"):
+        unread = State().after(Unavailable(1, what, "no reply"))
+        assert cell(unread) == Cell("? not judged", "warn")
+        assert cell(unread.after(snapshot(1, [{"name": "S"}]))).text == "● fine"
+    assert cell(State().after(Unavailable(1, "CONSUMER.LIST.S", "no reply"))).text == "● fine"

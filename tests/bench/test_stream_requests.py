@@ -1,17 +1,22 @@
 """Requests that wait in a work queue, and their responses over a second stream."""
 
+import asyncio
 import json
 
 import pytest
 
+from natstui.bench.job.protocol import Report
 from natstui.bench.plan.scenario import find_scenario
 from natstui.bench.result.environment import environment
 from natstui.bench.result.library import saved_run
 from natstui.bench.result.text import summary_text
 from natstui.bench.run.controller import Benchmark
+from natstui.bench.run.state import RunState
+from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
 from natstui.errors import UsageError
 from natstui.jetstream.connection.client import connect
+from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     Fault,
@@ -22,7 +27,8 @@ from natstui.model.bench.plan import (
 from natstui.model.bench.result import BenchmarkResult
 from tests.accounts import Account
 from tests.bench.here import run_here
-from tests.bench.running import Records, check_sums
+from tests.bench.running import Records, check_sums, plan
+from tests.bench.test_content import orders
 
 REQUESTS = StreamPlan("ASKED", subjects=("ask",), retention="workqueue")
 RESPONSES = StreamPlan("SAID", subjects=("ask-responses.*",))
@@ -161,3 +167,26 @@ window = 10
     with pytest.raises(UsageError) as caught:
         read_scenario(text.replace(*change), "x")
     assert sentence in str(caught.value)
+
+
+async def test_requests_count_as_sent_and_responses_as_received_by_whoever_answers() -> None:
+    state = RunState(plan(), "r", Records())
+    process = await asyncio.create_subprocess_exec("true")
+    await process.wait()
+    counts = Counts(sent_msgs=3, sent_bytes=30, received_msgs=2, received_bytes=20)
+    summed = Counts()
+    for pattern, sent, received in (
+        ("js-request", (3, 30), (0, 0)),
+        ("js-respond", (0, 0), (2, 20)),
+        ("request", (3, 30), (2, 20)),
+    ):
+        member = WorkerProcess(orders(Role("r", pattern, subject="ask")), process)  # type: ignore[arg-type]
+        state._receive(member, Report(1, 1.0, counts, Latencies(), 0.1))
+        state.release(is_final=True)
+        summed = summed.plus(
+            Counts(
+                sent_msgs=sent[0], sent_bytes=sent[1],
+                received_msgs=received[0], received_bytes=received[1],
+            )
+        )  # fmt: skip
+        assert state.counts() == summed, pattern

@@ -93,7 +93,7 @@ def test_a_small_payload_has_a_short_stamp_or_none() -> None:
     assert (stamps.due_ns[0], stamps.sent_ns) == (5, None)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(0, 200_000), min_size=1)))
 def test_a_seen_set_is_a_set(batches: list[list[int]]) -> None:
     seen, truth = SeenSeqs(), set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natstui.model.bench.timeline import SLICE_US, TimelineBuilder
@@ -16,6 +16,7 @@ reports = st.lists(
 )  # fmt: skip
 
 
+@settings(max_examples=40)
 @given(reports)
 def test_nothing_is_lost_between_slices(some: list[tuple[int, int, int, int]]) -> None:
     builder = TimelineBuilder()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
@@ -142,6 +142,7 @@ def test_sections_follow_each_other() -> None:
 
 
 @pytest.mark.slow
+@settings(max_examples=50)
 @given(some.dictionaries(some.text(), some.text(), min_size=1))
 def test_any_metadata_survives_the_line_of_a_form(pairs: dict[str, str]) -> None:
     field = STREAM_FIELD["metadata"]

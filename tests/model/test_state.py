@@ -1,7 +1,7 @@
 """The fold keeps the newest row of everything, and knows what is gone."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natstui.model.live.snapshot import Snapshot
@@ -124,6 +124,7 @@ def test_happenings_are_bounded() -> None:
     assert state.happenings[-1] == Noted(EVENTS_KEPT + 49, "x")
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sets(st.sampled_from("ABCD")), st.booleans()), max_size=12))
 def test_rows_and_keys_always_agree(steps: list[tuple[set[str], bool]]) -> None:
     state = State()

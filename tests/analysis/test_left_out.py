@@ -114,7 +114,7 @@ def any_records(each_count: int) -> list[Any]:
     return drawn
 
 
-@pytest.mark.parametrize("each_count", [4, pytest.param(14, marks=pytest.mark.long)])
+@pytest.mark.parametrize("each_count", [1, pytest.param(14, marks=pytest.mark.long)])
 def test_lines_of_every_kind_with_any_content_are_read(
     spark: SparkSession, sessions: Path, each_count: int
 ) -> None:

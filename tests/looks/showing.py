@@ -22,6 +22,7 @@ from natstui.model.records.recording import SeekTo
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.messages import Open
 from natstui.tui.kit.chart.chart import Chart
+from natstui.tui.streams.screen import StreamsScreen
 from tests.conftest import keep_apart
 from tests.tui.svg_pictures import rows_of
 from tests.tui.viewer import Viewer, replaying
@@ -56,6 +57,13 @@ async def _crossed(viewer: Viewer) -> None:
     await viewer.press(*["left"] * 12)
 
 
+async def _help(viewer: Viewer) -> None:
+    await viewer.press("escape", "1")
+    # On a busy machine the list comes later than the next key would.
+    await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen))
+    await viewer.press("question_mark")
+
+
 RUNNING_S, OVER_S = 20.0, 30.0
 """Seconds after the beginning of the recording: in the middle of the load, and after it."""
 SCREENS: dict[str, tuple[float, Step]] = {
@@ -73,7 +81,7 @@ SCREENS: dict[str, tuple[float, Step]] = {
     "stream": (OVER_S, _open("stream", "ORDERS")),
     "consumer": (OVER_S, _open("consumer", "RETURNS", "fraud-check")),
     "chart": (OVER_S, _crossed),
-    "help": (OVER_S, _press("escape", "1", "question_mark")),
+    "help": (OVER_S, _help),
     "panel-elsewhere": (OVER_S, _press("escape", "2", "v")),
 }
 """Picture → when it is, and how one gets there from the picture before it."""

@@ -13,9 +13,12 @@ from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame import action_keys
 from natstui.tui.frame.action_keys import CONSUMER_ACTIONS, SPECS, STREAM_ACTIONS, ActionSpec
+from natstui.tui.frame.action_runner import choose_consumer
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
 from tests.architecture.source import Module, modules
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import fed
 
 ROWS = [value for value in vars(action_keys).values() if isinstance(value, ActionSpec)]
 SCREENS = (
@@ -85,3 +88,12 @@ def test_what_an_action_sends_is_written_in_the_rows_and_the_catalogue_alone() -
         if isinstance(key, ast.Constant) and key.value in forms
     }
     assert pairs == set()
+
+
+async def test_a_consumer_that_is_named_or_alone_is_not_chosen_from_a_list() -> None:
+    async with fed(*engine_records({"S": ("C",), "T": ("A", "B")}), size=(80, 24)) as viewer:
+        await viewer.until(lambda: "T" in viewer.rows(), "the streams")
+        screen = viewer.table
+        assert await choose_consumer(screen, "T", "B") == "B"
+        assert await choose_consumer(screen, "S", None) == "C"
+        assert viewer.app.screen is screen

@@ -98,7 +98,7 @@ OWN_TESTS = {
     "BenchmarkScreen", "BucketForm", "BucketsScreen", "ConnectionDetail", "ConsumerDetail",
     "ConsumerForm", "ConsumersScreen", "EventsScreen", "FindingDetail", "HelpScreen",
     "KeysScreen", "OverviewScreen", "PublishersScreen", "PullScreen", "PullersScreen",
-    "RawScreen", "RestoreScreen", "RevisionScreen", "RunsScreen", "ScenariosScreen",
+    "RawScreen", "RestoreScreen", "RunsScreen", "ScenariosScreen",
     "ServerScreen", "StreamForm", "StreamsScreen", "TapScreen",
 }  # fmt: skip
 """Tests of these screens, or of their like, press their keys; here it is left to `make long`."""

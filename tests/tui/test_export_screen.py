@@ -85,7 +85,7 @@ async def test_what_is_in_view_is_exported_over_the_whole_recording_and_no_other
 
 
 async def test_who_chooses_no_format_exports_nothing() -> None:
-    async with fed(*engine_records({"S": ()})) as viewer:
+    async with fed(*engine_records({"S": ()}), size=(80, 24)) as viewer:
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         screen = viewer.app.screen
         await viewer.press("E")

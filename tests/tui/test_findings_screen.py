@@ -322,6 +322,15 @@ def bad_records() -> list[Record]:
     return [*beginning, replace(configured, consumers=consumers), *polls]
 
 
+async def test_a_key_leaves_the_streams_with_a_problem_of_theirs_or_of_a_consumer() -> None:
+    async with fed(*engine_records({"S": ("FULL", "LOOP")}), size=(80, 24)) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.press("exclamation_mark")
+        await viewer.until(lambda: not viewer.rows(), "nothing is wrong")
+        await viewer.feed(*bad_records()[-13:])
+        await viewer.until(lambda: "S" in viewer.rows(), "it has a consumer with a problem")
+
+
 async def to_row(viewer: Viewer, code: str) -> None:
     await raised(viewer, code)
     await viewer.press("home", *["down"] * listed(viewer).index(code))

@@ -267,6 +267,9 @@ async def test_a_form_opens_what_fits_leads_to_a_mistake_and_keeps_what_is_refus
                 await on_streams(viewer)
 
         await fill(viewer, max_age="5ms", name="S")
+        await viewer.press("ctrl+y")
+        await viewer.until(lambda: "copied the nats command" in toasts(viewer), "it is copied")
+        assert viewer.app.clipboard.startswith("nats stream add S ")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "the maximum age is shorter than 100ms" in viewer.words)
         row = viewer.app.focused.parent if viewer.app.focused else None
@@ -503,7 +506,7 @@ async def test_a_consumer_begins_with_a_file(shared: Shared, tmp_path: Path) -> 
 
 
 async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another() -> None:
-    async with fed(*engine_records({"ALPHA": (), "BETA": ()})) as viewer:
+    async with fed(*engine_records({"ALPHA": (), "BETA": ()}), size=SMALL) as viewer:
         await viewer.until(lambda: "BETA" in viewer.rows(), "the streams")
         config = viewer.app.parts.engines.state.stream_configurations["ALPHA"].config_json
         form = ConsumerForm(new_consumer("ALPHA", config))

@@ -48,7 +48,7 @@ from natstui.tui.streams.form import StreamForm
 from tests.model.findings.test_servers import seen
 from tests.tui.engine_records import engine_records
 from tests.tui.test_status_strip import ACCOUNT
-from tests.tui.viewer import FIRST, NATSTUI, Pipes, Viewer, piped, shown
+from tests.tui.viewer import FIRST, NATSTUI, Pipes, Viewer, piped, shown, start
 
 pytestmark = pytest.mark.server
 
@@ -85,7 +85,7 @@ async def viewing_engines(
     """Show those of these names, in one viewer; the others can be added."""
 
     def connect(name: str) -> Callable[..., Link]:
-        return lambda *more: Link((*engines[name], *more))
+        return lambda *more: start((*engines[name], *more))
 
     opened = []
     for name in names:

@@ -333,13 +333,13 @@ def replace_environment(shell: Shell, **values: str) -> Shell:
 
 @pytest.mark.server
 def test_a_message_that_removes_others_asks_for_its_subject(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
     rollup = (("Nats-Rollup", "all"),)
     x = base64.b64encode(b"x").decode()
     gone = "10 of 10 messages of S"
     api = "$JS.API.STREAM.PURGE.S"
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         fill(session)
         before = there(session)
         for work, said in (
@@ -362,19 +362,19 @@ def test_a_message_that_removes_others_asks_for_its_subject(
 
 
 @pytest.mark.server
-def test_an_empty_filter_does_not_purge_all(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_an_empty_filter_does_not_purge_all(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         fill(session)
         before = there(session)
         for flag in ("--filter", "--subject"):
-            done = Shell(nats_server.url, tmp_path).run("stream", "purge", "S", flag, "", "--yes")
+            done = Shell(account.url, tmp_path).run("stream", "purge", "S", flag, "", "--yes")
             assert (done.returncode, "is empty" in done.stderr) == (2, True), done.stderr
         assert there(session) == before
 
 
 @pytest.mark.server
-def test_what_copies_a_work_queue_empties_it_and_asks(nats_server: Broker, tmp_path: Path) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_what_copies_a_work_queue_empties_it_and_asks(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "WQ", "--subjects", "wq.>", "--retention", "workqueue")
     shell.ok("consumer", "add", "WQ", "C", "--filter", "wq.b")
     shell.ok("pub", "wq.a", "x", "--count", "6", "-J")
@@ -398,9 +398,9 @@ def test_what_copies_a_work_queue_empties_it_and_asks(nats_server: Broker, tmp_p
 
 @pytest.mark.server
 def test_a_restored_stream_that_copies_a_work_queue_empties_it_and_asks(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "WQ", "--subjects", "wq.>", "--retention", "workqueue")
     shell.ok("stream", "add", "AGG", "--source", "WQ filter=wq.b", "--yes")
     shell.ok("pub", "wq.a", "x", "-J")
@@ -425,9 +425,9 @@ def test_a_restored_stream_that_copies_a_work_queue_empties_it_and_asks(
 @pytest.mark.server
 @pytest.mark.needs_server("2.14")
 def test_a_reset_says_which_messages_an_interest_stream_then_removes(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "IN", "--subjects", "in.>", "--retention", "interest")
     shell.ok("consumer", "add", "IN", "C")
     shell.ok("pub", "in.b", "x", "--count", "10", "-J")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.differences import AssetKind, fields_of, normal, with_field
 from natstui.model.assets.fields import read
 from natstui.model.assets.text import parse_field
+from tests.accounts import Account
 from tests.cli.natscli_rows import EMPTIED, FLAGS, ROWS
 from tests.cli.test_manage import Shell
 
@@ -39,8 +39,8 @@ FILES = {
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    shell = Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    shell = Shell(account.url, tmp_path)
     for kind, words in (("stream", ("E",)), ("consumer", ("E", "C"))):
         (tmp_path / f"{kind}.json").write_text(json.dumps(FILES[kind]))
         file = tmp_path / "before.json"

@@ -14,7 +14,7 @@ import nats.js.errors
 import pytest
 from nats.js import api
 
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
@@ -25,8 +25,8 @@ CONTENT = random.Random(1).randbytes(700_001)
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 def putting(shell: Shell) -> tuple[NatstuiProcess, IO[bytes]]:
@@ -39,7 +39,7 @@ def putting(shell: Shell) -> tuple[NatstuiProcess, IO[bytes]]:
 
 
 async def test_a_file_put_here_is_got_with_another_client_and_deleted(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     file = tmp_path / "a file.bin"
     file.write_bytes(CONTENT)
@@ -50,7 +50,7 @@ async def test_a_file_put_here_is_got_with_another_client_and_deleted(
     ):
         done = await run(shell, "object", *words)
         assert done.returncode == 0, (words, done.stderr)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         store = await js.object_store("B")
         got = await store.get("a file.bin")
@@ -78,10 +78,10 @@ async def test_a_file_put_here_is_got_with_another_client_and_deleted(
 
 
 async def test_a_file_put_by_another_client_is_got_here_its_digest_checked(
-    shell: Shell, nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         store = await js.create_object_store("B")
         await store.put("dir/big", CONTENT)
@@ -124,7 +124,7 @@ async def test_a_file_put_by_another_client_is_got_here_its_digest_checked(
 
 
 async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
     file.write_bytes(CONTENT)
@@ -135,7 +135,7 @@ async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
     ):  # fmt: skip
         done = await run(shell, "object", *words)
         assert done.returncode == 0, (words, done.stderr)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         store = await nc.jetstream().object_store("OTHER")
         info = await store.get_info("far")
         assert info.options is not None and info.options.link is not None
@@ -167,11 +167,11 @@ async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
 
 @pytest.mark.parametrize("content", [CONTENT, b""], ids=["file", "empty"])
 async def test_chunks_that_a_full_store_never_had_do_not_stay_in_it(
-    shell: Shell, nats_server: Broker, tmp_path: Path, content: bytes
+    shell: Shell, account: Account, tmp_path: Path, content: bytes
 ) -> None:
     file = tmp_path / "f"
     file.write_bytes(content)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().add_stream(
             name="OBJ_B", subjects=["$O.B.C.>", "$O.B.M.>"], max_bytes=1,
             discard=api.DiscardPolicy.NEW, deny_purge=True,
@@ -183,11 +183,11 @@ async def test_chunks_that_a_full_store_never_had_do_not_stay_in_it(
 
 
 async def test_chunks_that_cannot_be_removed_again_are_counted(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     file = tmp_path / "f"
     file.write_bytes(CONTENT)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().add_stream(
             name="OBJ_B", subjects=["$O.B.C.>", "$O.B.M.>"], max_bytes=300_000,
             discard=api.DiscardPolicy.NEW, deny_purge=True,
@@ -202,9 +202,9 @@ async def test_chunks_that_cannot_be_removed_again_are_counted(
     "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)]
 )
 async def test_a_put_that_is_stopped_leaves_nothing(
-    shell: Shell, nats_server: Broker, number: signal.Signals
+    shell: Shell, account: Account, number: signal.Signals
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         store = await js.create_object_store("B")
         await store.put("f", b"before")
@@ -237,9 +237,9 @@ async def test_a_put_that_is_stopped_leaves_nothing(
     ],
 )
 async def test_a_file_whose_chunks_are_removed_while_it_is_put_is_not_stored(
-    shell: Shell, nats_server: Broker, change: str, said: str
+    shell: Shell, account: Account, change: str, said: str
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.create_object_store("B")
         process, stdin = putting(shell)
@@ -262,9 +262,9 @@ async def test_a_file_whose_chunks_are_removed_while_it_is_put_is_not_stored(
 
 
 async def test_a_store_that_makes_room_for_the_end_of_a_file_has_not_stored_it(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(
             name="OBJ_B", subjects=["$O.B.C.>", "$O.B.M.>"], max_bytes=400_000,
@@ -278,10 +278,10 @@ async def test_a_store_that_makes_room_for_the_end_of_a_file_has_not_stored_it(
 
 
 async def test_a_file_that_cannot_be_read_to_its_end_is_not_put(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     assert (await run(shell, "object", "add", "B")).returncode == 0
     refused = await run(shell, "object", "put", "B", "/proc/self/mem")
     assert refused.returncode == 2 and "cannot be read" in refused.stderr
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         assert (await nc.jetstream().stream_info("OBJ_B")).state.messages == 0

@@ -10,7 +10,6 @@ import nats
 import nats.errors
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.accounts import Account
 from tests.cli.test_core import connected, run
@@ -20,8 +19,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 async def filled(url: str, count: int) -> None:
@@ -34,9 +33,9 @@ async def filled(url: str, count: int) -> None:
 
 
 async def test_messages_are_taken_and_acknowledged_or_come_again_as_was_said(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    await filled(nats_server.url, 3)
+    await filled(account.url, 3)
     unsaid = await run(shell, "consumer", "next", "S", "C")
     assert unsaid.returncode == 2 and "use --ack" in unsaid.stderr
     taken = await run(shell, "consumer", "next", "S", "C", "--ack", "--count", "2", "--raw")
@@ -55,9 +54,9 @@ async def test_messages_are_taken_and_acknowledged_or_come_again_as_was_said(
 
 @pytest.mark.parametrize("status", ["404", "408", "409", "100", "503"])
 async def test_a_message_with_a_status_of_its_publisher_is_a_message(
-    shell: Shell, nats_server: Broker, status: str
+    shell: Shell, account: Account, status: str
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s"], allow_direct=True)
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
@@ -82,9 +81,9 @@ async def test_a_message_with_a_status_of_its_publisher_is_a_message(
 
 
 async def test_nothing_is_taken_where_nothing_may_be_changed(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    await filled(nats_server.url, 1)
+    await filled(account.url, 1)
     words = ("consumer", "next", "S", "C", "--ack")
     assert (await run(shell, *words, "--read-only")).returncode == 5
     shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
@@ -96,10 +95,8 @@ async def test_nothing_is_taken_where_nothing_may_be_changed(
     assert taken.stdout == "0\n", taken.stderr
 
 
-async def test_a_pin_is_taken_from_the_client_that_has_it(
-    shell: Shell, nats_server: Broker
-) -> None:
-    async with connected(nats_server.url) as nc:
+async def test_a_pin_is_taken_from_the_client_that_has_it(shell: Shell, account: Account) -> None:
+    async with connected(account.url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s"], storage="memory")
         config = {"durable_name": "C", "name": "C", "ack_policy": "explicit",
                   "priority_policy": "pinned_client", "priority_groups": ["g"]}  # fmt: skip

@@ -70,14 +70,12 @@ def test_an_undo_in_another_account_leaves_its_stream_alone(
     assert a.ok("undo", "--yes") == "stream ORDERS deleted\n"
 
 
-def test_a_full_disk_refuses_a_change_before_it_is_made(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_a_full_disk_refuses_a_change_before_it_is_made(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s")
     shell.ok("kv", "add", "B")
     shell.ok("kv", "put", "B", "k", "1")
-    asyncio.run(publish(nats_server.url, "s", 3))
+    asyncio.run(publish(account.url, "s", 3))
     journal = tmp_path / "STATE" / "natstui" / "journal.jsonl"
     before = journal.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -130,12 +128,10 @@ def test_an_undo_leaves_alone_what_was_made_again_and_what_stands_behind_the_sam
     assert messages(shell, "ORDERS") == 0
 
 
-def test_an_undo_says_how_many_messages_it_would_delete(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_an_undo_says_how_many_messages_it_would_delete(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
-    asyncio.run(publish(nats_server.url, "orders.new", 7))
+    asyncio.run(publish(account.url, "orders.new", 7))
     refused = shell.run("undo")
     assert refused.returncode == 5
     assert "this will delete stream ORDERS: all 7 messages" in refused.stderr
@@ -143,9 +139,9 @@ def test_an_undo_says_how_many_messages_it_would_delete(
 
 
 def test_a_line_of_an_older_natstui_is_read_and_not_acted_on_without_proof(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
     journal = tmp_path / "STATE" / "natstui" / "journal.jsonl"
     entry = json.loads(journal.read_text())
@@ -169,11 +165,11 @@ def test_a_restarted_server_is_still_the_same(named: bool, tmp_path: Path) -> No
 
 
 def test_an_edit_that_removes_is_counted_asked_for_and_not_promised_back(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
-    asyncio.run(publish(nats_server.url, "orders.new", 100))
+    asyncio.run(publish(account.url, "orders.new", 100))
     said = "90 of 100 messages"
     plan = shell.run("stream", "edit", "ORDERS", "--max-msgs", "10", "--dry-run")
     assert plan.returncode == 1
@@ -193,8 +189,8 @@ def test_an_edit_that_removes_is_counted_asked_for_and_not_promised_back(
     assert f"not restored: {said}" in undone
 
 
-def test_what_does_not_come_back_with_an_undo_is_said(nats_server: Broker, tmp_path: Path) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_what_does_not_come_back_with_an_undo_is_said(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s")
     shell.ok("pub", "s", "x", "-J", "--count", "3")
     for name in ("C", "D"):
@@ -211,8 +207,8 @@ def test_what_does_not_come_back_with_an_undo_is_said(nats_server: Broker, tmp_p
     )
 
 
-def test_every_change_is_warned_of(nats_server: Broker, tmp_path: Path) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_every_change_is_warned_of(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "A", "--subjects", "a.>", "--max-msgs", "5")
     overlapping = shell.run("stream", "add", "B", "--subjects", "a.b", "--max-msgs", "5")
     assert "overlaps 'a.>' of stream A" in overlapping.stderr
@@ -230,9 +226,9 @@ def test_every_change_is_warned_of(nats_server: Broker, tmp_path: Path) -> None:
 
 
 def test_another_name_than_the_one_asked_for_is_never_a_yes(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "KEEP", "--subjects", "keep.>")
     shell.ok("stream", "edit", "KEEP", "--description", "mine")
     for words in (("undo",), ("stream", "edit", "KEEP", "--description", "x")):
@@ -243,9 +239,9 @@ def test_another_name_than_the_one_asked_for_is_never_a_yes(
 
 
 def test_an_undo_of_no_entry_says_first_which_change_is_the_last(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s")
     shell.ok("stream", "edit", "S", "--description", "mine")
     entry = json.loads(shell.ok("journal", "--json"))[-1]["entry"]
@@ -330,8 +326,8 @@ def test_copies_that_are_made_again_are_not_called_lost(
     assert "2 of 3 copies" not in undone.stdout and "2 copies again" in undone.stdout
 
 
-def test_a_message_that_was_sent_is_not_skipped(nats_server: Broker, tmp_path: Path) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_a_message_that_was_sent_is_not_skipped(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s.>")
     shell.ok("pub", "s.x", "hello", "--jetstream")
     refused = shell.run("undo", "--yes")

@@ -14,9 +14,9 @@ from natstui.jetstream.connection.writer import NotConfirmed, Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.messages.objects import names_with_chunks
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import IRREVERSIBLE
 from natstui.model.records.managing import Action, KeyAction, ObjectAction
+from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 pytestmark = pytest.mark.server
@@ -42,10 +42,10 @@ def what_is_there(session: AdminSession) -> tuple[int, int]:
 
 @pytest.mark.parametrize("action", sorted(IRREVERSIBLE & set(get_args(Action))))
 def test_what_was_made_again_meanwhile_is_left_alone(
-    nats_server: Broker, tmp_path: Path, action: Action
+    account: Account, tmp_path: Path, action: Action
 ) -> None:
     consumer = "C" if action.endswith("consumer") else None
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         fill(session)
         seen = session.created_at_us("S", consumer)
         session.request("STREAM.DELETE.S")
@@ -60,10 +60,10 @@ def test_what_was_made_again_meanwhile_is_left_alone(
 
 @pytest.mark.parametrize("action", sorted(IRREVERSIBLE & set(get_args(Action))))
 def test_without_the_one_it_was_decided_on_nothing_is_done_for_good(
-    nats_server: Broker, tmp_path: Path, action: Action
+    account: Account, tmp_path: Path, action: Action
 ) -> None:
     consumer = "C" if action.endswith("consumer") else None
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         fill(session)
         with pytest.raises(Refused, match=r"the creation time of .* is missing"):
             session.apply(
@@ -74,9 +74,9 @@ def test_without_the_one_it_was_decided_on_nothing_is_done_for_good(
 
 
 def test_an_edit_of_what_was_made_again_is_refused_also_when_it_looks_the_same(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         fill(session)
         seen, created_at_us = session.config("S"), session.created_at_us("S")
         session.request("STREAM.DELETE.S")
@@ -116,9 +116,9 @@ async def remove(writer: Writer, action: Action, confirmed: str | None) -> None:
 @pytest.mark.parametrize("made_again", [True, False], ids=["bucket", "value"])
 @pytest.mark.parametrize("action", _IN_STORE)
 def test_what_was_stored_after_the_question_is_not_removed_by_the_answer(
-    nats_server: Broker, tmp_path: Path, action: Action, made_again: bool
+    account: Account, tmp_path: Path, action: Action, made_again: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         store(session, b"old")
         with pytest.raises(NotConfirmed) as asked:
             session.run(remove(session.writer, action, None))

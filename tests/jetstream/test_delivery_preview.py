@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from natstui.jetstream.messages.delivery_preview import preview_delivery
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import PreviewDelivery
+from tests.accounts import Account
 from tests.jetstream.admin_session import admin_session
 
 pytestmark = pytest.mark.server
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.server
     ],
 )
 def test_the_preview_counts_what_the_server_then_has_pending(
-    nats_server: Broker, tmp_path: Path, config: dict[str, Any], direct: bool
+    account: Account, tmp_path: Path, config: dict[str, Any], direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         stream = {"name": "S", "subjects": ["s.>"], "allow_direct": direct}
         session.request("STREAM.CREATE.S", stream)
         client = session.writer.client

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import AckSample, Advisory, Unavailable
+from tests.accounts import Account
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.jetstream.test_events import listening
 
@@ -51,9 +51,9 @@ BODIES: tuple[dict[str, Any] | bytes, ...] = (
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-async def test_no_subject_ends_the_connection(subject: bytes, nats_server: Broker) -> None:
-    async with listening(nats_server.url) as heard:
-        with RawPublisher(nats_server.url) as forger:
+async def test_no_subject_ends_the_connection(subject: bytes, account: Account) -> None:
+    async with listening(account.url) as heard:
+        with RawPublisher(account.url) as forger:
             forger.publish(ADVISORY + subject, json.dumps(SOUND).encode())
             forger.settle()
         assert (await heard.advisory("nak")).stream == "S"
@@ -61,19 +61,19 @@ async def test_no_subject_ends_the_connection(subject: bytes, nats_server: Broke
 
 
 @pytest.mark.parametrize("headers", HEADERS)
-async def test_no_headers_end_the_connection(headers: bytes, nats_server: Broker) -> None:
-    async with listening(nats_server.url) as heard:
-        with RawPublisher(nats_server.url) as forger:
+async def test_no_headers_end_the_connection(headers: bytes, account: Account) -> None:
+    async with listening(account.url) as heard:
+        with RawPublisher(account.url) as forger:
             forger.publish(ADVISORY + b"X", json.dumps(SOUND).encode(), headers)
             forger.settle()
         assert (await heard.advisory("nak")).stream == "S"
         assert heard.client.nc.stats["reconnects"] == 0
 
 
-async def test_what_cannot_be_read_is_counted_and_the_rest_is_heard(nats_server: Broker) -> None:
-    async with listening(nats_server.url) as heard:
+async def test_what_cannot_be_read_is_counted_and_the_rest_is_heard(account: Account) -> None:
+    async with listening(account.url) as heard:
         began_s = time.monotonic()
-        with RawPublisher(nats_server.url) as forger:
+        with RawPublisher(account.url) as forger:
             for body in BODIES:
                 data = body if isinstance(body, bytes) else json.dumps({**SOUND, **body}).encode()
                 forger.publish(ADVISORY + b"X", data)
@@ -99,10 +99,10 @@ def unreadable(records: list[Any]) -> int:
 
 
 async def test_a_time_long_ago_does_not_become_the_beginning_of_a_recording(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with listening(nats_server.url) as heard:
-        with RawPublisher(nats_server.url) as forger:
+    async with listening(account.url) as heard:
+        with RawPublisher(account.url) as forger:
             long_ago = {**SOUND, "timestamp": "0001-01-02T00:00:00Z"}
             forger.publish(ADVISORY + b"X", json.dumps(long_ago).encode())
             forger.settle()

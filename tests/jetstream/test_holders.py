@@ -21,6 +21,7 @@ from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.reply_tap import ReplyTap, TappedRequest
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.requests import TappedRequests
+from tests.accounts import Account
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user, asking
@@ -87,7 +88,7 @@ async def heard_of(client: Client, servers: ServerRequests, for_s: float = 4.0) 
 
 
 async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     counted: Counter[str] = Counter()
     stop = asyncio.Event()
@@ -107,8 +108,8 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
             stop.set()
 
     async with (
-        people([nats_server.url], "fast", "slow") as (fast, slow),
-        asking(nats_server.url) as (client, servers),
+        people([account.url], "fast", "slow") as (fast, slow),
+        asking(account.url) as (client, servers),
     ):
         await consumer(fast)
         for _ in range(800):
@@ -128,11 +129,11 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
 
 
 async def test_a_queue_group_of_a_push_consumer_is_named_without_those_who_look_on(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     async with (
-        people([nats_server.url], "one", "two", "other", "nosy") as (one, two, other, nosy),
-        asking(nats_server.url) as (client, servers),
+        people([account.url], "one", "two", "other", "nosy") as (one, two, other, nosy),
+        asking(account.url) as (client, servers),
     ):
         await consumer(one, deliver_subject="to.workers", deliver_group="G")
         for worker in (one, two):
@@ -153,11 +154,11 @@ async def test_a_queue_group_of_a_push_consumer_is_named_without_those_who_look_
 
 
 async def test_a_push_consumer_without_a_group_is_held_by_who_listens_closest(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     async with (
-        people([nats_server.url], "one", "nosy") as (one, nosy),
-        asking(nats_server.url) as (_, servers),
+        people([account.url], "one", "nosy") as (one, nosy),
+        asking(account.url) as (_, servers),
     ):
         await nosy.subscribe("to.>")
         await flushed(nosy)
@@ -169,7 +170,7 @@ async def test_a_push_consumer_without_a_group_is_held_by_who_listens_closest(
 
 
 async def test_a_new_inbox_for_each_pull_and_one_word_below_an_inbox_are_one_client_each(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     async def pull_anew(nc: NatsClient) -> None:
         while True:
@@ -189,8 +190,8 @@ async def test_a_new_inbox_for_each_pull_and_one_word_below_an_inbox_are_one_cli
             await asyncio.sleep(0.01)
 
     async with (
-        people([nats_server.url], "anew", "below") as (anew, below),
-        asking(nats_server.url) as (client, servers),
+        people([account.url], "anew", "below") as (anew, below),
+        asking(account.url) as (client, servers),
     ):
         await consumer(anew)
         tasks = asyncio.ensure_future(pull_anew(anew)), asyncio.ensure_future(pull_below(below))
@@ -203,10 +204,10 @@ async def test_a_new_inbox_for_each_pull_and_one_word_below_an_inbox_are_one_cli
 
 
 @pytest.mark.needs_server("2.11")
-async def test_a_pinned_client_is_known_by_the_id_that_it_sends(nats_server: Broker) -> None:
+async def test_a_pinned_client_is_known_by_the_id_that_it_sends(account: Account) -> None:
     async with (
-        people([nats_server.url], "pinned", "spare") as (pinned, spare),
-        asking(nats_server.url) as (client, servers),
+        people([account.url], "pinned", "spare") as (pinned, spare),
+        asking(account.url) as (client, servers),
     ):
         js = pinned.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
@@ -237,11 +238,11 @@ async def test_a_pinned_client_is_known_by_the_id_that_it_sends(nats_server: Bro
 
 
 async def test_a_tap_leaves_nothing_behind_and_keeps_no_dead_client_alive(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     async with (
-        people([nats_server.url], "one") as (one,),
-        asking(nats_server.url) as (client, servers),
+        people([account.url], "one") as (one,),
+        asking(account.url) as (client, servers),
     ):
         await consumer(one)
         before = client.nc._subs.keys() | set()
@@ -262,10 +263,10 @@ async def test_a_tap_leaves_nothing_behind_and_keeps_no_dead_client_alive(
             await one.request(NEXT, b"1", timeout=20)
 
 
-async def test_a_tap_ends_when_its_consumer_is_deleted(nats_server: Broker) -> None:
+async def test_a_tap_ends_when_its_consumer_is_deleted(account: Account) -> None:
     async with (
-        people([nats_server.url], "one") as (one,),
-        asking(nats_server.url) as (client, servers),
+        people([account.url], "one") as (one,),
+        asking(account.url) as (client, servers),
     ):
         await consumer(one)
         task = asyncio.ensure_future(heard_of(client, servers, 300.0))
@@ -281,11 +282,11 @@ async def test_a_tap_ends_when_its_consumer_is_deleted(nats_server: Broker) -> N
 
 
 async def test_too_many_requests_and_inboxes_end_it_with_bounded_memory(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     async with (
-        people([nats_server.url], "one") as (one,),
-        asking(nats_server.url) as (client, servers),
+        people([account.url], "one") as (one,),
+        asking(account.url) as (client, servers),
     ):
         tap = ReplyTap(["s.>"], lambda _: TappedRequest("x"), for_s=60, most_msgs=8_000)
         await tap.begin(client, servers)

@@ -12,11 +12,11 @@ from tests.accounts import Account
 pytestmark = pytest.mark.server
 
 STREAMS = 302
-CONSUMERS = 1100
+CONSUMERS = 600
 
 
 async def fill(client: Client) -> None:
-    """Create 302 streams, and 1,100 consumers on two of them."""
+    """Create 302 streams, and 600 consumers on two of them."""
     gate = asyncio.Semaphore(50)
 
     async def create(verb: str, body: dict[str, object]) -> None:

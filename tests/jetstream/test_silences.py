@@ -18,6 +18,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import SilenceFinding
 from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.silences import Silenced
+from tests.accounts import Account
 
 pytestmark = pytest.mark.server
 
@@ -43,11 +44,11 @@ def asked(for_s: float | None) -> SilenceFinding:
 
 
 async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_not(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(silences, "_LOOK_S", 0.1)
     heard, journal = Heard(), Journal()
-    ours = await connect(Connection(servers=(nats_server.url,)))
+    ours = await connect(Connection(servers=(account.url,)))
     following = asyncio.create_task(follow_silences(ours, heard))
     # At first also that there is none: the engine before may have reported some.
     none = await heard.next()
@@ -71,11 +72,11 @@ async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_no
 
 @pytest.mark.parametrize("damage", [b"no journal", b'{"entry": 5}'])
 async def test_silences_around_a_damaged_line_are_kept_and_the_line_is_named(
-    nats_server: Broker, damage: bytes, monkeypatch: pytest.MonkeyPatch
+    account: Account, damage: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(silences, "_LOOK_S", 0.1)
     heard, journal = Heard(), Journal()
-    client = await connect(Connection(servers=(nats_server.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     writer = Writer(client, journal)
     writer.silence(asked(600))
     following = asyncio.create_task(follow_silences(client, heard))
@@ -99,11 +100,11 @@ async def test_silences_around_a_damaged_line_are_kept_and_the_line_is_named(
 
 
 async def test_a_silence_that_a_wrong_clock_ended_goes_on_by_the_right_one(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(silences, "_LOOK_S", 0.1)
     heard, journal, time_ns = Heard(), Journal(), time.time_ns
-    client = await connect(Connection(servers=(nats_server.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     Writer(client, journal).silence(asked(600))
     following = asyncio.create_task(follow_silences(client, heard))
     for ahead_s, count in ((0, 1), (7200, 0), (0, 1)):

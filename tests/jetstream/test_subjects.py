@@ -16,10 +16,10 @@ from natstui.jetstream.polling.subjects import (
     Question,
     next_due,
 )
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.evidence import SubjectsCounted
 from natstui.model.records.record import Configured
+from tests.accounts import Account
 from tests.jetstream.polling import Polled, api, polling
 from tests.model.builders import snapshot
 from tests.model.findings.life import EPOCH_US
@@ -34,8 +34,8 @@ async def _consumer(polled: Polled, stream_name: str, name: str, **config: Any) 
     await api(polled.client, f"CONSUMER.CREATE.{stream_name}.{name}", body)
 
 
-async def test_messages_of_no_consumer_are_counted_by_subject(nats_server: Broker) -> None:
-    async with polling(nats_server.url) as polled:
+async def test_messages_of_no_consumer_are_counted_by_subject(account: Account) -> None:
+    async with polling(account.url) as polled:
         config = {"name": "WQ", "subjects": ["wq.>"], "retention": "workqueue"}
         await api(polled.client, "STREAM.CREATE.WQ", config)
         await _consumer(polled, "WQ", "C", filter_subject="wq.a")
@@ -52,8 +52,8 @@ async def test_messages_of_no_consumer_are_counted_by_subject(nats_server: Broke
         assert not polled.state.subject_counts
 
 
-async def test_schedules_among_them_are_named(nats_server: Broker) -> None:
-    async with polling(nats_server.url) as polled:
+async def test_schedules_among_them_are_named(account: Account) -> None:
+    async with polling(account.url) as polled:
         config = {
             "name": "PLAN", "subjects": ["plan.>", "do.>"], "retention": "workqueue",
             "allow_msg_schedules": True, "allow_msg_ttl": True,

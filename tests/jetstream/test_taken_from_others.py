@@ -17,10 +17,10 @@ from natstui.errors import NotFound, Refused
 from natstui.jetstream.connection.storing import not_kept
 from natstui.jetstream.messages.publish import publish
 from natstui.jetstream.messages.pull import pull_identified, pull_next, receiving_loss
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.limits_loss import rolled_up_filters, stored_filters
 from natstui.model.records.managing import Action
 from natstui.model.records.messages import PublishMessage, PullNext
+from tests.accounts import Account
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
 
@@ -112,9 +112,9 @@ def refused_text(session: AdminSession, headers: Sequence[tuple[str, str]], subj
 
 @pytest.mark.server
 def test_a_schedule_removes_what_its_subjects_have_and_says_so(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", allow_msg_schedules=True)
         store(session, "s.a", "s.a", "s.t", "s.t", "s.t", "s.b")
         text = refused_text(session, SCHEDULED, "s.a")
@@ -130,8 +130,8 @@ def test_a_schedule_removes_what_its_subjects_have_and_says_so(
 
 
 @pytest.mark.server
-def test_a_roll_up_counts_what_a_transform_renamed(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_roll_up_counts_what_a_transform_renamed(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         transform = {"src": "s.*", "dest": "x.$1"}
         create(session, "S", allow_rollup_hdrs=True, subject_transform=transform)
         store(session, "s.a", "s.a", "s.b")
@@ -141,9 +141,9 @@ def test_a_roll_up_counts_what_a_transform_renamed(nats_server: Broker, tmp_path
 
 @pytest.mark.server
 def test_what_a_stream_without_interest_does_not_keep_is_counted_beside_what_it_has(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="interest")
         session.request(
             "CONSUMER.CREATE.S.C",
@@ -160,9 +160,9 @@ def test_what_a_stream_without_interest_does_not_keep_is_counted_beside_what_it_
 @pytest.mark.server
 @pytest.mark.parametrize(("stored", "is_kept"), [("x.a", True), ("s.a", False)])
 def test_what_a_transform_renames_is_kept_where_a_consumer_wants_its_new_subject(
-    nats_server: Broker, tmp_path: Path, stored: str, is_kept: bool
+    account: Account, tmp_path: Path, stored: str, is_kept: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         transform = {"src": "s.>", "dest": "x.>"}
         create(session, "S", retention="interest", subject_transform=transform)
         consumer_info(session, filter_subject=stored)
@@ -176,10 +176,10 @@ def test_what_a_transform_renames_is_kept_where_a_consumer_wants_its_new_subject
 @pytest.mark.parametrize("has_consumer", [True, False])
 @pytest.mark.parametrize("limit", ["max_msgs", "max_msgs_per_subject"])
 def test_what_a_limit_of_a_work_queue_removed_is_not_called_stored(
-    nats_server: Broker, tmp_path: Path, limit: str, has_consumer: bool
+    account: Account, tmp_path: Path, limit: str, has_consumer: bool
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="workqueue", **{limit: 5})
         if has_consumer:
             consumer_info(session)
@@ -190,10 +190,10 @@ def test_what_a_limit_of_a_work_queue_removed_is_not_called_stored(
 
 @pytest.mark.server
 def test_a_message_is_not_stored_where_nobody_wants_it_though_others_are(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="interest")
         consumer_info(session, filter_subject="s.a")
         store(session, "s.a", "s.a")
@@ -206,9 +206,9 @@ def test_a_message_is_not_stored_where_nobody_wants_it_though_others_are(
 
 @pytest.mark.server
 def test_an_edit_says_which_messages_have_a_ttl_that_begins_to_count(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "A", allow_msg_ttl=True)
         store(session, "a.x", "a.x", headers={"Nats-TTL": "1h"})
         store(session, "a.x", headers={"Nats-TTL": "never"})
@@ -238,9 +238,9 @@ def settled(session: AdminSession, stream: str, count: int) -> None:
 
 @pytest.mark.server
 def test_a_new_source_says_what_its_roll_ups_or_the_limits_remove(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "A", allow_rollup_hdrs=True)
         store(session, "a.x", "a.x", "a.y")
         config = create(session, "B", allow_rollup_hdrs=True)
@@ -263,9 +263,9 @@ def test_a_new_source_says_what_its_roll_ups_or_the_limits_remove(
 
 @pytest.mark.server
 def test_a_source_taken_away_says_what_waits_for_it_in_an_interest_stream(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "A", retention="interest")
         config = create(session, "B", max_msgs=1, discard="new", sources=[{"name": "A"}])
         deadline_s = time.monotonic() + 30
@@ -291,9 +291,9 @@ def test_a_source_taken_away_says_what_waits_for_it_in_an_interest_stream(
     ],
 )
 def test_what_nobody_waits_for_goes_with_a_consumer_of_a_stream_that_became_interest(
-    nats_server: Broker, tmp_path: Path, action: Action, config: dict[str, Any]
+    account: Account, tmp_path: Path, action: Action, config: dict[str, Any]
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         stream = create(session, "S")
         consumer = consumer_info(session, filter_subject="s.a")["config"]
         store(session, "s.b", "s.b")
@@ -314,13 +314,13 @@ def test_what_nobody_waits_for_goes_with_a_consumer_of_a_stream_that_became_inte
     ],
 )
 def test_what_a_consumer_gave_up_is_counted_where_it_is_removed(
-    nats_server: Broker, tmp_path: Path, action: Action, config: dict[str, Any] | None
+    account: Account, tmp_path: Path, action: Action, config: dict[str, Any] | None
 ) -> None:
     def given_up(session: AdminSession) -> bool:
         info = session.request("CONSUMER.INFO.S.C")
         return not info["num_pending"] and not info["num_ack_pending"]
 
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="interest")
         info = consumer_info(session, max_deliver=1, ack_wait=10**8)
         store(session, "s.a", "s.a", "s.a")
@@ -343,10 +343,10 @@ def test_what_a_consumer_gave_up_is_counted_where_it_is_removed(
 @pytest.mark.needs_server("2.15")
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
 def test_a_source_by_a_consumer_takes_what_waits_for_it_and_asks(
-    nats_server: Broker, tmp_path: Path, retention: str
+    account: Account, tmp_path: Path, retention: str
 ) -> None:
     by_consumer = {"name": "S", "consumer": {"name": "C", "deliver_subject": "to.b"}}
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention=retention)
         consumer_info(
             session, ack_policy="flow_control", deliver_subject="to.b", flow_control=True,
@@ -366,11 +366,11 @@ def test_a_source_by_a_consumer_takes_what_waits_for_it_and_asks(
 @pytest.mark.server
 @pytest.mark.needs_server("2.15")
 def test_what_brings_a_source_by_a_consumer_back_asks_again(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     by_consumer = {"name": "S", "consumer": {"name": "C", "deliver_subject": "to.b"}}
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="workqueue")
         consumer_info(
             session, ack_policy="flow_control", deliver_subject="to.b", flow_control=True,
@@ -399,9 +399,9 @@ def test_what_brings_a_source_by_a_consumer_back_asks_again(
     ],
 )
 def test_an_edit_that_lets_a_source_go_on_says_what_its_messages_remove(
-    nats_server: Broker, tmp_path: Path, limits: dict[str, Any], edit: dict[str, Any]
+    account: Account, tmp_path: Path, limits: dict[str, Any], edit: dict[str, Any]
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "A", retention="interest")
         config = create(session, "B", sources=[{"name": "A"}], **limits)
         store(session, "b.x", "b.x")
@@ -417,11 +417,11 @@ def test_an_edit_that_lets_a_source_go_on_says_what_its_messages_remove(
 
 @pytest.mark.server
 def test_a_header_that_makes_the_server_publish_is_asked_for(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     traced = ("-H", "Nats-Trace-Dest:$KV.B.k")
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "KV_B", subjects=["$KV.B.>"])
         create(session, "S")
         store(session, "$KV.B.k")
@@ -450,10 +450,10 @@ def test_a_header_that_makes_the_server_publish_is_asked_for(
 
 @pytest.mark.server
 def test_a_stream_with_sources_is_copied_without_the_header_of_its_sources(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "A")
         create(session, "B", sources=[{"name": "A"}])
         create(session, "T")
@@ -465,9 +465,9 @@ def test_a_stream_with_sources_is_copied_without_the_header_of_its_sources(
 
 @pytest.mark.server
 def test_a_wider_filter_on_a_work_queue_says_what_is_not_delivered(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="workqueue")
         config = consumer_info(session, filter_subject="s.b")["config"]
         store(session, "s.a", "s.b")
@@ -479,9 +479,9 @@ def test_a_wider_filter_on_a_work_queue_says_what_is_not_delivered(
 
 @pytest.mark.server
 def test_what_goes_on_into_a_bucket_or_to_the_api_is_said_before(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "KV_B", subjects=["$KV.B.>"])
         config = create(session, "S")
         for destination, text in (
@@ -528,10 +528,10 @@ def consumer_info(session: AdminSession, **config: Any) -> dict[str, Any]:
     ],
 )
 def test_what_receiving_takes_from_the_other_clients_of_a_consumer(
-    nats_server: Broker, tmp_path: Path, stream: dict[str, Any], consumer: dict[str, Any],
+    account: Account, tmp_path: Path, stream: dict[str, Any], consumer: dict[str, Any],
     acks: bool, text: str | None,
 ) -> None:  # fmt: skip
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", **stream)
         consumer_info(session, **consumer)
         store(session, "s.a", "s.a", "s.a")
@@ -544,10 +544,10 @@ def test_what_receiving_takes_from_the_other_clients_of_a_consumer(
 
 @pytest.mark.server
 def test_next_asks_before_it_acknowledges_what_others_hold(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S")
         consumer_info(session, ack_policy="all")
         store(session, "s.a", "s.a", "s.a")
@@ -559,7 +559,7 @@ def test_next_asks_before_it_acknowledges_what_others_hold(
     assert "clients of C hold 1 message" in asked.stderr
     done = shell.run("consumer", "next", "S", "C", "--ack", "--yes")
     assert done.returncode == 0, done.stderr
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.request("CONSUMER.DELETE.S.C")
         consumer_info(session, ack_policy="none")
     kept = shell.run("consumer", "next", "S", "C", "--no-ack")
@@ -570,10 +570,10 @@ def test_next_asks_before_it_acknowledges_what_others_hold(
 
 @pytest.mark.server
 def test_listening_to_where_a_push_consumer_delivers_is_asked_for(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="interest")
         consumer_info(session, ack_policy="none", deliver_subject="for.app")
         group = {"deliver_subject": "for.group", "deliver_group": "workers", "max_deliver": 1}
@@ -590,15 +590,15 @@ def test_listening_to_where_a_push_consumer_delivers_is_asked_for(
     for quiet_words in (("for.>",), ("for.group",), ("for.group", "--queue", "others")):
         done = shell.run("sub", *quiet_words, "--wait", "500ms")
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         assert held_msgs(session, "S") == 2
     done = shell.run("sub", "for.app", "--count", "2", "--yes", "--raw")
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 2, done.stderr
 
 
 @pytest.mark.server
-def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_path: Path) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+def test_a_reply_has_no_header_that_removes_messages(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
     refused = shell.run("reply", "q", "x", "-H", "Nats-Rollup:sub")
     assert (
         refused.returncode == 2 and "a reply cannot have the header Nats-Rollup" in refused.stderr
@@ -621,16 +621,16 @@ def test_a_reply_has_no_header_that_removes_messages(nats_server: Broker, tmp_pa
     ],
 )
 def test_a_message_that_the_server_obeys_is_asked_for(
-    nats_server: Broker, tmp_path: Path, subject: str, text: str
+    account: Account, tmp_path: Path, subject: str, text: str
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         assert text in refused_text(session, (), subject)
 
 
 @pytest.mark.server
-def test_a_request_that_reads_is_not_asked_for(nats_server: Broker, tmp_path: Path) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_request_that_reads_is_not_asked_for(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S")
     for verb in ("INFO", "STREAM.INFO.S", "STREAM.NAMES", "CONSUMER.LIST.S"):
         done = shell.run("request", f"$JS.API.{verb}", "")
@@ -639,9 +639,9 @@ def test_a_request_that_reads_is_not_asked_for(nats_server: Broker, tmp_path: Pa
 
 @pytest.mark.server
 def test_a_lower_limit_of_deliveries_gives_up_what_clients_hold(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S")
         config = consumer_info(session)["config"]
         session.apply("edit_consumer", "S", config | {"max_deliver": 9}, consumer="C")
@@ -652,11 +652,9 @@ def test_a_lower_limit_of_deliveries_gives_up_what_clients_hold(
 
 
 @pytest.mark.server
-def test_a_bucket_that_makes_room_for_new_values_says_so(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_bucket_that_makes_room_for_new_values_says_so(account: Account, tmp_path: Path) -> None:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "KV_B", subjects=["$KV.B.>"], max_msgs=2, allow_rollup_hdrs=True)
         subjects = ["$O.O.C.>", "$O.O.M.>"]
         create(session, "OBJ_O", subjects=subjects, max_bytes=4500, allow_rollup_hdrs=True)
@@ -673,10 +671,10 @@ def test_a_bucket_that_makes_room_for_new_values_says_so(
 
 @pytest.mark.server
 def test_a_copied_schedule_replaces_nothing_at_its_target(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", allow_msg_schedules=True)
         create(session, "T", allow_msg_schedules=True)
         store(session, "s.a", headers=dict(SCHEDULED))
@@ -690,10 +688,10 @@ def test_a_copied_schedule_replaces_nothing_at_its_target(
 
 @pytest.mark.server
 def test_a_benchmark_with_a_schedule_says_what_that_removes(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    with admin_session(nats_server.url, tmp_path) as session:
+    shell = Shell(account.url, tmp_path)
+    with admin_session(account.url, tmp_path) as session:
         create(session, "S", allow_msg_schedules=True)
         store(session, "s.a", "s.a", "s.b")
         headers = [word for name, text in SCHEDULED for word in ("-H", f"{name}:{text}")]
@@ -733,11 +731,11 @@ def test_who_may_not_read_the_stream_still_receives_from_its_consumer(
 
 @pytest.mark.server
 def test_a_bucket_that_keeps_nothing_stores_no_value_and_no_object(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     (tmp_path / "empty").write_bytes(b"")
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         rolled = {"retention": "interest", "allow_rollup_hdrs": True}
         create(session, "KV_B", subjects=["$KV.B.>"], **rolled)
         create(session, "OBJ_O", subjects=["$O.O.C.>", "$O.O.M.>"], **rolled)

@@ -25,6 +25,7 @@ from natstui.jetstream.messages.unfinished_objects import (
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.thresholds import UPLOAD_ENDED_S
 from natstui.model.records.stores import ObjectsPage, ReadObjects
+from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
@@ -39,14 +40,14 @@ async def leave_chunks(nc: NatsClient, nuid: str) -> None:
 
 @pytest.mark.server
 async def test_chunks_without_an_object_are_found_with_size_and_age_and_no_others(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         store = await nc.jetstream().create_object_store("B")
         await store.put("whole", b"x" * 300_000)
         await store.put("gone", b"x" * 10)
         await store.delete("gone")
-        client = await connect(Connection(servers=(nats_server.url,)))
+        client = await connect(Connection(servers=(account.url,)))
         content = await read_store(client, "B")
         names = [stored.name for stored in content.objects]
         assert (names, content.damaged, content.unfinished) == (["whole"], {}, [])
@@ -63,10 +64,10 @@ async def test_chunks_without_an_object_are_found_with_size_and_age_and_no_other
 
 @pytest.mark.server
 async def test_a_killed_upload_is_named_by_ls_and_info_at_once(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    shell = Shell(nats_server.url, tmp_path)
-    async with connected(nats_server.url) as nc:
+    shell = Shell(account.url, tmp_path)
+    async with connected(account.url) as nc:
         store = await nc.jetstream().create_object_store("B")
         await store.put("whole", b"x" * 300_000)
         await leave_chunks(nc, "left")
@@ -105,11 +106,11 @@ async def test_a_store_is_described_though_its_files_may_not_be_read_or_are_dama
 
 @pytest.mark.server
 async def test_the_screen_looks_for_unfinished_uploads_only_when_it_asks_for_them(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().create_object_store("B")
-        client = await connect(Connection(servers=(nats_server.url,)))
+        client = await connect(Connection(servers=(account.url,)))
         writer, texts = Writer(client, Journal()), []
         for asked in (ReadObjects(0, "B"), ReadObjects(0, "B", with_unfinished=True)):
             page = (await answer_store(writer, asked))[1]
@@ -121,12 +122,12 @@ async def test_the_screen_looks_for_unfinished_uploads_only_when_it_asks_for_the
 
 @pytest.mark.server
 async def test_the_age_of_chunks_is_by_the_clock_of_their_server(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().create_object_store("B")
         await leave_chunks(nc, "running")
-        client = await connect(Connection(servers=(nats_server.url,)))
+        client = await connect(Connection(servers=(account.url,)))
         time_ns = time.time_ns
         monkeypatch.setattr(time, "time_ns", lambda: time_ns() + 24 * HOUR_US * 1000)
         asked = ReadObjects(0, "B", with_unfinished=True)

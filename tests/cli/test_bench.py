@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from natstui.bench.plan.scenario import built_in_scenarios
 from natstui.cli.root import root
 from natstui.errors import UsageError
-from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, Shell, run_here
@@ -41,10 +40,8 @@ def test_what_is_gone_is_answered_with_what_to_do_instead(
     assert sentence in str(caught.value)
 
 
-def test_mistakes_are_one_sentence_and_their_exit_code(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    server = ("--server", nats_server.url)
+def test_mistakes_are_one_sentence_and_their_exit_code(account: Account, tmp_path: Path) -> None:
+    server = ("--server", account.url)
     wrong = tmp_path / "wrong.toml"
     wrong.write_text('title = "x"\n[[role]]\nname = "a"\npattern = "publish"\n')
     cases = [
@@ -58,7 +55,7 @@ def test_mistakes_are_one_sentence_and_their_exit_code(
         (("sub", "x", "--msgs", "0", *server), 2, "msgs must be at least 1, not 0"),
         (("pub", "x", "--duration", "0s", *server), 2, "the duration must be longer than 0"),
     ]
-    shell = Shell(nats_server.url, tmp_path)
+    shell = Shell(account.url, tmp_path)
     for words, exit_code, sentence in cases:
         done = shell.run("bench", *words)
         assert done.returncode == exit_code, done.stderr
@@ -67,9 +64,9 @@ def test_mistakes_are_one_sentence_and_their_exit_code(
 
 
 def test_a_run_in_which_no_message_came_says_so_and_is_not_ok(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    words = ("sub", "nobody.sends.here", "--duration", "100ms", "--server", nats_server.url)
+    words = ("sub", "nobody.sends.here", "--duration", "100ms", "--server", account.url)
     done = bench(*words, folder=tmp_path)
     assert done.returncode == 1
     assert "verdict    incomplete" in done.stdout
@@ -91,11 +88,11 @@ payload = { msg-ids = true, duplicates = 0.1 }
 
 
 def test_a_run_that_ends_in_its_warm_up_measured_nothing_and_counts_the_refused_repeats(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
     (tmp_path / "twice.toml").write_text(DEDUPLICATED)
     words = (str(tmp_path / "twice.toml"), "--assert", "repeats_refused == 100")
-    done = bench(*words, "--server", nats_server.url, folder=tmp_path)
+    done = bench(*words, "--server", account.url, folder=tmp_path)
     assert done.returncode == 1
     assert "every message fell into ramp and warm-up" in done.stderr
     assert "repeats_refused" not in done.stderr
@@ -105,7 +102,7 @@ def test_a_run_that_ends_in_its_warm_up_measured_nothing_and_counts_the_refused_
 
 
 def test_a_run_that_cannot_be_saved_is_printed_and_tells_its_ramp_and_the_warm_up_behind_it(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
     (tmp_path / "runs").write_text("a file where the folder should be")
     (tmp_path / "ramp.toml").write_text("""
@@ -118,7 +115,7 @@ name = "pubs"
 pattern = "publish"
 rate = 500
 """)
-    words = (str(tmp_path / "ramp.toml"), "--json", "--server", nats_server.url)
+    words = (str(tmp_path / "ramp.toml"), "--json", "--server", account.url)
     done = bench(*words, folder=tmp_path)
     assert done.returncode == 6 and "cannot be saved" in done.stderr
     assert json.loads(done.stdout)["metrics"]["sent"] > 0
@@ -137,12 +134,12 @@ def test_the_ready_scenarios_are_objects_too() -> None:
 
 
 def test_a_table_that_cannot_be_written_is_refused_before_the_run(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("precious")
     for file, why in (notes, "exists already"), (tmp_path / "no" / "x.csv", "does not exist"):
-        words = ("pub", "x", "--msgs", "10", "--csv", str(file), "--server", nats_server.url)
+        words = ("pub", "x", "--msgs", "10", "--csv", str(file), "--server", account.url)
         done = bench(*words, folder=tmp_path)
         assert done.returncode == 2 and why in done.stderr and "phase" not in done.stderr
     assert notes.read_text() == "precious"

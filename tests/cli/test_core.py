@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 from natstui.cli.core.payload import fill_templates
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.processes import close_stdout, start_beside
 from tests.cli.rewriting import just_before
 from tests.cli.test_manage import Done, Shell
@@ -33,8 +34,8 @@ HOSTILE = b"evil\x1b]0;title\x07\x1b[31m"
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 @asynccontextmanager
@@ -92,9 +93,9 @@ def test_a_header_that_is_none_is_refused_before_anything_is_sent(shell: Shell) 
 
 
 async def test_what_is_published_arrives_with_headers_and_is_journalled_once(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         sub = await nc.subscribe("a.>")
         await flushed(nc)
         words = ("pub", "a.b", "no {{Count}} {{Random 3 3}}", "--count", "3", "-H", "K: v:w")
@@ -114,11 +115,11 @@ async def test_what_is_published_arrives_with_headers_and_is_journalled_once(
 
 
 async def test_a_payload_comes_from_a_pipe_or_a_file_byte_for_byte(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     file = tmp_path / "payload"
     file.write_bytes(bytes(range(256)) + b"{{Count}}")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         sub = await nc.subscribe("a")
         await flushed(nc)
         assert (await run(shell, "pub", "a", stdin="from stdin\n")).returncode == 0
@@ -131,9 +132,9 @@ async def test_a_payload_comes_from_a_pipe_or_a_file_byte_for_byte(
 
 
 async def test_a_stream_says_what_it_stored_and_what_it_had_already(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s.>"])
         done = await run(shell, "pub", "s.a", "x", "-J", "--count", "5", "--json")
         assert json.loads(done.stdout) == {
@@ -153,15 +154,15 @@ async def test_a_stream_says_what_it_stored_and_what_it_had_already(
 
 
 def test_a_stream_that_is_recreated_while_it_stores_is_no_success(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     create = ("$JS.API.STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
-    request(nats_server.url, create)
+    request(account.url, create)
 
     def recreate() -> None:
-        request(nats_server.url, ("$JS.API.STREAM.DELETE.S", {}), create)
+        request(account.url, ("$JS.API.STREAM.DELETE.S", {}), create)
 
-    with just_before(nats_server.url, b"PUB s.a", recreate, nth=3) as there:
+    with just_before(account.url, b"PUB s.a", recreate, nth=3) as there:
         words = ("pub", "s.a", "x", "-J", "--count", "6", "--sleep", "20ms")
         done = shell.run(*words, "--server", there)
     assert done.returncode == 4, done.stdout
@@ -169,9 +170,9 @@ def test_a_stream_that_is_recreated_while_it_stores_is_no_success(
 
 
 async def test_a_roll_up_is_named_with_its_count_and_done_only_when_confirmed(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s"], allow_rollup_hdrs=True)
         for _ in range(4):
@@ -191,9 +192,9 @@ async def test_a_roll_up_is_named_with_its_count_and_done_only_when_confirmed(
 
 
 async def test_read_only_and_production_hold_for_messages_too(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         sub = await nc.subscribe("a")
         await flushed(nc)
         for words in (("pub", "a", "x"), ("request", "a", "x")):
@@ -251,8 +252,8 @@ def test_a_subject_that_nobody_can_receive_is_named_and_not_sent_to(shell: Shell
         assert (done.returncode, reason in done.stderr) == (2, True), done
 
 
-async def test_replies_are_printed_one_several_or_all(shell: Shell, nats_server: Broker) -> None:
-    async with connected(nats_server.url) as nc:
+async def test_replies_are_printed_one_several_or_all(shell: Shell, account: Account) -> None:
+    async with connected(account.url) as nc:
         for name in (b"one", b"two"):
 
             async def answer(msg: Msg, name: bytes = name) -> None:
@@ -277,9 +278,9 @@ async def test_replies_are_printed_one_several_or_all(shell: Shell, nats_server:
 
 
 async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         every = []
         for form in ((), ("--json",), ("--raw",), ("--headers-only",), ("--subjects-only",)):
             # Of its own: the server may still count the subscription of the command before. And a
@@ -308,7 +309,7 @@ async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
 
 
 async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     quiet = await run(shell, "sub", "a", "--wait", "200ms")
     assert (quiet.returncode, quiet.stdout) == (0, "")
@@ -320,7 +321,7 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     unread = await listening(shell, "a", "--raw")
     assert unread.stdout is not None
     close_stdout(unread)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         async with asyncio.timeout(PATIENCE_S):
             while unread.returncode is None:
                 await nc.publish("a", b"x" * 1000)
@@ -331,14 +332,14 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
 
 
 async def test_what_was_published_before_a_kill_is_in_the_journal(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     async def outcomes() -> list[tuple[str, str]]:
         entries = json.loads((await run(shell, "journal", "--json")).stdout)
         return [(one["outcome"], one["reason"]) for one in entries]
 
     not_noted = "its end is not noted: it is not over yet, or natstui was killed"
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s"])
         words = ("pub", "s", "x", "-J", "--count", "9000", "--sleep", "20ms")
         process = await start_beside(*words, environment=shell.environment)
@@ -354,8 +355,9 @@ async def test_what_was_published_before_a_kill_is_in_the_journal(
 
 
 async def test_after_a_lost_connection_what_was_published_is_a_limit_of_what_arrived(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     async with connected(nats_server.url) as nc:
         heard = await nc.subscribe("a")
         await flushed(nc)
@@ -371,8 +373,9 @@ async def test_after_a_lost_connection_what_was_published_is_a_limit_of_what_arr
 
 
 async def test_a_share_of_a_group_and_a_lost_connection_are_told(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     others: list[int] = []
 
     async def take(message: Msg) -> None:

@@ -30,6 +30,7 @@ from natstui.jetstream.messages.copying.account import (
     seqs_of,
 )
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
@@ -52,8 +53,8 @@ TO_T = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--json")
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Any) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Any) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 @given(st.lists(st.integers(1, 60)), st.lists(st.integers(1, 60)), st.integers(1, 70))
@@ -71,10 +72,10 @@ def test_ranges_hold_what_was_added(some: list[int], others: list[int], from_seq
 
 
 async def test_more_refused_than_can_be_kept_stops_the_copy_and_none_is_forgotten(
-    shell: Shell, nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_account, "MOST_RANGES", 20)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
         for number in range(200):
@@ -96,9 +97,9 @@ async def test_more_refused_than_can_be_kept_stops_the_copy_and_none_is_forgotte
 
 @pytest.mark.parametrize("recreated", ["S", "T"])
 async def test_a_stream_that_was_created_again_is_not_continued(
-    shell: Shell, nats_server: Broker, recreated: str
+    shell: Shell, account: Account, recreated: str
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 10)
         config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
@@ -120,9 +121,9 @@ async def test_a_stream_that_was_created_again_is_not_continued(
 
 
 async def test_a_target_that_was_purged_is_not_continued_and_one_with_a_reader_is(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 10)
         config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
@@ -149,9 +150,9 @@ async def test_a_target_that_was_purged_is_not_continued_and_one_with_a_reader_i
 
 
 async def test_what_the_target_has_removed_is_no_duplicate_that_it_has(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 10)
         # Limits that are far away explain nothing.
@@ -190,9 +191,9 @@ async def test_what_the_target_has_removed_is_no_duplicate_that_it_has(
 
 
 async def test_of_messages_with_one_id_it_is_not_said_that_the_target_had_the_others(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"], duplicate_window=0.1)
         for number in range(3):
@@ -240,9 +241,9 @@ async def test_of_messages_with_one_id_it_is_not_said_that_the_target_had_the_ot
     ids=str,
 )
 async def test_what_was_purged_where_limits_or_acks_remove_messages_is_no_success(
-    shell: Shell, nats_server: Broker, config: dict[str, Any]
+    shell: Shell, account: Account, config: dict[str, Any]
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 10)
         body = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4} | config
@@ -270,9 +271,9 @@ async def test_what_was_purged_where_limits_or_acks_remove_messages_is_no_succes
 
 
 async def test_the_deletion_of_the_first_copied_message_is_no_purge(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 10)
         config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
@@ -286,9 +287,9 @@ async def test_the_deletion_of_the_first_copied_message_is_no_purge(
 
 
 async def test_a_target_of_which_the_only_copied_message_is_gone_is_not_continued(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 10)
         await js.add_stream(name="T", subjects=["t.>"], discard="new", max_msgs=1)
@@ -300,9 +301,9 @@ async def test_a_target_of_which_the_only_copied_message_is_gone_is_not_continue
 
 
 async def test_a_payload_that_no_longer_fits_with_headers_is_refused_by_name(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
         await js.add_stream(name="T", subjects=["t.>"])
@@ -323,9 +324,9 @@ async def test_a_payload_that_no_longer_fits_with_headers_is_refused_by_name(
 
 @pytest.mark.needs_server("2.12")
 async def test_messages_of_an_atomic_batch_are_copied_as_single_ones(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         config = {"name": "S", "subjects": ["s.>"], "allow_atomic": True}
         await nc.request("$JS.API.STREAM.CREATE.S", json.dumps(config).encode(), timeout=20)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
@@ -339,9 +340,9 @@ async def test_messages_of_an_atomic_batch_are_copied_as_single_ones(
 
 
 async def test_a_target_that_is_deleted_meanwhile_ends_the_copy(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 3_000)
         await js.add_stream(name="T", subjects=["t.>"])
@@ -356,9 +357,9 @@ async def test_a_target_that_is_deleted_meanwhile_ends_the_copy(
 
 
 async def test_a_target_that_is_created_again_meanwhile_is_no_success(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await filled(nc, "S", 1_500)
         await js.add_stream(name="T", subjects=["t.>"])
@@ -376,9 +377,9 @@ LARGE = b"x" * 6_000
 
 @pytest.mark.parametrize("to", ["stream", "file"])
 async def test_a_source_that_is_recreated_meanwhile_is_no_success(
-    shell: Shell, nats_server: Broker, tmp_path: Path, to: str
+    shell: Shell, account: Account, tmp_path: Path, to: str
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
         await js.add_stream(name="T", subjects=["t.>"])
@@ -405,10 +406,8 @@ async def test_a_source_that_is_recreated_meanwhile_is_no_success(
     assert not target.exists()
 
 
-async def test_what_is_purged_before_it_is_copied_is_named(
-    shell: Shell, nats_server: Broker
-) -> None:
-    async with connected(nats_server.url) as nc:
+async def test_what_is_purged_before_it_is_copied_is_named(shell: Shell, account: Account) -> None:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
         await js.add_stream(name="T", subjects=["t.>"])
@@ -429,9 +428,9 @@ async def test_what_is_purged_before_it_is_copied_is_named(
 
 @pytest.mark.timeout(110)
 async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_once(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 1_000)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
     answers_count = 0
@@ -441,7 +440,7 @@ async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_on
         answers_count += 1
         return None if 1 < answers_count <= 450 else body
 
-    with lying(nats_server.url) as wire:
+    with lying(account.url) as wire:
         wire.carries_changes, wire.lie = True, Lie("publish", lost)
         copying = copying_here(Shell(wire.url, tmp_path), *TO_T[:-1])
         done = await copying
@@ -473,9 +472,9 @@ async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
 
 
 async def test_a_stream_whose_acks_cannot_be_read_leaves_it_open_what_is_stored(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 30)
         # The server quotes the name of such a stream so that its acks are no JSON.
         name = "T\x07b"
@@ -493,8 +492,9 @@ async def test_a_stream_whose_acks_cannot_be_read_leaves_it_open_what_is_stored(
 
 
 async def test_the_order_is_kept_when_the_server_restarts_and_there_is_a_rate(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     count = 1_000
     async with connected(nats_server.url) as nc:
         await filled(nc, "S", count)
@@ -526,14 +526,14 @@ async def raw_headers(nc: Client, stream: str, seq: int) -> bytes:
 
 
 async def test_headers_are_copied_byte_by_byte_also_through_a_file(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         for name in "STU":
             await js.add_stream(name=name, subjects=[f"{name.lower()}.>"])
-        with RawPublisher(nats_server.url) as raw:
+        with RawPublisher(account.url) as raw:
             raw.publish(b"s.1", b"body", HEADERS)
             raw.settle()
         await some_stored(nc, "S", 1)
@@ -552,10 +552,10 @@ async def test_headers_are_copied_byte_by_byte_also_through_a_file(
 
 
 async def test_what_was_sent_before_a_damaged_line_is_accounted_for(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 500)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         await run(shell, "messages", "copy", "S", "--to-file", str(kept))
@@ -570,14 +570,14 @@ async def test_what_was_sent_before_a_damaged_line_is_accounted_for(
 
 @pytest.mark.parametrize("rate", ["100k", pytest.param("300", marks=pytest.mark.long)])
 async def test_a_copy_to_a_file_on_a_full_disk_goes_on_when_there_is_space(
-    shell: Shell, nats_server: Broker, tmp_path: Path, rate: str
+    shell: Shell, account: Account, tmp_path: Path, rate: str
 ) -> None:
     folder = tmp_path / "full"
     folder.mkdir()
     kept = folder / "kept.jsonl"
     command = (f"ulimit -f 100; exec {sys.executable} -m natstui messages copy S --to-file"
                f" {kept} --json --rate {rate}")  # fmt: skip
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 2_000)
         done = await asyncio.to_thread(
             subprocess.run, ["bash", "-c", command],
@@ -603,11 +603,11 @@ async def test_a_copy_to_a_file_on_a_full_disk_goes_on_when_there_is_space(
 
 @pytest.mark.long
 async def test_a_killed_copy_to_a_file_goes_on(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
     words = ("S", "--to-file", str(kept), "--rate", "1k")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 4_000)
         process = started(shell, *words)
         await position_saved(tmp_path, 1)
@@ -638,10 +638,10 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 4_000)
         process = started(shell, "S", "--to-file", str(kept), "--rate", "1k")
         await position_saved(tmp_path, 200)
@@ -661,7 +661,7 @@ async def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "folder", "line"])
 async def test_what_has_no_end_is_no_file_of_messages(
-    shell: Shell, nats_server: Broker, tmp_path: Path, name: str
+    shell: Shell, account: Account, tmp_path: Path, name: str
 ) -> None:
     path = Path(name) if name.startswith("/") else tmp_path / name
     if name == "folder":
@@ -669,7 +669,7 @@ async def test_what_has_no_end_is_no_file_of_messages(
     if name == "line":
         with path.open("wb") as file:
             file.truncate(1024**3)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         refused = await run(
             shell, "messages", "copy", "--from-file", str(path), "--to-stream", "T"
@@ -680,11 +680,11 @@ async def test_what_has_no_end_is_no_file_of_messages(
 
 
 async def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 3)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         file = tmp_path / "messages"
@@ -705,12 +705,12 @@ async def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
 
 
 async def test_the_position_of_a_copy_is_saved_though_nothing_more_is_sent(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     file, fifo = tmp_path / "messages", tmp_path / "fifo"
     os.mkfifo(fifo)
     words = ("--from-file", str(fifo), "--to-stream", "T", "--map", "s.>:t.>")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 50)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         assert (await run(shell, "messages", "copy", "S", "--to-file", str(file))).returncode == 0
@@ -727,11 +727,11 @@ async def test_the_position_of_a_copy_is_saved_though_nothing_more_is_sent(
 
 
 async def test_an_error_in_the_middle_leaves_a_copy_that_goes_on(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     file = tmp_path / "messages"
     words = ("--from-file", str(file), "--to-stream", "T", "--map", "s.>:t.>", "--json")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, "S", 50)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         assert (await run(shell, "messages", "copy", "S", "--to-file", str(file))).returncode == 0
@@ -783,8 +783,10 @@ class Cutting:
 
 
 async def test_at_whichever_request_the_connection_is_lost_a_copy_that_began_goes_on(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+
     async def copied_through(wire: Cutting, target: str) -> tuple[Done, int]:
         await nc.jetstream().add_stream(name=target, subjects=[f"{target}.>"])
         async with serving(wire.join) as port:

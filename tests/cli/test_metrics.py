@@ -32,6 +32,7 @@ from natstui.model.findings.catalogue.streams import S_GONE
 from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
+from tests.accounts import Account
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
 from tests.session.scenario import Scenario
@@ -252,10 +253,10 @@ async def test_the_page_is_that_of_the_exporter_and_has_no_old_numbers_of_a_serv
 @pytest.mark.server
 @pytest.mark.parametrize("name", ["watch", pytest.param("record", marks=pytest.mark.long)])
 async def test_watch_and_record_serve_the_same_beside(
-    name: str, nats_server: Broker, tmp_path: Path
+    name: str, account: Account, tmp_path: Path
 ) -> None:
-    await filled(nats_server.url)
-    command = [name, "--metrics", "127.0.0.1:0", "--server", nats_server.url]
+    await filled(account.url)
+    command = [name, "--metrics", "127.0.0.1:0", "--server", account.url]
     if name == "record":
         command += ["--sessions", str(tmp_path)]
     with metrics(command=command) as (_, url):

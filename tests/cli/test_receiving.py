@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.processes import close_stdout, start_beside
 from tests.cli.test_core import PATIENCE_S, connected, ended, run
 from tests.cli.test_manage import Shell
@@ -21,8 +22,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 async def receiving(shell: Shell, *words: str) -> Process:
@@ -42,9 +43,9 @@ async def state_of(shell: Shell, name: str) -> tuple[int, int]:
 
 
 async def test_messages_of_a_pull_consumer_come_until_there_are_enough_of_them(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    await filled(nats_server.url, 5)
+    await filled(account.url, 5)
     words = ("consumer", "sub", "S", "C")
     assert (await run(shell, *words, "--read-only")).returncode == 5
     shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
@@ -72,13 +73,13 @@ async def test_messages_of_a_pull_consumer_come_until_there_are_enough_of_them(
 
 
 async def test_it_ends_with_its_accounts_when_stopped_and_when_nobody_reads(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    await filled(nats_server.url, 1)
+    await filled(account.url, 1)
     stopped = await receiving(shell, "C", "--ack", "--raw")
     async with asyncio.timeout(PATIENCE_S):
         assert await stopped.stdout.readline() == b"0\n"
-    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+    async with connected(account.url) as nc, asyncio.timeout(PATIENCE_S):
         js = nc.jetstream()
         while (await js.consumer_info("S", "C")).ack_floor.stream_seq < 1:
             await asyncio.sleep(0.02)
@@ -94,12 +95,12 @@ async def test_it_ends_with_its_accounts_when_stopped_and_when_nobody_reads(
 
 
 async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answered(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    await filled(nats_server.url, 3)
+    await filled(account.url, 3)
     words = ("--target", "push", "--heartbeat", "200ms", "--flow-control")
     await asyncio.to_thread(shell.ok, "consumer", "add", "S", "P", *words)
-    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+    async with connected(account.url) as nc, asyncio.timeout(PATIENCE_S):
         process = await receiving(shell, "P", "--ack", "--raw")
         assert [await process.stdout.readline() for _ in range(3)] == [b"0\n", b"1\n", b"2\n"]
         await nc.publish("push", b"evil", reply="$JS.API.STREAM.DELETE.S")
@@ -119,8 +120,9 @@ async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answ
 
 
 async def test_a_lost_connection_is_printed_at_once_and_counted(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     await filled(nats_server.url, 1)
     process = await receiving(shell, "C", "--ack", "--raw")
     async with asyncio.timeout(PATIENCE_S):

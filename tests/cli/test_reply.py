@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.processes import start_beside
 from tests.cli.test_core import PATIENCE_S, connected, ended, listened_to, run
 from tests.cli.test_manage import Done, Shell
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 async def answering(shell: Shell, *words: str) -> Process:
@@ -53,10 +54,10 @@ async def first_answer(nc: Client, subject: str, payload: bytes) -> Msg:
 
 
 async def test_requests_are_answered_counted_and_journalled_as_one(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     process = await answering(shell, "ask.>", "no {{Count}}", "-H", "K:v", "--count", "3")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         for number in (1, 2):
             answer = await nc.request("ask.me", b"?", timeout=PATIENCE_S)
             assert (answer.data, answer.headers) == (b"no %d" % number, {"K": "v"})
@@ -72,26 +73,27 @@ async def test_requests_are_answered_counted_and_journalled_as_one(
 
 
 async def test_an_echo_is_what_was_asked_and_a_share_is_that_of_a_group(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     words = ("ask", "--echo", "--queue", "G")
-    process, member = await answering(shell, *words), answering_here(shell, *words, "--count", "5")
-    asked_count = 0
-    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
-        while not member.done():
-            payload = b"%d" % asked_count
-            answer = await nc.request("ask", payload, headers={"H": "x"}, timeout=PATIENCE_S)
-            assert (answer.data, answer.headers) == (payload, {"H": "x"})
-            asked_count += 1
-    process.send_signal(signal.SIGTERM)
-    _, said = await ended(process)
-    assert process.returncode == 0
-    assert "natstui: 5 replies\n" in member.result().stderr
-    assert int(said.split()[1]) == asked_count - 5
+    one, other = await answering(shell, *words), await answering(shell, *words)
+    async with connected(account.url) as nc:
+        for number in range(20):
+            answer = await nc.request(
+                "ask", b"%d" % number, headers={"H": "x"}, timeout=PATIENCE_S
+            )
+            assert (answer.data, answer.headers) == (b"%d" % number, {"H": "x"})
+    counts = []
+    for process in (one, other):
+        process.send_signal(signal.SIGTERM)
+        _, said = await ended(process)
+        counts.append(int(said.split()[1]))
+        assert process.returncode == 0
+    assert sum(counts) == 20
 
 
 async def test_a_command_answers_and_one_that_fails_does_not(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     program = (
         "import os, sys; asked = sys.stdin.read(); assert asked != 'bad'; "
@@ -99,7 +101,7 @@ async def test_a_command_answers_and_one_that_fails_does_not(
     )
     command = f'{sys.executable} -c "{program}" # $(touch x)'
     replying = answering_here(shell, "ask.*", "--command", command, "--count", "3")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         answer = await first_answer(nc, "ask.one", b"hello; ls")
         assert answer.data == b"ask.one hello; ls hello; ls"
         answers_to_bad = await nc.subscribe("bad")
@@ -122,10 +124,10 @@ async def test_a_command_answers_and_one_that_fails_does_not(
     ],
 )
 async def test_requests_that_were_not_answered_are_no_success(
-    shell: Shell, nats_server: Broker, words: tuple[str, ...], reason: str, count: int
+    shell: Shell, account: Account, words: tuple[str, ...], reason: str, count: int
 ) -> None:
     done = answering_here(shell, "ask", "--count", str(count), "--command", *words)
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         # The last that it sends is the first that is received.
         await listened_to(nc, "ask")
         for _ in range(count - 1):
@@ -139,10 +141,10 @@ async def test_requests_that_were_not_answered_are_no_success(
 
 
 async def test_with_json_a_request_that_was_not_answered_is_an_error_object(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     process = await answering(shell, "ask", "--count", "1", "--command", "false", "-j")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.publish("ask", b"?", reply="nobody.hears")
         await nc.flush()
     _, said = await ended(process)
@@ -152,8 +154,9 @@ async def test_with_json_a_request_that_was_not_answered_is_an_error_object(
 
 
 async def test_a_lost_connection_is_printed_at_once_and_counted(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     process = await answering(shell, "ask", "x")
     nats_server.kill()
     async with asyncio.timeout(PATIENCE_S):
@@ -171,7 +174,7 @@ async def test_a_lost_connection_is_printed_at_once_and_counted(
 
 
 async def test_a_payload_that_is_no_variable_is_on_stdin_alone(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     shell.environment["NATS_REQUEST_BODY"] = "of another request"
     program = (
@@ -181,7 +184,7 @@ async def test_a_payload_that_is_no_variable_is_on_stdin_alone(
     )
     command = f'{sys.executable} -c "{program}"'
     replying = answering_here(shell, "ask", "--command", command, "--count", "6")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         for payload, is_set in (
             (b"x" * 100_000, True), (b"x" * 100_001, False), (b"x" * 120_000, False),
             (b"a\0b", False), (b"\xff", True), (b"", True),
@@ -192,9 +195,9 @@ async def test_a_payload_that_is_no_variable_is_on_stdin_alone(
 
 
 async def test_nobody_can_make_an_answer_a_request_to_the_server(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s"])
         process = await answering(shell, "ask", "--echo")
         await nc.publish("ask", b"", reply="$JS.API.STREAM.DELETE.S")
@@ -213,7 +216,7 @@ async def test_nobody_can_make_an_answer_a_request_to_the_server(
 
 
 async def test_nothing_is_answered_where_nothing_may_be_changed(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     assert (await run(shell, "reply", "ask", "x", "--read-only")).returncode == 5
     for words in (("x", "--echo"), (), ("--echo", "--command", "ls")):
@@ -224,12 +227,12 @@ async def test_nothing_is_answered_where_nothing_may_be_changed(
 
 
 async def test_a_command_that_prints_without_an_end_is_ended(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     # With a child of its own, which prints.
     command = "sh -c 'cat /dev/zero; true'"
     process = await answering(shell, "ask.me", "--command", command, "--timeout", "60s")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.publish("ask.me", b"?", reply="nobody.hears")
         async with asyncio.timeout(PATIENCE_S):
             line = (await process.stderr.readline()).decode()
@@ -239,12 +242,12 @@ async def test_a_command_that_prints_without_an_end_is_ended(
 
 
 async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named_and_ended(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     pid_file = tmp_path / "pid"
     command = f"sh -c 'sleep 600 & echo $! > {pid_file}; echo hi'"
     process = await answering(shell, "ask.me", "--command", command, "--timeout", "500ms")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.publish("ask.me", b"?", reply="nobody.hears")
         async with asyncio.timeout(PATIENCE_S):
             line = (await process.stderr.readline()).decode()
@@ -257,12 +260,12 @@ async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named
 
 
 async def test_a_command_that_takes_long_does_not_keep_it_from_ending(
-    shell: Shell, nats_server: Broker, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
     command = f'sh -c "touch {begun}; sleep 600"'
     process = await answering(shell, "ask.me", "--command", command, "--timeout", "600s")
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         for _ in range(3):
             await nc.publish("ask.me", b"?", reply="nobody.hears")
         await nc.flush()

@@ -22,7 +22,7 @@ from nats.js.api import StreamConfig
 
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
@@ -33,8 +33,8 @@ PATIENCE_S = 30.0
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 def started(shell: Shell, *words: str) -> NatstuiProcess:
@@ -128,9 +128,9 @@ def test_a_question_that_gets_no_answer_changes_nothing(
     ],
 )
 async def test_what_was_published_until_it_is_stopped_is_said(
-    flags: tuple[str, ...], number: signal.Signals, shell: Shell, nats_server: Broker
+    flags: tuple[str, ...], number: signal.Signals, shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+    async with connected(account.url) as nc, asyncio.timeout(PATIENCE_S):
         js = nc.jetstream()
         await js.add_stream(StreamConfig(name="S", subjects=["s"]))
         process = started(shell, "pub", "s", "x", "--count", "1000", "--sleep", "300ms", *flags)
@@ -190,9 +190,9 @@ def test_a_line_on_a_closed_terminal_does_not_end_the_work_it_is_about(
     ],
 )
 async def test_a_reader_that_stalls_does_not_keep_a_command_from_ending(
-    words: str, number: signal.Signals, code: int, shell: Shell, nats_server: Broker
+    words: str, number: signal.Signals, code: int, shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         js = nc.jetstream()
         if words.startswith("watch"):
             for name in range(40):

@@ -11,6 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.test_core import PATIENCE_S, connected, ended, listening, run
 from tests.cli.test_manage import Shell
 
@@ -18,8 +19,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 async def filled(nc: Client, count: int, **config: object) -> None:
@@ -45,9 +46,9 @@ async def filled(nc: Client, count: int, **config: object) -> None:
     ],
 )
 async def test_a_stream_is_read_from_where_it_is_said(
-    shell: Shell, nats_server: Broker, words: tuple[str, ...], seqs: list[int], where: str
+    shell: Shell, account: Account, words: tuple[str, ...], seqs: list[int], where: str
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, 6)
     done = await run(shell, "sub", *words, "--count", str(len(seqs)), "--json")
     assert done.returncode == 0, done.stderr
@@ -55,13 +56,14 @@ async def test_a_stream_is_read_from_where_it_is_said(
     assert [one["stream_seq"] for one in found] == seqs
     assert all(one["headers"] == [["N", str(one["stream_seq"])]] for one in found)
     assert "natstui: listening to " in done.stderr and where in done.stderr
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         assert (await nc.jetstream().stream_info("S")).state.consumer_count == 0
 
 
 async def test_new_messages_follow_the_stored_ones_also_over_a_restart(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     async with connected(nats_server.url) as nc:
         await filled(nc, 2)
         process = await listening(shell, "s.>", "--all", "--count", "5", "--subjects-only")
@@ -87,8 +89,9 @@ async def test_new_messages_follow_the_stored_ones_also_over_a_restart(
 
 
 async def test_what_is_stopped_while_disconnected_does_not_know_that_none_is_missing(
-    shell: Shell, nats_server: Broker
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    shell = Shell(nats_server.url, tmp_path)
     async with connected(nats_server.url) as nc:
         await filled(nc, 2)
     process = await listening(shell, "s.>", "--since", "1h", "--subjects-only")
@@ -107,9 +110,9 @@ async def test_what_is_stopped_while_disconnected_does_not_know_that_none_is_mis
 
 
 async def test_only_what_is_new_is_read_and_it_ends_when_nothing_comes(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await filled(nc, 2)
         js = nc.jetstream()
         for seq, words in ((3, ("s.>", "--new")), (4, ("--stream", "S"))):
@@ -125,8 +128,8 @@ async def test_only_what_is_new_is_read_and_it_ends_when_nothing_comes(
 
 
 @pytest.mark.long
-async def test_it_ends_when_it_is_stopped(shell: Shell, nats_server: Broker) -> None:
-    async with connected(nats_server.url) as nc:
+async def test_it_ends_when_it_is_stopped(shell: Shell, account: Account) -> None:
+    async with connected(account.url) as nc:
         await filled(nc, 1)
     process = await listening(shell, "--stream", "S")
     process.send_signal(signal.SIGINT)
@@ -134,8 +137,8 @@ async def test_it_ends_when_it_is_stopped(shell: Shell, nats_server: Broker) -> 
     assert process.returncode == 0
 
 
-async def test_what_cannot_be_read_is_said(shell: Shell, nats_server: Broker) -> None:
-    async with connected(nats_server.url) as nc:
+async def test_what_cannot_be_read_is_said(shell: Shell, account: Account) -> None:
+    async with connected(account.url) as nc:
         await filled(nc, 1)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         await nc.jetstream().add_stream(name="QUEUE", subjects=["q"], retention="workqueue")

@@ -9,9 +9,9 @@ import pytest
 
 from natstui.defects import contained, write_crash_log
 from natstui.errors import Refused
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Outcome, PollNow, WriteNote
+from tests.accounts import Account
 from tests.engine.engine_process import EngineProcess
 
 BROKEN = """
@@ -30,10 +30,10 @@ main()
 
 @pytest.mark.server
 def test_a_defect_in_a_command_is_its_answer_and_the_engine_goes_on(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
     start = (sys.executable, "-P", "-c", BROKEN, "engine")
-    with EngineProcess("--server", nats_server.url, start=start) as engine:
+    with EngineProcess("--server", account.url, start=start) as engine:
         engine.next(Snapshot)
         for _ in range(2):
             engine.send(PollNow(1))

@@ -26,6 +26,7 @@ from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, with_value_at
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.records.journal import entry_command, entry_text
 from natstui.model.records.managing import Action, Change
+from tests.accounts import Account
 from tests.architecture.source import modules
 from tests.jetstream.admin_session import admin_session
 
@@ -45,9 +46,9 @@ GROUPED = PLAIN | {
 
 @pytest.mark.needs_server("2.11")
 def test_an_edit_of_the_description_keeps_every_other_setting_of_a_consumer(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_consumer", "S", GROUPED, consumer="C")
         before = session.config("S", "C")
@@ -60,9 +61,9 @@ def test_an_edit_of_the_description_keeps_every_other_setting_of_a_consumer(
 
 @pytest.mark.needs_server("2.11")
 def test_a_concurrent_change_is_refused_with_both_versions(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_consumer", "S", GROUPED, consumer="C")
         seen = session.config("S", "C")
@@ -124,8 +125,8 @@ def test_one_place_knows_how_a_consumer_is_asked_for() -> None:
     assert asking - {"natstui.jetstream.connection.shapes"} == {"natstui.model.assets.defaults"}
 
 
-def test_several_filters_stay_a_list(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_several_filters_stay_a_list(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S", "subjects": ["a", "b"]})
         config = {"name": "C", "filter_subjects": ["a", "b"]}
         session.apply("create_consumer", "S", config, consumer="C")
@@ -154,8 +155,8 @@ def test_a_server_takes_another_first_sequence_and_drops_messages_for_it_so_nats
 
 
 @pytest.mark.needs_server("2.11")
-def test_what_the_server_did_not_take_is_reported(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_what_the_server_did_not_take_is_reported(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         asked = {"name": "S", "subject_delete_marker_ttl": 5 * S, "deny_purge": True}
         changed = session.apply("create_stream", "S", asked)
         assert [(d.label, d.before, d.after) for d in changed.not_taken] == [
@@ -163,43 +164,39 @@ def test_what_the_server_did_not_take_is_reported(nats_server: Broker, tmp_path:
         ]
 
 
-def test_creating_what_exists_is_refused(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_creating_what_exists_is_refused(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         with pytest.raises(Conflict, match="stream S exists already"):
             session.apply("create_stream", "S", {"name": "S"})
 
 
 def test_a_mistake_is_said_in_the_words_of_the_form_and_nothing_is_sent(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         with pytest.raises(UsageError, match="the maximum age is shorter than 100ms"):
             session.apply("create_stream", "S", {"name": "S", "max_age": 5})
         assert session.writer.journal.entries() == []
 
 
-def test_read_only_refuses_every_write_and_sends_nothing(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    with admin_session(nats_server.url, tmp_path, read_only=True) as session:
+def test_read_only_refuses_every_write_and_sends_nothing(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path, read_only=True) as session:
         with pytest.raises(Refused, match="read-only"):
             session.apply("create_stream", "S", {"name": "S"})
         assert session.request("STREAM.NAMES")["total"] == 0
 
 
-def test_production_asks_for_the_name_of_what_is_changed(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    with admin_session(nats_server.url, tmp_path, production=True) as session:
+def test_production_asks_for_the_name_of_what_is_changed(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path, production=True) as session:
         with pytest.raises(Refused, match="this is production, type 'S'"):
             session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_stream", "S", {"name": "S"}, confirmed="S")
         assert session.config("S")["name"] == "S"
 
 
-def test_what_cannot_be_undone_asks_for_the_name(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_what_cannot_be_undone_asks_for_the_name(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         for action in ("delete_stream", "purge_stream"):
             with pytest.raises(Refused, match=r"this cannot be undone.*type 'S'"):
@@ -213,9 +210,9 @@ def test_what_cannot_be_undone_asks_for_the_name(nats_server: Broker, tmp_path: 
 
 @pytest.mark.needs_server("2.11")
 def test_a_deleted_stream_and_consumer_come_back_from_the_journal(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S", "max_msgs": 5})
         session.apply("create_consumer", "S", GROUPED, consumer="C")
         session.apply("delete_consumer", "S", consumer="C", confirmed="C")
@@ -227,9 +224,9 @@ def test_a_deleted_stream_and_consumer_come_back_from_the_journal(
 
 
 def test_an_undo_is_refused_when_it_was_changed_again_elsewhere(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         session.apply("edit_stream", "S", {**session.config("S"), "max_msgs": 5})
         session.request("STREAM.UPDATE.S", {**session.config("S"), "max_msgs": 6})
@@ -239,9 +236,9 @@ def test_an_undo_is_refused_when_it_was_changed_again_elsewhere(
 
 
 def test_every_write_is_in_the_journal_with_both_configurations(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S", "storage": "memory"})
         session.apply("edit_stream", "S", {**session.config("S"), "max_age": 3600 * S})
         session.request("STREAM.CREATE.T", {"name": "T", "subjects": ["t"]})
@@ -266,8 +263,8 @@ def test_every_write_is_in_the_journal_with_both_configurations(
         assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_an_entry_that_was_cut_off_costs_no_other(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_an_entry_that_was_cut_off_costs_no_other(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         journal = session.writer.journal
         session.apply("create_stream", "S", {"name": "S"})
         with journal.file.open("ab") as file:
@@ -284,21 +281,19 @@ def test_an_entry_that_was_cut_off_costs_no_other(nats_server: Broker, tmp_path:
         assert [entry.stream for entry in journal.entries()] == ["S", "T", "U", "V"]
 
 
-def test_without_a_journal_nothing_is_written(nats_server: Broker, tmp_path: Path) -> None:
+def test_without_a_journal_nothing_is_written(account: Account, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with admin_session(nats_server.url, blocked) as session:
+    with admin_session(account.url, blocked) as session:
         with pytest.raises(SessionError, match="cannot be written"):
             session.apply("create_stream", "S", {"name": "S"})
         assert session.request("STREAM.NAMES")["total"] == 0
 
 
-def test_a_journal_that_is_a_link_is_not_written_through(
-    nats_server: Broker, tmp_path: Path
-) -> None:
+def test_a_journal_that_is_a_link_is_not_written_through(account: Account, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("precious")
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.writer.journal.file.parent.mkdir(exist_ok=True)
         session.writer.journal.file.symlink_to(precious)
         with pytest.raises(SessionError, match="it is a link"):
@@ -307,10 +302,8 @@ def test_a_journal_that_is_a_link_is_not_written_through(
     assert precious.read_text() == "precious"
 
 
-def test_a_purge_says_how_many_messages_it_will_remove(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_purge_says_how_many_messages_it_will_remove(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S", "subjects": ["s.>"]})
         client = session.writer.client
         for number in range(10):
@@ -329,8 +322,8 @@ def test_a_purge_says_how_many_messages_it_will_remove(
 
 
 @pytest.mark.needs_server("2.11")
-def test_a_consumer_is_paused_and_resumed(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_consumer_is_paused_and_resumed(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_consumer", "S", GROUPED, consumer="C")
         session.apply("pause_consumer", "S", {"pause_until": "1h"}, consumer="C")
@@ -345,9 +338,9 @@ def test_a_consumer_is_paused_and_resumed(nats_server: Broker, tmp_path: Path) -
 
 @pytest.mark.needs_server("2.11")
 def test_undoing_a_pause_puts_back_the_one_before_and_ends_none_of_somebody_else(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
 
         def pause(until: str) -> None:
             session.apply("pause_consumer", "S", {"pause_until": until}, consumer="C")
@@ -386,8 +379,8 @@ def test_the_first_edit_of_a_consumer_after_a_restart_is_done_and_undone(
 
 
 @pytest.mark.needs_server("2.14")
-def test_a_consumer_is_reset(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_consumer_is_reset(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_consumer", "S", PLAIN, consumer="C")
         reset = session.apply("reset_consumer", "S", {"seq": 1}, consumer="C", confirmed="C")
@@ -414,10 +407,10 @@ NEWER_ACTIONS = [
 
 @pytest.mark.parametrize(("action", "body", "said"), NEWER_ACTIONS)
 def test_an_action_of_a_newer_server_is_refused_at_once(
-    nats_server: Broker, tmp_path: Path, action: Action, body: dict[str, object], said: str
+    account: Account, tmp_path: Path, action: Action, body: dict[str, object], said: str
 ) -> None:
     """An older server would not reply to it at all."""
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_consumer", "S", PLAIN, consumer="C")
         before = len(session.writer.journal.entries())
@@ -437,9 +430,9 @@ NEWER_OPTIONS = [
 
 @pytest.mark.parametrize("field", NEWER_OPTIONS, ids=lambda field: field.path)
 def test_an_option_of_a_newer_server_is_refused_and_its_default_is_not_sent(
-    nats_server: Broker, tmp_path: Path, field: Field
+    account: Account, tmp_path: Path, field: Field
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         is_stream = field in STREAM_FIELDS
         action: Action = "create_stream" if is_stream else "create_consumer"
         session.apply("create_stream", "ORIGIN", {"name": "ORIGIN"})

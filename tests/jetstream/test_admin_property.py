@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from natstui.errors import NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.differences import AssetKind, differences, normal, with_field
@@ -23,6 +22,7 @@ from natstui.model.assets.rules import NamesInUse, Problem
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.tui.frame.form.text import Subject, drafted
+from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.random_configs import consumer_configs, stream_configs
 
@@ -169,9 +169,9 @@ def consumer_round_trip(session: AdminSession, config: dict[str, Any], step: Ste
 
 
 def test_streams_are_as_asked_and_an_edit_can_be_taken_back(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
         seen, words, level = Counter[str](), Words(), level_of(session)
 
@@ -202,9 +202,9 @@ def test_streams_are_as_asked_and_an_edit_can_be_taken_back(
 
 
 def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
         seen, words, level = Counter[str](), Words(), level_of(session)
 

@@ -11,9 +11,9 @@ from nats.aio.client import Client as NatsClient
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.snapshot import Snapshot
+from tests.accounts import Account
 from tests.jetstream.polling import Polled, api, polling
 
 pytestmark = pytest.mark.server
@@ -72,13 +72,13 @@ def _unknown(polled: Polled) -> set[tuple[str, str]]:
 
 
 async def test_the_lag_of_200_stuck_consumers_is_known_within_ten_polls_and_true(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    near = await connect(Connection(servers=(nats_server.url,)))
-    nc = await nats.connect(nats_server.url)
+    near = await connect(Connection(servers=(account.url,)))
+    nc = await nats.connect(account.url)
     await _fill(near, nc)
     await nc.close()
-    async with polling(nats_server.url) as polled:
+    async with polling(account.url) as polled:
         polled.control.set_interval(1.0)
         for _ in range(MOST_POLLS_COUNT):
             await polled.until(Snapshot)

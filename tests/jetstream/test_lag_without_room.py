@@ -24,7 +24,7 @@ from natstui.jetstream.polling.decode.consumers import (
 )
 from natstui.jetstream.polling.decode.streams import read_stream
 from natstui.jetstream.polling.lag import NextMessages, NextReading
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 
 pytestmark = pytest.mark.server
 
@@ -40,9 +40,9 @@ class Narrow(Window):
 
 @pytest.mark.parametrize("window", [Narrow, Window])
 async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
-    nats_server: Broker, window: type[Window]
+    account: Account, window: type[Window]
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream(timeout=30)
     await js.add_stream(name="S", subjects=["s.>"])
     for number in range(CONSUMERS):
@@ -52,7 +52,7 @@ async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
         await nc.request(subject, json.dumps(body).encode(), timeout=30)
     for word in ("first", *range(CONSUMERS), "last"):
         await js.publish(f"s.{word}", b"x")
-    client = await connect(Connection(servers=(nats_server.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     stream = read_stream(await client.request("STREAM.INFO.S"), steady_us())
     page = read_consumers(await client.request("CONSUMER.LIST.S"), steady_us())
     api = PollingApi(client, None)
@@ -68,15 +68,15 @@ async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
 
 
 async def test_a_next_message_that_was_deleted_meanwhile_is_not_asked_for_again(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream(timeout=30)
     await js.add_stream(name="S", subjects=["s.>"], allow_direct=False)
     await js.add_consumer("S", durable_name="C", ack_policy="explicit", filter_subject="s.b")
     for word in ("a", "b", "c"):
         await js.publish(f"s.{word}", b"x")
-    client = await connect(Connection(servers=(nats_server.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     stream = read_stream(await client.request("STREAM.INFO.S"), steady_us())
     page = read_consumers(await client.request("CONSUMER.LIST.S"), steady_us())
     await js.delete_msg("S", 2)

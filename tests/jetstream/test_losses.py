@@ -21,6 +21,7 @@ from natstui.model.records.actions import OF_CONSUMER
 from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PullNext
 from natstui.model.servers.versions import KEEPS_OVER_FIRST_SUBJECT_LIMIT, is_in
+from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 pytestmark = pytest.mark.server
@@ -66,9 +67,9 @@ _EDITS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
 
 
 def test_what_an_edit_removes_is_said_before_and_asked_for(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         for number, (base, edit, said) in enumerate(_EDITS):
             name = f"S{number}"
             seen = make(session, name, **base)
@@ -112,9 +113,9 @@ _FIRST_LIMITS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
 
 @pytest.mark.parametrize(("base", "edit", "said"), _FIRST_LIMITS)
 def test_a_first_limit_per_subject_removes_what_was_said_and_when(
-    nats_server: Broker, tmp_path: Path, base: dict[str, Any], edit: dict[str, Any], said: str
+    account: Account, tmp_path: Path, base: dict[str, Any], edit: dict[str, Any], said: str
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S", **base)
         fill(session, "S", 10)
         with pytest.raises(Refused) as refused:
@@ -149,9 +150,9 @@ def test_a_first_limit_that_refuses_new_messages_removes_at_a_restart_at_the_lat
 
 @pytest.mark.needs_server("2.15")
 def test_without_consumers_a_stream_that_keeps_by_interest_loses_everything(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S")
         fill(session, "S", 10)
         with pytest.raises(Refused, match=re.escape("(at most all 10 messages (about")):
@@ -175,9 +176,9 @@ def test_without_consumers_a_stream_that_keeps_by_interest_loses_nothing_before_
 
 
 def test_a_consumer_keeps_what_it_wants_of_a_stream_that_now_keeps_by_interest(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S")
         fill(session, "S", 10)
         session.apply("create_consumer", "S", _C | {"filter_subject": "s.0"}, consumer="C")
@@ -190,8 +191,8 @@ def test_a_consumer_keeps_what_it_wants_of_a_stream_that_now_keeps_by_interest(
         assert 4 <= held(session, "S") < 10
 
 
-def test_far_more_than_was_told_is_not_removed(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_far_more_than_was_told_is_not_removed(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         make(session, "S")
         fill(session, "S", 10)
         change = Change(
@@ -203,8 +204,8 @@ def test_far_more_than_was_told_is_not_removed(nats_server: Broker, tmp_path: Pa
         assert held(session, "S") == 10
 
 
-def test_sealing_and_denying_are_said_to_stay(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_sealing_and_denying_are_said_to_stay(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S")
         for edit, said in (
             ({"deny_delete": True}, "can never be deleted"),
@@ -217,9 +218,9 @@ def test_sealing_and_denying_are_said_to_stay(nats_server: Broker, tmp_path: Pat
 
 
 def test_a_consumer_that_would_go_by_itself_and_what_only_it_wants_are_said(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         make(session, "S", retention="interest")
         session.apply("create_consumer", "S", _C, consumer="C")
         fill(session, "S", 10)
@@ -240,9 +241,9 @@ def test_a_consumer_that_would_go_by_itself_and_what_only_it_wants_are_said(
 
 
 def test_an_undo_that_tightens_again_is_an_edit_that_removes(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S", max_msgs=5)
         session.apply("edit_stream", "S", seen | {"max_msgs": 100})
         fill(session, "S", 20)
@@ -276,9 +277,9 @@ def test_a_user_who_may_not_look_is_told_an_unknown_part(
 
 
 def test_the_count_asks_for_no_more_than_the_edit_touches(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S")
         asset = session.asset("S")
         before = session.request("INFO")["api"]["total"]
@@ -288,9 +289,9 @@ def test_the_count_asks_for_no_more_than_the_edit_touches(
 
 
 def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         make(session, "S")
         created_at_us = session.run(read_asset(session.writer, "stream", "S")).created_at_us
         for action in OF_CONSUMER:
@@ -314,9 +315,9 @@ def _ask_then_publish(session: AdminSession, change: Change, count: int) -> Chan
     [({}, 9), ({"filter": "s.0"}, 5 + 9), ({"seq": 1_000_000}, 9), ({"seq": 1}, 10 + 9)],
 )
 def test_a_purge_leaves_what_was_published_after_the_question(
-    nats_server: Broker, tmp_path: Path, body: dict[str, object], left: int
+    account: Account, tmp_path: Path, body: dict[str, object], left: int
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         make(session, "S")
         fill(session, "S", 10)
         asked = Change(1, "purge_stream", "S", body_json=json.dumps(body))
@@ -325,9 +326,9 @@ def test_a_purge_leaves_what_was_published_after_the_question(
 
 
 def test_a_purge_of_an_empty_stream_leaves_what_was_published_after_the_question(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         make(session, "S")
         session.do(_ask_then_publish(session, Change(1, "purge_stream", "S", body_json="{}"), 9))
         assert held(session, "S") == 9
@@ -342,9 +343,9 @@ def test_a_purge_of_an_empty_stream_leaves_what_was_published_after_the_question
     ],
 )
 def test_what_is_published_after_the_question_is_said_to_add_to_what_is_removed(
-    nats_server: Broker, tmp_path: Path, action: Action, body: dict[str, object]
+    account: Account, tmp_path: Path, action: Action, body: dict[str, object]
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         seen = make(session, "S")
         fill(session, "S", 10)
         wanted = seen | body if action == "edit_stream" else body
@@ -364,9 +365,9 @@ def test_what_is_published_after_the_question_is_said_to_add_to_what_is_removed(
     [("delete_consumer", {}), ("edit_consumer", {"inactive_threshold": 3600 * 10**9})],
 )
 def test_what_only_a_consumer_needs_is_said_to_grow_also_where_it_needs_nothing_yet(
-    nats_server: Broker, tmp_path: Path, action: Action, body: dict[str, Any]
+    account: Account, tmp_path: Path, action: Action, body: dict[str, Any]
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         make(session, "S", retention="interest")
         session.apply("create_consumer", "S", _C, consumer="C")
         made_us = session.created_at_us("S", "C")
@@ -380,9 +381,9 @@ def test_what_only_a_consumer_needs_is_said_to_grow_also_where_it_needs_nothing_
 
 
 def test_an_empty_stream_is_said_to_lose_what_is_published_until_it_is_deleted(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         make(session, "U")
         change = Change(1, "delete_stream", "U", None, "{}")
         question = session.run(preview(session.writer, change)).question
@@ -397,9 +398,9 @@ def test_an_empty_stream_is_said_to_lose_what_is_published_until_it_is_deleted(
 
 
 def test_a_limit_of_bytes_may_remove_more_than_the_mean_size_says(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         config = make(session, "S")
         fill(session, "S", 20)
         session.run(session.writer.client.ask("s.0", b"x" * 20_000))
@@ -408,9 +409,9 @@ def test_a_limit_of_bytes_may_remove_more_than_the_mean_size_says(
 
 
 def test_what_is_older_than_a_max_age_is_counted_by_the_clock_of_the_server(
-    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         config = make(session, "S")
         fill(session, "S", 3)
         asset = session.run(read_asset(session.writer, "stream", "S"))
@@ -427,9 +428,9 @@ def test_what_is_older_than_a_max_age_is_counted_by_the_clock_of_the_server(
 
 
 def test_a_threshold_for_consumers_names_the_messages_that_go_with_them(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         config = make(session, "S", retention="interest")
         session.apply("create_consumer", "S", _C, consumer="C")
         fill(session, "S", 3)
@@ -440,9 +441,9 @@ def test_a_threshold_for_consumers_names_the_messages_that_go_with_them(
 
 @pytest.mark.needs_server(before="2.15")
 def test_what_a_stream_kept_before_it_had_interest_retention_goes_with_its_last_consumer(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         config = make(session, "S")
         fill(session, "S", 3)
         session.request("STREAM.UPDATE.S", config | {"retention": "interest"})

@@ -24,6 +24,7 @@ from natstui.model.records.messages import (
     PullNext,
     RequestReply,
 )
+from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 pytestmark = pytest.mark.server
@@ -51,9 +52,9 @@ def messages(session: AdminSession) -> int:
 
 
 def test_a_second_message_with_the_same_id_is_a_duplicate_and_not_stored(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         made(session)
         asked = PublishMessage(1, "w.a", HELLO, message_id="one")
         first = session.run(publish(session.writer, asked))
@@ -64,9 +65,9 @@ def test_a_second_message_with_the_same_id_is_a_duplicate_and_not_stored(
 
 
 def test_an_expected_sequence_that_is_not_so_refuses_the_message(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         made(session)
         session.run(publish(session.writer, PublishMessage(1, "w.a", HELLO)))
         with pytest.raises(RequestFailed, match="wrong last sequence: 1"):
@@ -76,8 +77,8 @@ def test_an_expected_sequence_that_is_not_so_refuses_the_message(
             session.run(publish(session.writer, PublishMessage(1, "nowhere", HELLO)))
 
 
-def test_a_work_queue_loses_what_is_acknowledged(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_work_queue_loses_what_is_acknowledged(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         made(session, retention="workqueue")
         for _ in range(5):
             session.run(publish(session.writer, PublishMessage(1, "w.a", HELLO)))
@@ -87,9 +88,9 @@ def test_a_work_queue_loses_what_is_acknowledged(nats_server: Broker, tmp_path: 
 
 
 def test_a_message_given_back_with_a_delay_comes_again_after_it(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         made(session)
         session.run(publish(session.writer, PublishMessage(1, "w.a", HELLO)))
         started = time.monotonic()
@@ -104,9 +105,9 @@ def test_a_message_given_back_with_a_delay_comes_again_after_it(
 
 
 def test_a_terminated_message_announces_its_reason_and_does_not_come_again(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         made(session)
         session.run(publish(session.writer, PublishMessage(1, "w.a", HELLO)))
         advisory = "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.W.C"
@@ -119,8 +120,8 @@ def test_a_terminated_message_announces_its_reason_and_does_not_come_again(
         assert (info["num_ack_pending"], info["num_pending"]) == (0, 0)
 
 
-def test_in_progress_starts_the_ack_wait_again(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_in_progress_starts_the_ack_wait_again(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         made(session)
         session.run(publish(session.writer, PublishMessage(1, "w.a", HELLO)))
         message = pulled(session)
@@ -130,8 +131,8 @@ def test_in_progress_starts_the_ack_wait_again(nats_server: Broker, tmp_path: Pa
         answered(session, message, "ack")
 
 
-def test_a_request_shows_its_first_reply(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_a_request_shows_its_first_reply(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         client = session.writer.client
 
         async def turn(msg: Msg) -> None:
@@ -145,9 +146,9 @@ def test_a_request_shows_its_first_reply(nats_server: Broker, tmp_path: Path) ->
 
 
 def test_an_answer_that_is_no_acknowledgement_stores_nothing(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
 
         async def serve(msg: Msg) -> None:
             await msg.respond(b'{"fine": true}')
@@ -158,11 +159,11 @@ def test_an_answer_that_is_no_acknowledgement_stores_nothing(
 
 
 def test_read_only_neither_publishes_nor_pulls_nor_answers(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         made(session)
-    with admin_session(nats_server.url, tmp_path, read_only=True) as session:
+    with admin_session(account.url, tmp_path, read_only=True) as session:
         for work in (
             publish(session.writer, PublishMessage(1, "w.a", HELLO)),
             request_reply(session.writer, RequestReply(1, "echo", HELLO)),
@@ -175,9 +176,9 @@ def test_read_only_neither_publishes_nor_pulls_nor_answers(
 
 
 def test_what_is_sent_taken_and_answered_is_journalled_without_its_payload(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         made(session)
         secret = base64.b64encode(b"the secret payload").decode()
         headers = (("Authorization", "Bearer hidden"),)

@@ -13,6 +13,7 @@ from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.subject_counts import every_subject_count, read_subject_counts
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.test_core import connected
 from tests.cli.test_messages_copy import filled
 from tests.jetstream.flushing import flushed
@@ -54,9 +55,9 @@ async def test_a_page_says_whether_it_is_all_and_the_next_begins_behind_it(
 
 
 @pytest.mark.long
-async def test_every_page_of_very_many_subjects_is_read(nats_server: Broker) -> None:
-    client = await connect(Connection(servers=(nats_server.url,)))
-    async with connected(nats_server.url) as nc:
+async def test_every_page_of_very_many_subjects_is_read(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    async with connected(account.url) as nc:
         await filled(nc, "S", COUNT)
     page = await read_subject_counts(client, "S", ">")
     assert (page.is_last, len(page.msgs) < COUNT) == (False, True)

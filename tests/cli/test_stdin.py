@@ -152,3 +152,10 @@ def test_an_engine_reads_no_faster_than_it_takes_what_it_reads(shell: Shell, sou
     code, err = ended_of(shell, endless, "engine", most_bytes=ENGINE_BYTES)
     assert code == 0, err[-2000:]
     assert "Error" not in err, err[-2000:]
+
+
+def test_what_is_no_command_of_an_engine_is_left_out(shell: Shell) -> None:
+    # More than waits anywhere for an engine that does not read yet.
+    code, err = ended_of(shell, f"{LONG_LINES} | head -c 30000000", "engine")
+    assert code == 0, err[-2000:]
+    assert err.startswith("natstui engine: ") and "Traceback" not in err, err[-2000:]

@@ -22,6 +22,7 @@ from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
 from tests.model.findings.test_servers import seen
+from tests.session.test_servers_recorded import servers
 from tests.tui.engine_records import engine_records
 from tests.tui.server_columns import Beside, Look, judged
 from tests.tui.viewer import Viewer, fed, viewing
@@ -95,7 +96,7 @@ def looked_at(viewer: Viewer, earlier: Servers, now: Servers) -> list[Look]:
 @pytest.mark.parametrize(
     "source",
     [
-        "system",
+        pytest.param("system", marks=pytest.mark.long),
         pytest.param("monitoring", marks=pytest.mark.long),
         pytest.param("account", marks=pytest.mark.long),
     ],
@@ -214,6 +215,34 @@ async def test_a_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come
         assert viewer.rows()[last.name]["meta"] == "leaderless"
         # Nobody knows of the others now, so nothing is said of them.
         assert "lag" not in viewer.words.partition("META GROUP")[2].partition("ACCOUNTS")[0]
+
+
+async def test_every_column_shows_what_was_read_of_each_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(servers_screen, "_RENEWED_AFTER_S", 0.2)
+    async with fed(*engine_records({"S": ()}), first="server", size=(120, 60)) as viewer:
+        for count, read in enumerate((servers(10), servers(20)), 1):
+            await viewer.until(lambda: len(viewer.sent(ReadServers)) == count, "it asks")  # noqa: B023
+            number = viewer.sent(ReadServers)[-1].command_id
+            body = msgspec.json.encode(read.servers).decode()
+            await viewer.feed(Answered(1, number, "done", "3 servers", body))
+            await viewer.until(lambda: viewer.rows().keys() == {"n1", "n2", "n3"}, "the servers")
+        await viewer.until(lambda: viewer.rows()["n1"].get("in_s") == "50.0", "rates")
+        assert viewer.rows()["n1"] == {
+            "name": "n1", "meta": "leader", "version": "2.12.1", "cluster": "LAB", "uptime": "20s",
+            "cpu": "▏░░░   12", "memory": "28.6 MiB", "conns": "4", "subs": "9", "in_s": "50.0",
+            "out_s": "100", "slow": "0", "streams_led": "1", "consumers_led": "2", "behind": "0",
+            "file": "▏░░░ 1.95 KiB", "free": "954 MiB", "store": "░░░░      0 B", "ha": "3",
+            "inflight": "0", "errors": "0", "routes": "2", "in_b": "4.88 KiB",
+            "out_b": "9.77 KiB",
+        }  # fmt: skip
+        assert [row["meta"] for row in viewer.rows().values()] == ["leader", "lag 0", "lag 0"]
+        assert "data from the system account" in viewer.words
+        assert "META GROUP" in viewer.words and "3 members" in viewer.words
+        assert "STREAMS LED, of" in viewer.words and "UNAVAILABLE" not in viewer.words
+        # What is ours stands beside it, as it always did.
+        assert "COST OF MONITORING" in viewer.words and "PERMISSIONS" in viewer.text
 
 
 async def test_p_stops_the_looks_at_servers_and_ctrl_r_polls_at_once() -> None:

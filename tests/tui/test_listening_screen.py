@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
+from natstui.model.records.listening import StartListening
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Configured
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.listening.screen import ListenScreen
 from natstui.tui.messages.message import MessageScreen
-from tests.accounts import Account
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
+from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_messages import typed
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.viewer import Viewer, fed
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("listening")]
 
@@ -168,25 +172,23 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(shared: Sha
         assert info["delivered"]["stream_seq"] == 0, "a wildcard wakes no consumer"
 
 
-async def test_read_only_it_takes_nothing_of_a_push_consumer(account: Account) -> None:
-    async with (
-        connected(account.url) as nc,
-        viewing(account.url, "--read-only", size=SIZE) as viewer,
-    ):
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        config = {"durable_name": "C", "deliver_subject": "push.here", "ack_policy": "none"}
-        await asked(nc, "CONSUMER.CREATE.S.C", {"stream_name": "S", "config": config})
-        await nc.request("s", b"precious", timeout=20)
-        known = viewer.app.screen
-        await viewer.until(lambda: known.state.consumer_configurations)  # type: ignore[attr-defined]
+async def test_what_the_engine_refuses_to_take_of_a_push_consumer_is_named() -> None:
+    *_, configured, _poll = records = engine_records({"S": ("C",)}, read_only=True)
+    assert isinstance(configured, Configured)
+    push = tuple(replace(each, deliver_subject="push.here") for each in configured.consumers)
+    records[-2] = replace(configured, consumers=push)
+    async with fed(*records, size=(100, 24)) as viewer:
+        await viewer.until(lambda: viewer.app.state.consumer_configurations, "the consumer")
         await viewer.type_command("sub push.here")
         await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+        assert not viewer.sent(StartListening)
         await viewer.press("down", "enter")
-        await viewer.until(lambda: "read-only: nothing is changed" in viewer.words)
-        assert "C of S delivers to push.here, where nobody listens" in viewer.words
-        info = await asked(nc, "CONSUMER.INFO.S.C")
-        assert info["delivered"]["stream_seq"] == 0, "nothing was taken"
-        await listen(viewer, "sub push.*")
+        await viewer.until(lambda: viewer.sent(StartListening), "it is asked for")
+        (command,) = viewer.sent(StartListening)
+        assert command.subjects == ("push.here",)
+        refused = "read-only: C of S delivers to push.here, where nobody listens"
+        await viewer.feed(Answered(2_000_000, command.command_id, "refused", refused))
+        await viewer.until(lambda: refused in viewer.words, refused)
 
 
 @on_the_files_loop

@@ -1,0 +1,52 @@
+"""Listening in read-only mode: what it would take of push consumers for good is refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from natstui.config.connection import Connection
+from natstui.engine.server_commands import ListenCommands
+from natstui.errors import Refused
+from natstui.jetstream.connection.client import connect
+from natstui.model.records.listening import StartListening, SubjectsLook
+from natstui.model.records.record import Record
+from tests.accounts import Account
+from tests.cli.test_core import connected
+
+LOOK = SubjectsLook(by="subject", reverse=False)
+
+
+class Told:
+    """A viewer that knows when something came."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+
+    def add(self, _record: Record) -> None:
+        self.came.set()
+
+
+@pytest.mark.server
+async def test_read_only_it_takes_nothing_of_a_push_consumer(account: Account) -> None:
+    async with connected(account.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"])
+        await js.add_consumer(
+            "S", durable_name="C", deliver_subject="push.here", ack_policy="none"
+        )
+        await js.publish("s", b"precious")
+        client = await connect(Connection(servers=(account.url,), read_only=True))
+        told = Told()
+        commands = ListenCommands(told)
+        refused = "read-only: .*: C of S delivers to push.here, where nobody listens"
+        with pytest.raises(Refused, match=refused):
+            await commands.answer(client, StartListening(1, ("push.here",), LOOK), print)
+        sentence, _ = await commands.answer(client, StartListening(2, ("push.*",), LOOK), print)
+        assert "push" in sentence
+        async with asyncio.timeout(30):
+            await told.came.wait()
+        await commands.close()
+        await client.close()
+        assert (await js.consumer_info("S", "C")).delivered.stream_seq == 0, "nothing was taken"

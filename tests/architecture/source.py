@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +31,7 @@ class Module:
 
     def nodes(self) -> Iterator[ast.AST]:
         """Every node of its syntax tree."""
-        return iter(_nodes().get(self.path) or _other_nodes(self.path))
+        return iter(_nodes(self.path))
 
 
 @cache
@@ -42,24 +41,8 @@ def _text(path: Path) -> str:
 
 
 @cache
-def _nodes() -> dict[Path, tuple[ast.AST, ...]]:
-    """Parse every file once for all rules.
-
-    All of it stays: to look through it for garbage would cost more than to parse it.
-    """
-    gc.collect()
-    gc.disable()
-    try:
-        found = {path: tuple(ast.walk(ast.parse(_text(path)))) for path in PACKAGE.rglob("*.py")}
-        gc.freeze()
-    finally:
-        gc.enable()
-    return found
-
-
-@cache
-def _other_nodes(path: Path) -> tuple[ast.AST, ...]:
-    """Parse a file that is not of the package once for all rules."""
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Parse a file once for all rules."""
     return tuple(ast.walk(ast.parse(_text(path))))
 
 

@@ -182,15 +182,21 @@ def _recorded(command: FindGivenUp, sessions: Path) -> tuple[tuple[Drop, ...], i
 Status = Literal["done", "refused", "failed"]
 
 
+async def _first_step() -> None:
+    """Let a new task begin: cancelled before, it would not close what it was given."""
+    await asyncio.sleep(0)
+
+
 class _Reading:
     """A background reader of messages that runs until it ends or is stopped: one at a time."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, work: Coroutine[None, None, None]) -> None:
+    async def start(self, work: Coroutine[None, None, None]) -> None:
         """Start a reader task; call `stop` before."""
         self._task = asyncio.create_task(work)
+        await _first_step()
 
     async def stop(self) -> None:
         """Stop the running reader task, if any."""
@@ -245,6 +251,7 @@ class ListenCommands:
                 await self.close()
                 self._listener = listener
                 self._task = asyncio.create_task(listener.run())
+                await _first_step()
                 return f"listening to {', '.join(command.subjects)}", note
             case LookAtSubjects():
                 self._listening().look_at(command.look)
@@ -398,7 +405,7 @@ class ServerCommands:
         await self._tail.stop()
         following = Tail(command, self._answers.add)
         await following.begin(client, self._denial_of(command))
-        self._tail.start(following.run())
+        await self._tail.start(following.run())
         return f"following {', '.join(command.subjects)}", None
 
     def _denial_of(self, command: ManagingCommand) -> Callable[[PermissionDenied], None]:
@@ -411,6 +418,6 @@ class ServerCommands:
         await self._tap.stop()
         reading = AckTap(command, self._answers.add)
         await reading.begin(client)
-        self._tap.start(reading.run())
+        await self._tap.start(reading.run())
         name = f"{command.stream} > {command.consumer}"
         return f"reading the acks of {name} for {duration_text(command.for_s)}", None

@@ -129,6 +129,8 @@ async def _wait_for_polls_and_tap(
     tap_task = asyncio.create_task(ack_tap.run())
     stop_task = asyncio.create_task(stop.wait())
     try:
+        # The tap begins: cancelled before, it would not close what it listens to.
+        await asyncio.sleep(0)
         await polls_done
         await asyncio.wait({tap_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
         if tap_task.done():

@@ -41,7 +41,7 @@ for thread in threads:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("times_count", [3, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times_count", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_threads_may_read_for_the_first_time_at_once(times_count: int) -> None:
     for _ in range(times_count):
         child = subprocess.run([sys.executable, "-c", FIRST_READS], capture_output=True, text=True)

@@ -93,16 +93,13 @@ def test_what_an_encoding_cannot_hold_is_replaced(encoding: str) -> None:
 
 
 def test_output_on_a_full_disk_is_a_sentence() -> None:
-    for words in ("config",), ("context", "ls", "--json"):
-        with Path("/dev/full").open("wb") as full:
-            done = subprocess.run(
-                [sys.executable, "-m", "natstui", *words], stdout=full, stderr=subprocess.PIPE,
-                check=False, timeout=60,
-            )  # fmt: skip
-        if words[0] != "context":
-            said = b"natstui: the output cannot be written: No space left on device\n"
-            assert (done.returncode, done.stderr) == (6, said)
-        assert b"Traceback" not in done.stderr
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "natstui", "config"], stdout=full, stderr=subprocess.PIPE,
+            check=False, timeout=60,
+        )  # fmt: skip
+    said = b"natstui: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (6, said)
 
 
 @pytest.mark.parametrize(
@@ -126,10 +123,12 @@ def test_words_that_are_no_utf8_are_named(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("words", "closed", "code", "sentence"),
     [
-        ("config", 0, 0, ""),
+        pytest.param("config", 0, 0, "", marks=pytest.mark.long),
         ("config", 2, 0, ""),
         ("config", 1, 6, "natstui: the output cannot be written: "),
-        ("--version", 1, 6, "natstui: the output cannot be written: "),
+        pytest.param(
+            "--version", 1, 6, "natstui: the output cannot be written: ", marks=pytest.mark.long
+        ),
         ("pub s", 0, 2, "natstui: the payload on stdin cannot be read: "),
     ],
 )

@@ -362,7 +362,11 @@ def test_of_subjects_that_were_not_counted_the_most_is_said_and_never_none(
 
 
 @pytest.mark.parametrize(
-    ("limit", "pattern"), [("max_msgs_per_subject", "js-publish-sync"), ("max_bytes", "publish")]
+    ("limit", "pattern"),
+    [
+        ("max_msgs_per_subject", "js-publish-sync"),
+        pytest.param("max_bytes", "publish", marks=pytest.mark.long),
+    ],
 )
 async def test_a_run_whose_messages_remove_those_of_others_is_confirmed(
     account: Account, limit: str, pattern: Pattern

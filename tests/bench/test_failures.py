@@ -471,6 +471,7 @@ def _process() -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_worker_that_nobody_hears_ends_without_a_word_and_removes_what_is_of_its_run(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

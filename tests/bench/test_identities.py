@@ -33,6 +33,7 @@ async def prove(url: str, **identity: Any) -> None:
     assert (result.accounting.stored_msgs, result.accounting.lost_msgs) == (50, 0)
 
 
+@pytest.mark.long
 async def test_tls_with_a_client_certificate_and_a_token_that_no_command_line_has(
     nats_server_factory: Factory, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ async def test_each_of_two_runs_on_one_stream_tells_its_messages_from_those_of_t
     assert text.count("closes") == 2 and "every message accounted for" in text
 
 
+@pytest.mark.long
 @pytest.mark.server
 async def test_receivers_tell_the_messages_of_their_run_from_those_of_another(
     account: Account,

@@ -331,6 +331,7 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert b"Traceback" not in await unread.stderr.read()
 
 
+@pytest.mark.long
 async def test_what_was_published_before_a_kill_is_in_the_journal(
     shell: Shell, account: Account
 ) -> None:

@@ -98,6 +98,7 @@ async def some_stored(nc: Client, stream: str, count: int) -> int:
     return int(there)
 
 
+@pytest.mark.long
 async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_middle(
     shell: Shell, nats_server: Broker
 ) -> None:
@@ -182,9 +183,9 @@ async def test_what_was_removed_while_a_copy_was_stopped_is_named(
 @pytest.mark.parametrize(
     ("words", "lacking", "removed"),
     [
-        ((), (), (700, 705)),
+        pytest.param((), (), (700, 705), marks=pytest.mark.long),
         pytest.param((), (), (600, 1_000), marks=pytest.mark.long),
-        ((), (1, 2, 300, 301, 1_000), (700, 700)),
+        pytest.param((), (1, 2, 300, 301, 1_000), (700, 700), marks=pytest.mark.long),
         ((), (2, 300, 301, 999, 1_000), ()),
         pytest.param(
             ("--from-seq", "50"), (*range(2, 40), 300, 1_000), (700, 705), marks=pytest.mark.long

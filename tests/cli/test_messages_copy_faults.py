@@ -704,6 +704,7 @@ async def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
         assert copied(done.stdout)["acknowledged_msgs"] == 3
 
 
+@pytest.mark.long
 async def test_the_position_of_a_copy_is_saved_though_nothing_more_is_sent(
     shell: Shell, account: Account, tmp_path: Path
 ) -> None:
@@ -782,6 +783,7 @@ class Cutting:
         return data
 
 
+@pytest.mark.long
 async def test_at_whichever_request_the_connection_is_lost_a_copy_that_began_goes_on(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -56,15 +56,13 @@ async def first_answer(nc: Client, subject: str, payload: bytes) -> Msg:
 async def test_requests_are_answered_counted_and_journalled_as_one(
     shell: Shell, account: Account
 ) -> None:
-    process = await answering(shell, "ask.>", "no {{Count}}", "-H", "K:v", "--count", "3")
+    replying = answering_here(shell, "ask.>", "no {{Count}}", "-H", "K:v", "--count", "3")
     async with connected(account.url) as nc:
-        for number in (1, 2):
-            answer = await nc.request("ask.me", b"?", timeout=PATIENCE_S)
+        for number in (1, 2, 3):
+            answer = await first_answer(nc, "ask.me", b"?")
             assert (answer.data, answer.headers) == (b"no %d" % number, {"K": "v"})
-    asked = await run(shell, "request", "ask.me", "?", "--raw")
-    assert asked.stdout == "no 3\n", asked.stderr
-    _, said = await ended(process)
-    assert (process.returncode, said) == (0, "natstui: 3 replies\n")
+    done = await replying
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "natstui: 3 replies")
     entries = json.loads((await run(shell, "journal", "--json")).stdout)
     mine = [one for one in entries if one["action"] == "reply"]
     assert [json.loads(one["after_json"]) for one in mine] == [{"replies_count": 3}]
@@ -75,21 +73,28 @@ async def test_requests_are_answered_counted_and_journalled_as_one(
 async def test_an_echo_is_what_was_asked_and_a_share_is_that_of_a_group(
     shell: Shell, account: Account
 ) -> None:
-    words = ("ask", "--echo", "--queue", "G")
-    one, other = await answering(shell, *words), await answering(shell, *words)
+    of_other = 0
+
+    async def answer_too(message: Msg) -> None:
+        nonlocal of_other
+        of_other += 1
+        await message.respond(b"of the other")
+
+    replying = answering_here(shell, "ask", "--echo", "--queue", "G", "--count", "5")
     async with connected(account.url) as nc:
-        for number in range(20):
-            answer = await nc.request(
-                "ask", b"%d" % number, headers={"H": "x"}, timeout=PATIENCE_S
-            )
-            assert (answer.data, answer.headers) == (b"%d" % number, {"H": "x"})
-    counts = []
-    for process in (one, other):
-        process.send_signal(signal.SIGTERM)
-        _, said = await ended(process)
-        counts.append(int(said.split()[1]))
-        assert process.returncode == 0
-    assert sum(counts) == 20
+        assert (await first_answer(nc, "ask", b"first")).data == b"first"
+        await nc.subscribe("ask", "G", answer_too)
+        await flushed(nc)
+        requests, own = 1, 1
+        while own < 5 and requests < 500:
+            answer = await nc.request("ask", b"x", headers={"H": "x"}, timeout=PATIENCE_S)
+            requests += 1
+            if answer.data != b"of the other":
+                assert (answer.data, answer.headers) == (b"x", {"H": "x"})
+                own += 1
+        done = await replying
+    assert done.stderr.endswith("natstui: 5 replies\n") and done.returncode == 0
+    assert own + of_other == requests, "each request has gone to one of the group"
 
 
 async def test_a_command_answers_and_one_that_fails_does_not(
@@ -199,15 +204,15 @@ async def test_nobody_can_make_an_answer_a_request_to_the_server(
 ) -> None:
     async with connected(account.url) as nc:
         await nc.jetstream().add_stream(name="S", subjects=["s"])
-        process = await answering(shell, "ask", "--echo")
+        replying = answering_here(shell, "ask", "--echo", "--count", "2")
+        await first_answer(nc, "ask", b"there?")
         await nc.publish("ask", b"", reply="$JS.API.STREAM.DELETE.S")
         await nc.publish("ask", b"", reply="$KV.B.k")
         await nc.publish("ask", b"nobody waits")
         await flushed(nc)
         assert (await nc.request("ask", b"x", timeout=PATIENCE_S)).data == b"x"
-        process.send_signal(signal.SIGTERM)
-        _, said = await ended(process)
-        assert said.count("no reply to a message on ask") == 3 and "1 reply" in said
+        said = (await replying).stderr
+        assert said.count("no reply to a message on ask") == 3 and "2 replies" in said
         assert "its reply would change a bucket" in said
         assert (await nc.jetstream().stream_info("S")).config.name == "S"
     for subject in (">", "$JS.API.STREAM.INFO.S", "$SYS.>", "*.API.>"):
@@ -231,14 +236,11 @@ async def test_a_command_that_prints_without_an_end_is_ended(
 ) -> None:
     # With a child of its own, which prints.
     command = "sh -c 'cat /dev/zero; true'"
-    process = await answering(shell, "ask.me", "--command", command, "--timeout", "60s")
+    words = ("--command", command, "--timeout", "60s", "--count", "1")
+    replying = answering_here(shell, "ask.me", *words)
     async with connected(account.url) as nc:
-        await nc.publish("ask.me", b"?", reply="nobody.hears")
-        async with asyncio.timeout(PATIENCE_S):
-            line = (await process.stderr.readline()).decode()
-    assert "sh printed more than 67,108,864 bytes" in line
-    process.terminate()
-    await ended(process)
+        await listened_to(nc, "ask.me")
+        assert "sh printed more than 67,108,864 bytes" in (await replying).stderr
 
 
 async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named_and_ended(
@@ -246,14 +248,12 @@ async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named
 ) -> None:
     pid_file = tmp_path / "pid"
     command = f"sh -c 'sleep 600 & echo $! > {pid_file}; echo hi'"
-    process = await answering(shell, "ask.me", "--command", command, "--timeout", "500ms")
+    words = ("--command", command, "--timeout", "500ms", "--count", "1")
+    replying = answering_here(shell, "ask.me", *words)
     async with connected(account.url) as nc:
-        await nc.publish("ask.me", b"?", reply="nobody.hears")
-        async with asyncio.timeout(PATIENCE_S):
-            line = (await process.stderr.readline()).decode()
-    assert "sh ended, but what it has started kept its output open for longer than 0.5 s" in line
-    process.terminate()
-    _, said = await ended(process)
+        await listened_to(nc, "ask.me")
+        said = (await replying).stderr
+    assert "sh ended, but what it has started kept its output open for longer than 0.5 s" in said
     assert "Traceback" not in said
     state = Path(f"/proc/{int(pid_file.read_text())}/stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"

@@ -193,6 +193,7 @@ def viewers_of(folder: Path) -> list[list[bytes]]:
     return found
 
 
+@pytest.mark.long
 async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_path: Path) -> None:
     with served(account.url, tmp_path, "--allow-changes") as address:
         headers = {"Origin": origin_of(address)}

@@ -58,7 +58,7 @@ a command without a handler is ended by SIGTERM without being asked.
 """
 
 
-IN_SHORT = ("stuck S C --for 5m", "watch --once", "pub s x -J --json", "stream ls --json")
+IN_SHORT = ("watch --once", "stream ls --json")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_question_that_gets_no_answer_changes_nothing(
 @pytest.mark.parametrize(
     ("flags", "number"),
     [
-        ((), signal.SIGINT),
+        pytest.param((), signal.SIGINT, marks=pytest.mark.long),
         (("-J",), signal.SIGTERM),
         pytest.param(("-J",), signal.SIGHUP, marks=pytest.mark.long),
     ],
@@ -181,7 +181,7 @@ def test_a_line_on_a_closed_terminal_does_not_end_the_work_it_is_about(
 @pytest.mark.parametrize(
     ("words", "number", "code"),
     [
-        ("object get O f -O -", signal.SIGINT, 130),
+        pytest.param("object get O f -O -", signal.SIGINT, 130, marks=pytest.mark.long),
         pytest.param("stream view S 500 --raw", signal.SIGTERM, 143, marks=pytest.mark.long),
         # These run until they are stopped.
         ("sub s --all --raw", signal.SIGINT, 0),

@@ -140,12 +140,9 @@ ENGINE_BYTES = 500_000_000
 LONG_LINES = 'yes "$(head -c 60000 /dev/zero | tr "\\0" x)"'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "source",
-    [
-        pytest.param(LONG_LINES, marks=pytest.mark.long, id="lines"),
-        pytest.param(ZERO, id="no lines"),
-    ],
+    "source", [pytest.param(LONG_LINES, id="lines"), pytest.param(ZERO, id="no lines")]
 )
 def test_an_engine_reads_no_faster_than_it_takes_what_it_reads(shell: Shell, source: str) -> None:
     endless = f"{source} | head -c {ENGINE_BYTES}"

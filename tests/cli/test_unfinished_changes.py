@@ -450,9 +450,8 @@ async def test_a_restore_whose_connection_stays_lost_says_how_to_see_what_the_se
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_restore_that_waits_for_its_last_reply_ends_with_the_first_signal(
     account: Account, tmp_path: Path, number: signal.Signals
 ) -> None:

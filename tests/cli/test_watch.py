@@ -337,6 +337,7 @@ async def test_every_line_has_the_fields_of_its_schema(nats_server: Broker) -> N
         assert set(row) == fields[row["kind"]] - {"system"}
 
 
+@pytest.mark.long
 async def test_what_is_being_written_when_it_is_stopped_is_written_to_its_end(
     nats_server: Broker,
 ) -> None:

@@ -179,6 +179,7 @@ def test_once_the_code_is_that_of_the_first_that_failed(
     assert all(set(row) == fields[row["kind"]] for row in said.rows)
 
 
+@pytest.mark.long
 async def test_accounts_of_one_server_are_told_side_by_side(
     nats_server_factory: Callable[..., Broker],
 ) -> None:

@@ -52,15 +52,15 @@ REFUSED = (
 )  # fmt: skip
 """What is refused before an analysis."""
 OF_A_KIND = (
-    "backup", "object get", "sessions pack", "export", "context add", "context select", "record",
-    "record --log-file",
+    "stream backup", "backup", "object get", "sessions pack", "export", "context add",
+    "context select", "record", "record --log-file",
 )  # fmt: skip
 """They write as others do: folders, new files, files that are replaced, and into a library."""
 PARTLY = (
     *(case for name in OF_A_KIND for case in cases_of(name, *SOME, *OF_OTHERS)),
     *cases_of("record --log-file", "a plain file"),
-    *cases_of("bench --csv", *SOME[1:]),
-    *cases_of("screenshot", "nothing", "a link to a file", "a full disk"),
+    *cases_of("bench --csv", *SOME[2:]),
+    *cases_of("screenshot", "a link to a file", "a full disk"),
     *cases_of("analyze --html", *REFUSED, *REPLACED),
     *cases_of("analyze --html --force", *REFUSED),
     *cases_of("analyze --notebook", *REFUSED, *REPLACED),
@@ -144,6 +144,7 @@ for words in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.long
 def test_a_folder_that_the_user_may_not_reach_is_named(tmp_path: Path) -> None:
     code_of = {
         ("sessions", "ls", "--sessions"): 6,

@@ -123,6 +123,7 @@ def test_without_pyspark_the_sentence_names_the_extra(
     assert "pip install 'natstui[spark]'" in refusal(sessions)
 
 
+@pytest.mark.long
 def test_a_java_home_without_java_is_named(
     sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -200,7 +200,7 @@ def test_a_server_that_sends_more_than_is_confirmed_fills_no_memory(
             session.run(flooded(session.writer.client, account.url))
 
 
-@pytest.mark.parametrize("storage", ["file", "memory"])
+@pytest.mark.parametrize("storage", ["file", pytest.param("memory", marks=pytest.mark.long)])
 @DIRECT
 def test_whatever_is_deleted_a_time_leads_to_the_first_message_since(
     account: Account, tmp_path: Path, direct: bool, storage: str

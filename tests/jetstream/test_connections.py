@@ -221,6 +221,7 @@ async def test_with_jwts_the_user_has_a_name_and_no_jwt_is_kept(
     assert jwt not in repr(seen) and "eyJ" not in repr(seen)
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_with_jwts_a_plain_user_sees_what_each_node_of_a_cluster_tells(
     tmp_path: Path,

@@ -36,6 +36,7 @@ async def _fill(client: Client, streams_count: int) -> None:
     await asyncio.gather(*(one(f"S{number:03}") for number in range(streams_count)))
 
 
+@pytest.mark.long
 async def test_everything_is_seen_at_once_and_then_little_is_asked(nats_server: Broker) -> None:
     near = await connect(Connection(servers=(nats_server.url,)))
     await _fill(near, MANY_COUNT)

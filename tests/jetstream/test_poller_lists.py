@@ -58,6 +58,7 @@ def _consumers_of_many() -> set[tuple[str, str]]:
     return long_ones | {(f"S{i:03}", name) for i in range(1, 51) for name in ("A", "B")}
 
 
+@pytest.mark.long
 async def test_302_streams_and_1100_consumers_are_all_listed(nats_server: Broker) -> None:
     expected = _consumers_of_many()
     assert len(expected) == 1100

@@ -298,7 +298,7 @@ def in_memory(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folders_count", [150, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("folders_count", [60, pytest.param(5_000, marks=pytest.mark.long)])
 def test_fuzzed_folders_give_sentences(in_memory: Path, folders_count: int) -> None:
     chance = random.Random(5)
     scenario = Scenario(streams=1, consumers=1)
@@ -387,7 +387,7 @@ def test_a_pack_without_an_end_is_cut_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("packs_count", [200, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("packs_count", [80, pytest.param(5_000, marks=pytest.mark.long)])
 def test_fuzzed_packs_leave_nothing_behind(in_memory: Path, packs_count: int) -> None:
     chance = random.Random(6)
     original = packed(in_memory).read_bytes()

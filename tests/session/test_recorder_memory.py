@@ -80,7 +80,8 @@ def recording(folder: Path, retain_s: int | None) -> tuple[Recorder, Callable[[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("retain_s", [pytest.param(None, marks=pytest.mark.long), HOUR_S])
+@pytest.mark.long
+@pytest.mark.parametrize("retain_s", [None, HOUR_S])
 def test_hours_of_recording_take_no_more_memory_than_the_first(
     tmp_path: Path, retain_s: int | None
 ) -> None:

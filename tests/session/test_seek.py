@@ -103,7 +103,7 @@ def test_a_late_moment_is_built_from_a_part_of_the_polls(recording: Recording) -
 def test_polls_that_did_not_see_everything_are_never_skipped(tmp_path: Path) -> None:
     scenario, chance = Scenario(streams=3, consumers=6), random.Random(3)
     records: list[Record] = scenario.beginning()
-    for second in range(900):
+    for second in range(450):
         poll = scenario.poll(second)
         if chance.random() < 0.1:
             poll = replace(
@@ -111,7 +111,7 @@ def test_polls_that_did_not_see_everything_are_never_skipped(tmp_path: Path) -> 
             )
         records.append(poll)
     recording = Recording(made(tmp_path, records))
-    for second in (500, 700, 899):
+    for second in (250, 350, 449):
         at_us = START_US + second * 1_000_000 + 1
         assert facts(replayed(recording, at_us)) == facts(live(records, at_us))
 

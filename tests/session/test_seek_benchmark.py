@@ -91,6 +91,7 @@ def test_the_middle_of_a_run_is_built_from_the_nearest_keyframe(recording: Recor
     assert later.reports_from < later.last
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_events_meanwhile_do_not_hide_the_run(tmp_path: Path, records: list[Record]) -> None:
     noise = [

@@ -175,10 +175,8 @@ def busy(second: int, streams: list[str]) -> Record:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("streams_count", "most_share"),
-    [(400, 0.08), pytest.param(2_000, 0.2, marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("streams_count", "most_share"), [(400, 0.08), (2_000, 0.2)])
 def test_facts_and_causes_of_thousands_of_consumers_cost_little_of_a_core(
     streams_count: int, most_share: float
 ) -> None:

@@ -28,8 +28,8 @@ def advisory(
 def test_every_give_up_is_counted_though_the_list_of_events_is_bounded() -> None:
     records = [advisory("max_deliver", seq) for seq in range(1, EVENTS_KEPT + 512)]
     state = folded(State(), records)
-    one_by_one = State()
-    for record in records:
+    one_by_one = folded(State(), records[: EVENTS_KEPT - 200])
+    for record in records[EVENTS_KEPT - 200 :]:
         one_by_one = one_by_one.after(record)
     assert len(state.happenings) == EVENTS_KEPT
     assert state.evidence.of["S", "C"].give_ups.total_count == EVENTS_KEPT + 511

@@ -12,7 +12,7 @@ from nats.errors import NoRespondersError
 
 from natstui.model.records.listening import StartListening
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import Configured
+from natstui.model.records.record import Configured, LinkChanged
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.listening.screen import ListenScreen
 from natstui.tui.messages.message import MessageScreen
@@ -189,6 +189,9 @@ async def test_what_the_engine_refuses_to_take_of_a_push_consumer_is_named() -> 
         refused = "read-only: C of S delivers to push.here, where nobody listens"
         await viewer.feed(Answered(2_000_000, command.command_id, "refused", refused))
         await viewer.until(lambda: refused in viewer.words, refused)
+        # Another connection may have other permissions: it is asked for again, once.
+        await viewer.feed(LinkChanged(3_000_000, "connected", None, "n2"))
+        await viewer.until(lambda: len(viewer.sent(StartListening)) == 2, "asked for again")
 
 
 @on_the_files_loop

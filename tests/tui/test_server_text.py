@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
-from natstui.model.live.state import State
+from natstui.model.live.snapshot import ConsumerColumns, Peer, PollCost, StreamColumns
+from natstui.model.live.state import Cost, State
 from natstui.model.records.record import LinkChanged, Unavailable
 from natstui.model.servers.leaders import Leaders, leaders_of
 from natstui.model.servers.server import Meta, MetaPeer, Missing, Servers
@@ -49,6 +49,17 @@ def test_what_cannot_be_read_has_one_title_and_none_where_all_can_be_read() -> N
     assert [line.text for line in (*first.lines, *beside.lines)] == [
         "no permission ($JS.API.STREAM.LIST)", "CPU of servers: the account tells none",
     ]  # fmt: skip
+
+
+def test_what_monitoring_costs_has_the_units_of_the_last_poll() -> None:
+    cost = PollCost(7, 2_048, 43_000, 2_340, 5_000_000, "the link is slow", 60_000_000)
+    state = replace(State(), costs=(Cost(1, 1, cost, None, None),))
+    section, *_ = monitor_sections(state)
+    assert {line.label: line.text for line in section.lines} == {
+        "our requests": UNKNOWN, "last poll": "7 requests", "received": "2.00 KiB",
+        "took": "43ms", "API round trip": "2.34 ms",
+        "interval": "every 5s, every row in 1m00s", "slowed down": "the link is slow",
+    }  # fmt: skip
 
 
 def test_a_meta_group_says_who_leads_it_and_who_is_missing() -> None:

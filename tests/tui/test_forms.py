@@ -202,6 +202,7 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         assert (await asked(nc, "CONSUMER.INFO.OLD.c"))["config"]["durable_name"] == "c"
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_a_stream_is_edited_undone_deleted_and_brought_back(shared: Shared) -> None:
     async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:

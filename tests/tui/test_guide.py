@@ -202,7 +202,7 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
         await viewer.until(lambda: "That was all" not in viewer.words)
 
 
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+@pytest.mark.parametrize("size", [pytest.param((120, 40), marks=pytest.mark.long), (80, 24)])
 async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
     async with fed(*engine_records(), size=size, first="findings") as viewer:
         viewer.app.parts.guide._go(6)

@@ -130,6 +130,7 @@ async def test_a_part_that_answers_again_is_waited_for_again(
         await until(lambda: not app._input._silent)
 
 
+@pytest.mark.long
 async def test_two_parts_that_answer_nothing_do_not_hold_up_each_input_in_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

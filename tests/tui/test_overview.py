@@ -102,6 +102,7 @@ async def test_it_says_so_when_nothing_is_wrong_and_when_nothing_is_known() -> N
         assert "no message is pending" in viewer.words
 
 
+@pytest.mark.long
 @pytest.mark.slow
 async def test_a_recording_shows_it_without_a_key_and_cuts_no_sentence_in_any_size() -> None:
     async with replaying(RECORDING, size=(120, 40), first="overview") as viewer:

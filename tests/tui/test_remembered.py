@@ -73,8 +73,9 @@ async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None
 
 
 async def test_who_leaves_the_guide_finds_the_screen_of_the_last_run_without_it() -> None:
-    async with fed(*engine_records(STREAMS), is_guided=True) as viewer:
+    async with fed(*engine_records(STREAMS), size=(80, 24), is_guided=True) as viewer:
         assert viewer.app.current_mode == "overview", "the guide begins there"
+        await viewer.until(lambda: viewer.app.state.costs, "no poll yet")
         await viewer.press("5")
         await viewer.until(lambda: viewer.app.current_mode == "findings")
         await viewer.press("q")

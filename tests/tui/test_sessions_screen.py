@@ -185,13 +185,15 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
         "runs": "reading the saved runs",
         "journal": "reading the journal",
     }
-    async with fed(*engine_records({"S": ()})) as viewer:
+    async with fed(*engine_records({"S": ()}), size=(80, 24)) as viewer:
         await viewer.until(lambda: "S" in viewer.rows())
 
         async def says(what: str) -> None:
             await viewer.until(lambda: what in viewer.text, what)
-            empty = ("nothing to show", "no recordings", "no messages")
-            assert not any(words in viewer.text for words in empty)
+            text = viewer.text
+            assert not any(
+                empty in text for empty in ("nothing to show", "no recordings", "no messages")
+            )
 
         for command, said in lists.items():
             await viewer.type_command(command)

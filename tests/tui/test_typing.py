@@ -58,6 +58,7 @@ async def test_a_form_takes_what_is_typed_while_it_opens_and_right_before_ctrl_s
     assert await names(shared.url) == ["TYPED-AHEAD"]
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_an_edit_sends_the_last_letter_every_time(shared: Shared) -> None:
     url = shared.url
@@ -117,6 +118,7 @@ async def test_a_real_terminal_loses_no_key_of_a_burst(account: Account) -> None
     assert await names(account.url) == ["REALTYPED"]
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_typing_goes_on_when_a_screen_is_removed_under_it(shared: Shared) -> None:
     """Inputs behind one that closes what has the keys are not held back."""

@@ -169,10 +169,12 @@ class Viewer:
         """Wait until everything on the screen is done and drawn, unless the keys ended the app."""
         for _ in range(_TURNS_OF_A_KEY):
             await asyncio.sleep(0)
-        # The app hands its keys on to what has the focus.
+        # The app hands its keys on to what has the focus. To wait for each widget of the screen
+        # costs more than the key: what they do without waiting is done when the loop is idle.
         await self._handled(self.app)
         if self.app.screen_stack:
-            await self._handled(self.app, *self.app.screen.walk_children(with_self=True))
+            screen = self.app.screen
+            await self._handled(screen, *([screen.focused] if screen.focused is not None else []))
             await until_idle()
             self.app.screen._on_timer_update()
 
@@ -182,7 +184,7 @@ class Viewer:
         Textual's own pilot waits also for those that are removed meanwhile, which handle nothing
         any more, and fails after half a minute.
         """
-        waiting: set[MessagePump] = set()
+        waiting = set(nodes)
         all_done = asyncio.Event()
 
         def done(node: MessagePump) -> None:
@@ -190,15 +192,15 @@ class Viewer:
             if not waiting:
                 all_done.set()
 
-        for node in nodes:
-            waiting.add(node)
-            if not node.call_later(done, node):
-                waiting.discard(node)
         give_up_at = time.monotonic() + PATIENCE_S
-        while waiting and not self.app._exception_event.is_set():
+        while not self.app._exception_event.is_set():
+            # Again and again: Textual drops what comes while the app has no screen. Of an app that
+            # has ended nobody answers.
+            waiting = {node for node in waiting if node.call_later(done, node)}
+            if not waiting or self.app._closing or self.app._closed:
+                return
             with suppress(TimeoutError):
                 await asyncio.wait_for(all_done.wait(), LOOK_AGAIN_S)
-            waiting = {node for node in waiting if not (node._closing or node._closed)}
             assert time.monotonic() < give_up_at, f"busy for {PATIENCE_S:g} s: {waiting}"
 
     def send(self, key: str) -> None:

@@ -110,7 +110,7 @@ def _note_steady(record: Record, event: asyncio.Event) -> None:
         event.set()
 
 
-PUBLISHERS: tuple[Pattern, ...] = ("js-publish-sync", "js-publish-async", "js-publish-fast")
+PUBLISHERS: tuple[Pattern, ...] = ("js-publish-async", "js-publish-fast")
 
 
 async def test_what_killed_workers_had_in_flight_is_lost_or_unanswered_and_counted(

@@ -350,13 +350,13 @@ def test_a_replicated_stream_is_restored_with_its_consumers(
     shell = Shell(cluster_account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s", "--replicas", "3")
     shell.ok("consumer", "add", "S", "C")
-    shell.ok("pub", "s", "x", "--count", "500", "-J")
+    shell.ok("pub", "s", "x", "--count", "50", "-J")
     folder = str(tmp_path / "kept")
     shell.ok("stream", "backup", "S", folder)
     shell.ok("stream", "restore", folder, "--as", "ONE", "--subject", "one", "--replicas", "1")
     shell.ok("stream", "rm", "S", "--yes")
     done = json.loads(shell.ok("stream", "restore", folder, "--json"))["streams"][0]
-    assert (done["state"]["messages"], done["consumers_count"]) == (500, 1)
+    assert (done["state"]["messages"], done["consumers_count"]) == (50, 1)
     assert shell.config("stream", "info", "S")["num_replicas"] == 3
     assert shell.config("stream", "info", "ONE")["num_replicas"] == 1
 

@@ -157,6 +157,7 @@ async def test_a_copy_that_was_stopped_goes_on_where_it_was(
         assert "not stopped" in (await run(shell, "messages", "copy", *words, "--resume")).stderr
 
 
+@pytest.mark.long
 async def test_what_was_removed_while_a_copy_was_stopped_is_named(
     shell: Shell, nats_server: Broker
 ) -> None:

@@ -388,7 +388,7 @@ async def test_a_source_that_is_recreated_meanwhile_is_no_success(
         await some_stored(nc, "S", 3_000)
         target = tmp_path / "copied.jsonl"
         words = ["--to-stream", "T"] if to == "stream" else ["--to-file", str(target)]
-        copying = copying_here(shell, "S", *words, "--map", "s.>:t.>", "--rate", "300")
+        copying = copying_here(shell, "S", *words, "--map", "s.>:t.>", "--rate", "1k")
         async with asyncio.timeout(PATIENCE_S):
             while not (await js.stream_info("S")).state.consumer_count:
                 await asyncio.sleep(0.02)
@@ -414,7 +414,7 @@ async def test_what_is_purged_before_it_is_copied_is_named(shell: Shell, account
         for _ in range(3_000):
             await nc.publish("s.a", LARGE)
         await some_stored(nc, "S", 3_000)
-        copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "300")
+        copying = copying_here(shell, "S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "1k")
         await some_stored(nc, "T", 100)
         await js.purge_stream("S")
         async with asyncio.timeout(60):
@@ -568,7 +568,8 @@ async def test_what_was_sent_before_a_damaged_line_is_accounted_for(
         assert len(await counts(nc, "T")) == 499
 
 
-@pytest.mark.parametrize("rate", ["100k", pytest.param("300", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("rate", ["100k", "300"])
 async def test_a_copy_to_a_file_on_a_full_disk_goes_on_when_there_is_space(
     shell: Shell, account: Account, tmp_path: Path, rate: str
 ) -> None:

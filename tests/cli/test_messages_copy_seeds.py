@@ -203,7 +203,7 @@ async def tried(broker: Broker, folder: Path, seed: int, count: int, faults: int
 
 
 async def test_a_copy_under_faults_forgets_nothing(nats_server: Broker, tmp_path: Path) -> None:
-    await tried(nats_server, tmp_path, 5, SMALL, 2)
+    await tried(nats_server, tmp_path, 5, SMALL, 1)
 
 
 @pytest.mark.long

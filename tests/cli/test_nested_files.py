@@ -92,7 +92,13 @@ def shell(tmp_path: Path) -> Shell:
     return Shell("nats://127.0.0.1:1", tmp_path)
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * name.endswith("a long list"))
+        for name in TEXTS
+    ],
+)
 def test_a_configuration_is_refused(shell: Shell, tmp_path: Path, name: str) -> None:
     ending, text = TEXTS[name]
     ways = [

@@ -80,7 +80,21 @@ FIRST = {
 """The first option of each kind."""
 
 
-@pytest.mark.parametrize("path", NUMBERED, ids=" ".join)
+IN_SHORT = {*(path for path, _ in FIRST.values()), ("bench", "kv", "put"), ("bench", "serve")}
+"""Benchmarks share their options: those that are the first to have one of a kind, and two."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            id=" ".join(path),
+            marks=[pytest.mark.long] * (path[0] == "bench" and path not in IN_SHORT),
+        )
+        for path in NUMBERED
+    ],
+)
 def test_a_number_beyond_all_measure_is_refused_with_one_sentence(
     path: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -208,7 +208,7 @@ async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_pat
             assert all(b"--read-only" not in words for words in viewers), viewers
 
 
-@pytest.mark.parametrize("length_bytes", [pytest.param(0, marks=pytest.mark.long), 4096])
+@pytest.mark.parametrize("length_bytes", [0, pytest.param(4096, marks=pytest.mark.long)])
 def test_a_page_that_is_closed_or_whose_serve_is_killed_is_no_crash_of_its_viewer(
     length_bytes: int, account: Account, tmp_path: Path
 ) -> None:

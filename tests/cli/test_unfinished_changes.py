@@ -197,12 +197,21 @@ def test_a_reply_that_does_not_say_that_it_was_done_is_no_success(
     ("words", "ack", "text"),
     [
         ("kv put B k v", {"stream": "X", "seq": 5}, "acknowledged by stream X instead of KV_B"),
-        ("kv put B k v", {"stream": "KV_B", "seq": 0}, "acknowledged with sequence 0"),
+        pytest.param(
+            "kv put B k v", {"stream": "KV_B", "seq": 0}, "acknowledged with sequence 0",
+            marks=pytest.mark.long,
+        ),
         ("kv put B k v", {"stream": "KV_B", "seq": 1, "duplicate": True}, "as a duplicate of 1"),
         ("kv del B k", {"stream": "X", "seq": 5}, "acknowledged by stream X instead of KV_B"),
         ("object put O {file}", {"stream": "X", "seq": 5}, "by stream X instead of OBJ_O"),
-        ("object put O {file}", {"stream": "OBJ_O", "seq": 1, "duplicate": True}, "a duplicate"),
-        ("pub s x -J", {"stream": "S", "seq": -1}, "acknowledged with sequence -1"),
+        pytest.param(
+            "object put O {file}", {"stream": "OBJ_O", "seq": 1, "duplicate": True}, "a duplicate",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "pub s x -J", {"stream": "S", "seq": -1}, "acknowledged with sequence -1",
+            marks=pytest.mark.long,
+        ),
         ("pub s x -J", {"stream": "S", "seq": 2, "duplicate": True}, "as a duplicate of 2"),
         ("pub s x -J --header Nats-Expected-Stream:S", {"stream": "X", "seq": 5},
          "by stream X instead of S"),
@@ -582,8 +591,17 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("when", ["at once", "later"])
-@pytest.mark.parametrize("kind", ["stream", "consumer", "no value"])
+@pytest.mark.parametrize(
+    ("kind", "when"),
+    [
+        ("stream", "at once"),
+        ("consumer", "later"),
+        ("no value", "later"),
+        pytest.param("stream", "later", marks=pytest.mark.long),
+        pytest.param("consumer", "at once", marks=pytest.mark.long),
+        pytest.param("no value", "at once", marks=pytest.mark.long),
+    ],
+)
 def test_an_edit_that_somebody_overwrote_at_the_same_moment_is_no_success(
     account: Account, tmp_path: Path, kind: str, when: str
 ) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.processes import NatstuiProcess
-from tests.cli.watching import watch, watch_apart
+from tests.cli.watching import watch
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
 
@@ -167,7 +167,7 @@ def test_once_the_code_is_that_of_the_first_that_failed(
 ) -> None:
     servers, environment = systems
     servers["b"].kill()
-    said = watch_apart("--once", "--json", "--context", "a,b", **environment)
+    said = watch("--once", "--json", "--context", "a,b", **environment)
     assert said.code == 3 and said.err.startswith("natstui: b: ") and "{" not in said.err
     assert {row["system"] for row in said.rows if row["kind"] == "account"} == {"a"}
     schema = json.loads(watch("--schema").out)

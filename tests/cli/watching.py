@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
 
 
@@ -34,13 +33,6 @@ def watch(*words: str, **environment: str) -> Said:
     """Run it to its end in this process."""
     done = run_here("watch", *words, environment=environment)
     return Said(done.returncode, done.stdout, done.stderr)
-
-
-def watch_apart(*words: str, **environment: str) -> Said:
-    """Run it to its end in a process of its own."""
-    process = NatstuiProcess("watch", *words, environment=environment)
-    out, err = process.communicate()
-    return Said(process.returncode, out, err)
 
 
 def watch_once(url: str, *words: str, **environment: str) -> Said:

@@ -28,6 +28,7 @@ main()
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_defect_in_a_command_is_its_answer_and_the_engine_goes_on(
     account: Account, tmp_path: Path

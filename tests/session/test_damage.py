@@ -424,9 +424,16 @@ def start(tmp_path: Path) -> bytes:
 GOOD = "records-000001.jsonl.gz"
 
 
+def repeated(text: bytes, times_count: int, head: bytes = b"") -> bytes:
+    """Return the beginning of a gzip file of a text again and again, which is compressed once."""
+    squeezer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    start = squeezer.compress(head) + squeezer.flush(zlib.Z_FULL_FLUSH)
+    return start + (squeezer.compress(text) + squeezer.flush(zlib.Z_FULL_FLUSH)) * times_count
+
+
 def bomb() -> bytes:
-    """Return what becomes a little more than a segment may be; it takes half a second to make."""
-    return gzip.compress(b"\n" * (segment.MOST_BYTES + 1), 1)
+    """Return what becomes a little more than a segment may be."""
+    return repeated(b"\n" * (1 << 20), segment.MOST_BYTES // (1 << 20) + 1)
 
 
 HOSTILE: dict[str, Callable[[], bytes]] = {
@@ -486,12 +493,9 @@ BOMBS: dict[str, tuple[bytes, int, int]] = {
 def write_bomb(folder: Path, what: str, beginning: bytes) -> Path:
     """Write a pack with a segment that becomes too large."""
     text, times_count, head_bytes = BOMBS[what]
-    squeezer = zlib.compressobj(1, zlib.DEFLATED, 31)
-    parts = [squeezer.compress(b'{"kind":"'[:head_bytes])]
-    parts += [squeezer.compress(text) for _ in range(times_count)]
-    bomb = b"".join((*parts, squeezer.flush()))
+    packed = repeated(text, times_count, b'{"kind":"'[:head_bytes])
     file = folder / f"{what}.natstui"
-    content = ustar.header(GOOD, len(bomb)) + bomb + ustar.padding(len(bomb))
+    content = ustar.header(GOOD, len(packed)) + packed + ustar.padding(len(packed))
     file.write_bytes(beginning + content + ustar.end())
     return file
 

@@ -261,6 +261,7 @@ def test_a_spoiled_segment_is_played_through_and_told(
     assert replay.close() == 6
 
 
+@pytest.mark.long
 def test_a_spoiled_segment_is_opened_too_when_nothing_else_knows_what_is_in_it(
     tmp_path: Path, records: list[Record]
 ) -> None:

@@ -49,6 +49,7 @@ def test_help_loads_no_command_and_nothing_that_a_command_needs() -> None:
     assert not packages & (SCREEN | SPARK | {"nats", "pydantic", "numpy", "msgspec", "asyncio"})
 
 
+@pytest.mark.long
 def test_version_the_start_of_the_engine_and_the_screens_load_what_they_need_and_no_more() -> None:
     version = "import sys; sys.argv = ['natstui', '--version']\n"
     version += "from natstui.__main__ import main; main()"

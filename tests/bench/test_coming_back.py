@@ -124,6 +124,7 @@ async def test_a_stream_that_does_not_come_back_ends_the_run(account: Account) -
     assert result.accounting.refused_msgs == 1
 
 
+@pytest.mark.long
 async def test_a_service_that_is_away_for_a_moment_is_asked_again(account: Account) -> None:
     own = await connect(Connection(servers=(account.url,)))
     answered: Counter[str] = Counter()

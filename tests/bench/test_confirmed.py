@@ -517,6 +517,7 @@ def test_what_the_server_does_with_what_was_not_acknowledged_is_said(
     assert said.endswith(sentence)
 
 
+@pytest.mark.long
 async def test_what_was_delivered_for_the_last_time_is_not_said_to_be_redelivered(
     account: Account,
 ) -> None:

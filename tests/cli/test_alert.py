@@ -179,7 +179,13 @@ def some_notice(alert: str) -> Notice:
     return Notice(alert, "open", Finding(M_NOT_DELIVERED, Entity(part="x"), 1, "text"))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param(mode, marks=[pytest.mark.long] * (mode in ("drip", "redirect")))
+        for mode in MODES
+    ],
+)
 async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mode: str) -> None:
     failing: list[str] = []
     working: list[str] = []

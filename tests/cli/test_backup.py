@@ -212,7 +212,11 @@ def test_a_folder_with_two_backups_of_one_stream_is_refused_before_anything_is_r
 
 
 @pytest.mark.parametrize(
-    "made_by", ["natstui", pytest.param("nats", marks=pytest.mark.needs_server("2.15"))]
+    "made_by",
+    [
+        "natstui",
+        pytest.param("nats", marks=[pytest.mark.needs_server("2.15"), pytest.mark.long]),
+    ],
 )
 def test_of_a_truncated_backup_nothing_stays_behind(
     shell: Shell, account: Account, tmp_path: Path, made_by: str

@@ -416,13 +416,15 @@ def connections_count(server: Broker) -> int:
 @pytest.mark.parametrize(
     "words",
     [
-        ("stream", "add", "S2", "--subjects", "two"),
-        ("stream", "edit", "S", "--max-msgs", "7", "--dry-run"),
-        ("stream", "edit", "S", "--max-msgs", "7", "--yes"),
-        ("stream", "seal", "S", "--yes"),
-        ("stream", "rm", "S", "--yes"),
+        pytest.param(words.split(), id=words, marks=marks)
+        for words, marks in {
+            "stream add S2 --subjects two": pytest.mark.long,
+            "stream edit S --max-msgs 7 --dry-run": (),
+            "stream edit S --max-msgs 7 --yes": (),
+            "stream seal S --yes": pytest.mark.long,
+            "stream rm S --yes": pytest.mark.long,
+        }.items()
     ],
-    ids=" ".join,
 )
 def test_a_command_that_changes_connects_once(
     nats_server: Broker, tmp_path: Path, words: tuple[str, ...]
@@ -435,8 +437,21 @@ def test_a_command_that_changes_connects_once(
     assert connections_count(nats_server) - before_count == 1
 
 
-@pytest.mark.parametrize("content", ["", "\n \n", "# nothing yet\n", "{}"])
-@pytest.mark.parametrize("option", ["--config", "--file"])
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [
+        ("--config", ""),
+        ("--file", "# nothing yet\n"),
+        ("--config", "{}"),
+        *(
+            pytest.param(option, content, marks=pytest.mark.long)
+            for option, content in (
+                ("--config", "\n \n"), ("--config", "# nothing yet\n"), ("--file", ""),
+                ("--file", "\n \n"), ("--file", "{}"),
+            )
+        ),
+    ],
+)  # fmt: skip
 def test_nothing_is_no_configuration(shell: Shell, content: str, option: str) -> None:
     shell.ok("stream", "add", "S", "--subjects", "s.>", "--max-age", "1h")
     before = shell.config("stream", "info", "S")

@@ -839,8 +839,15 @@ async def test_another_system_that_is_production_wants_the_name_of_the_target(
         assert (await target.jetstream().stream_info("T")).state.messages == 3
 
 
-@pytest.mark.parametrize("flag", ["--config", "--settings"])
-@pytest.mark.parametrize("mark", ["read_only", "production"])
+@pytest.mark.parametrize(
+    ("flag", "mark"),
+    [
+        ("--config", "read_only"),
+        ("--settings", "production"),
+        pytest.param("--config", "production", marks=pytest.mark.long),
+        pytest.param("--settings", "read_only", marks=pytest.mark.long),
+    ],
+)
 async def test_marks_of_the_configuration_that_is_named_hold_for_the_target(
     shell: Shell, nats_server: Broker, nats_server_factory: Callable[..., Broker], mark: str,
     flag: str,
@@ -898,10 +905,11 @@ async def test_the_pace_is_kept(shell: Shell, nats_server: Broker) -> None:
             ("--to-stream", "T", "--map", "s.*:t.$1"),
             "up to 3 messages of T and up to 3 copies in T are removed by its limits",
         ),
-        (
+        pytest.param(
             {"max_bytes": 2000},
             ("--map", "s.*:t.$1", "--to-context", ""),
             "up to 3 messages of T",
+            marks=pytest.mark.long,
         ),
         (
             {"max_msgs_per_subject": 1},

@@ -233,8 +233,8 @@ async def test_of_messages_with_one_id_it_is_not_said_that_the_target_had_the_ot
     "config",
     [
         {"allow_msg_ttl": True},
-        {"allow_rollup_hdrs": True},
-        {"max_msgs_per_subject": 1000},
+        pytest.param({"allow_rollup_hdrs": True}, marks=pytest.mark.long),
+        pytest.param({"max_msgs_per_subject": 1000}, marks=pytest.mark.long),
         {"max_age": 3600 * 10**9},
         {"retention": "workqueue"},
     ],

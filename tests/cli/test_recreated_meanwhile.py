@@ -214,7 +214,9 @@ def test_a_restored_stream_that_is_recreated_before_its_last_change_is_named(
         ("INFO", "UPDATE", "purged", "S was restored, but changed meanwhile: messages 0 instead"),
     ],
 )
-@pytest.mark.parametrize("words", [("stream", "backup", "S"), ("backup",)])
+@pytest.mark.parametrize(
+    "words", [("stream", "backup", "S"), pytest.param(("backup",), marks=pytest.mark.long)]
+)
 def test_a_restored_stream_that_is_another_one_at_the_end_is_no_success(
     shell: Shell,
     account: Account,

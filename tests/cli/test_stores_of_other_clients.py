@@ -61,7 +61,16 @@ def stored(name: str, nuid: str = "n1", **fields: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "key", ["user@host", "a:b", "über", "~", "a+b", "a\xa0b", "a\x85b", "a\u2028b", "\u3000"]
+    "key",
+    [
+        "user@host",
+        "a\xa0b",
+        "a\u2028b",
+        *(
+            pytest.param(key, marks=pytest.mark.long)
+            for key in ("a:b", "über", "~", "a+b", "a\x85b", "\u3000")
+        ),
+    ],
 )
 def test_a_key_of_another_client_is_listed_read_and_deleted(
     shell: Shell, account: Account, key: str
@@ -82,7 +91,10 @@ _UNKNOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("headers", _UNKNOWN)
+@pytest.mark.parametrize(
+    "headers",
+    [*_UNKNOWN[:2], *(pytest.param(headers, marks=pytest.mark.long) for headers in _UNKNOWN[2:])],
+)
 def test_only_known_operations_and_reasons_delete_a_key(
     shell: Shell, account: Account, headers: dict[str, str]
 ) -> None:
@@ -142,7 +154,10 @@ def test_a_key_that_is_a_wildcard_removes_nothing_else(shell: Shell, account: Ac
     assert shell.ok("kv", "get", "B", "precious") == "x"
 
 
-@pytest.mark.parametrize("nuid", [">", "*", "", "a.b", "a b"])
+@pytest.mark.parametrize(
+    "nuid",
+    [">", "", "a b", *(pytest.param(nuid, marks=pytest.mark.long) for nuid in ("*", "a.b"))],
+)
 def test_an_id_that_is_a_wildcard_purges_nothing(
     shell: Shell, account: Account, nuid: str
 ) -> None:
@@ -357,7 +372,15 @@ def test_what_is_left_of_a_ttl() -> None:
             remaining_ttl(ttl, 0, 10_000_000)
 
 
-@pytest.mark.parametrize("size", [10**400, -1, "abc", 0.5, [1], 1e300])
+@pytest.mark.parametrize(
+    "size",
+    [
+        10**400,
+        "abc",
+        0.5,
+        *(pytest.param(size, marks=pytest.mark.long) for size in (-1, [1], 1e300)),
+    ],
+)
 def test_a_size_that_no_object_has_is_a_sentence(
     shell: Shell, account: Account, size: object
 ) -> None:

@@ -52,7 +52,14 @@ async def test_messages_are_taken_and_acknowledged_or_come_again_as_was_said(
     assert sorted(one["action"] for one in entries) == ["answer", "answer", "pull", "pull", "pull"]
 
 
-@pytest.mark.parametrize("status", ["404", "408", "409", "100", "503"])
+@pytest.mark.parametrize(
+    "status",
+    [
+        "404",
+        "100",
+        *(pytest.param(status, marks=pytest.mark.long) for status in ("408", "409", "503")),
+    ],
+)
 async def test_a_message_with_a_status_of_its_publisher_is_a_message(
     shell: Shell, account: Account, status: str
 ) -> None:
@@ -118,6 +125,7 @@ async def test_a_pin_is_taken_from_the_client_that_has_it(shell: Shell, account:
     assert pinned not in json.dumps(info.get("priority_groups"))
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_another_server_leads_after_a_step_down(
     nats_cluster: Cluster, tmp_path: Path

@@ -291,6 +291,7 @@ def test_without_a_proof_that_the_system_is_the_same_a_name_is_typed(tmp_path: P
         assert "stream KV_B recreated" in shell.ok("undo", "--confirm", "KV_B")
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_a_cluster_is_the_same_from_each_of_its_nodes(
     nats_cluster: Cluster, tmp_path: Path

@@ -40,6 +40,13 @@ from tests.jetstream.admin_session import AdminSession, admin_session
 pytestmark = pytest.mark.server
 
 DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct", "one by one"])
+DIRECT_OR_LONG = pytest.mark.parametrize(
+    "direct",
+    [
+        pytest.param(True, id="direct"),
+        pytest.param(False, id="one by one", marks=pytest.mark.long),
+    ],
+)
 
 
 def filled(session: AdminSession, direct: bool, count: int = 300, **options: Any) -> None:
@@ -102,7 +109,7 @@ def test_what_a_mirror_lacks_is_read_of_the_stream_itself(
             assert preview.first.stream_seq == 2
 
 
-@DIRECT
+@DIRECT_OR_LONG
 def test_pages_go_from_the_newest_to_the_oldest_and_back(
     account: Account, tmp_path: Path, direct: bool
 ) -> None:
@@ -201,7 +208,7 @@ def test_a_server_that_sends_more_than_is_confirmed_fills_no_memory(
 
 
 @pytest.mark.parametrize("storage", ["file", pytest.param("memory", marks=pytest.mark.long)])
-@DIRECT
+@DIRECT_OR_LONG
 def test_whatever_is_deleted_a_time_leads_to_the_first_message_since(
     account: Account, tmp_path: Path, direct: bool, storage: str
 ) -> None:
@@ -291,7 +298,7 @@ def test_a_consumer_leads_to_its_places_and_does_not_move(
         }
 
 
-@DIRECT
+@DIRECT_OR_LONG
 def test_random_places_of_a_stream_full_of_holes_give_the_right_pages(
     account: Account, tmp_path: Path, direct: bool
 ) -> None:

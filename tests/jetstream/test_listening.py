@@ -154,6 +154,7 @@ async def test_subjects_beyond_what_is_remembered_are_counted_together(
         assert len((await told.looked_at(LIST)).rows) <= 402
 
 
+@pytest.mark.long
 @pytest.mark.server
 async def test_a_flood_is_counted_and_the_other_connection_stays(nats_server: Broker) -> None:
     client = await connect(Connection(servers=(nats_server.url,)))

@@ -147,12 +147,32 @@ async def test_a_stream_that_was_created_in_the_meantime_is_not_the_one_that_was
             b" $KV.B.other ",
             "key other of B has this value, at revision 2",
         ),
-        ("kv del B k", b" $KV.B.k ", "key k of B is deleted, at revision 2"),
-        ("kv purge B k --yes", b" $KV.B.k ", "key k of B is purged, at revision 2"),
+        pytest.param(
+            "kv del B k",
+            b" $KV.B.k ",
+            "key k of B is deleted, at revision 2",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "kv purge B k --yes",
+            b" $KV.B.k ",
+            "key k of B is purged, at revision 2",
+            marks=pytest.mark.long,
+        ),
         ("object put O {file} --name chunks", b" $O.O.C.", "chunks of O does not exist"),
         ("object seal O --yes", b"STREAM.UPDATE.OBJ_O", "store O is as requested"),
-        ("stream seal S --yes", b"STREAM.UPDATE.S", "stream S is as requested"),
-        ("pub s hello -J", b"PUB s ", 'the newest of "s" in S is 2 of .*, with the same payload'),
+        pytest.param(
+            "stream seal S --yes",
+            b"STREAM.UPDATE.S",
+            "stream S is as requested",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "pub s hello -J",
+            b"PUB s ",
+            'the newest of "s" in S is 2 of .*, with the same payload',
+            marks=pytest.mark.long,
+        ),
         ("pub s hello -J -H Nats-Msg-Id:7", b"PUB s ", "with the id '7': it is stored"),
     ],
 )
@@ -196,10 +216,25 @@ async def test_a_message_of_a_batch_that_was_lost_is_not_taken_for_the_one_befor
     ("words", "swallow", "undone"),
     [
         ("stream edit S --max-msgs 7", b"STREAM.UPDATE.S", "stream S changed"),
-        ("stream rm S --yes", b"STREAM.DELETE.S", "stream S recreated, without its messages"),
-        ("consumer edit S C --max-deliver 7", b"CONSUMER.CREATE.S", "consumer C changed"),
+        pytest.param(
+            "stream rm S --yes",
+            b"STREAM.DELETE.S",
+            "stream S recreated, without its messages",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "consumer edit S C --max-deliver 7",
+            b"CONSUMER.CREATE.S",
+            "consumer C changed",
+            marks=pytest.mark.long,
+        ),
         ("consumer rm S C --yes", b"CONSUMER.DELETE.S", "consumer C recreated, without"),
-        ("consumer pause S C 1h", b"CONSUMER.PAUSE.S", "consumer C on S resumed"),
+        pytest.param(
+            "consumer pause S C 1h",
+            b"CONSUMER.PAUSE.S",
+            "consumer C on S resumed",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_a_change_whose_reply_is_lost_is_undone(
@@ -275,9 +310,19 @@ async def changed_without_reply(
     ("words", "shown", "stored_msgs"),
     [
         ("object put O {file}", "file stored in O", 4),
-        ("object put O {file} --name old --yes", "old stored in O", 2),
+        pytest.param(
+            "object put O {file} --name old --yes",
+            "old stored in O",
+            2,
+            marks=pytest.mark.long,
+        ),
         ("object rm O old --yes", "old of O deleted", 1),
-        ("object link O new old", "new of O now links to old of O", 3),
+        pytest.param(
+            "object link O new old",
+            "new of O now links to old of O",
+            3,
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_an_object_that_is_there_is_stored_though_the_reply_is_lost(

@@ -204,7 +204,10 @@ def test_what_is_sent_taken_and_answered_is_journalled_without_its_payload(
         assert secret not in written
 
 
-@pytest.mark.parametrize("how", ["ack", "double_ack", "nak", "term"])
+@pytest.mark.parametrize(
+    "how",
+    ["ack", "term", *(pytest.param(how, marks=pytest.mark.long) for how in ("double_ack", "nak"))],
+)
 def test_an_answer_goes_to_the_consumer_that_delivered_the_message_or_nowhere(
     nats_server: Broker, tmp_path: Path, how: Answer
 ) -> None:

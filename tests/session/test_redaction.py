@@ -204,8 +204,8 @@ def content_of(folder: Path, sessions_records: list[Any]) -> Content:
 
 
 def test_a_redacted_segment_keeps_its_keyframe_its_records_and_their_order(tmp_path: Path) -> None:
-    scenario = Scenario(streams=40, consumers=900)
-    content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 6)])
+    scenario = Scenario(streams=40, consumers=400)
+    content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 3)])
     text = Pseudonyms().text(content)
     redacted = parse(text)
     assert redacted.damaged_lines_count == 0

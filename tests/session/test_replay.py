@@ -208,7 +208,8 @@ def test_a_session_is_replayed_while_it_is_recorded(tmp_path: Path) -> None:
     assert replay.close() == 0
 
 
-@pytest.mark.parametrize("gone", [pytest.param(0, marks=pytest.mark.long), -1])
+@pytest.mark.long
+@pytest.mark.parametrize("gone", [0, -1])
 def test_a_replay_tells_what_is_missing_on_its_timeline_and_at_its_end(
     tmp_path: Path, records: list[Record], gone: int
 ) -> None:

@@ -94,7 +94,16 @@ def recording(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -
     return Recording(made(tmp_path_factory.mktemp("sessions"), records))
 
 
-@pytest.mark.parametrize("at_s", [9, 59, 60, 61, 125, 181, 199, 215, 299])
+OTHER_MOMENTS_S = (59, 61, 125, 199, 299)
+
+
+@pytest.mark.parametrize(
+    "at_s",
+    [
+        *(9, 60, 181, 215),
+        *(pytest.param(at_s, marks=pytest.mark.long) for at_s in OTHER_MOMENTS_S),
+    ],
+)
 def test_a_moment_has_the_servers_and_connections_of_then(
     recording: Recording, records: list[Record], at_s: int
 ) -> None:

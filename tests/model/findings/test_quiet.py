@@ -17,7 +17,7 @@ _HOUR_S = 3600.0
 @pytest.mark.parametrize(
     ("of_s", "for_s"),
     [
-        ((1.0, 1.0), 0.15 * _HOUR_S),
+        pytest.param((1.0, 1.0), 0.15 * _HOUR_S, marks=pytest.mark.long),
         pytest.param((1.0, 1.0), _HOUR_S, marks=pytest.mark.long),
         pytest.param((0.3, 4.0), _HOUR_S, marks=pytest.mark.long),
         pytest.param((5.0, 5.0), _HOUR_S, marks=pytest.mark.long),

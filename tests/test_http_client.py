@@ -39,7 +39,9 @@ async def test_a_wrong_reply_is_a_failure_within_the_deadline(mode: str) -> None
     assert "SECRET" not in str(failed.value)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=[pytest.mark.long] * (mode == "drip")) for mode in MODES]
+)
 async def test_a_wrong_monitoring_port_is_named_and_blocks_no_thread(mode: str) -> None:
     requests: list[str] = []
     async with wrong_http(mode, requests) as address:

@@ -48,9 +48,14 @@ def arrived(code: str) -> bytes:
     [
         f"{OUT} keep_stdout_whole(); print({TEXT}, end='')",
         f"{OUT} keep_stdout_whole(); sys.stdout.buffer.write(({TEXT}).encode())",
-        f"{OUT} keep_stdout_whole(); import click; click.echo({TEXT}, nl=False)",
-        f"{OUT} write_all(1, ({TEXT}).encode())",
-        f"{OUT} text_file(1, 'utf-8', 'strict').write({TEXT})",
+        pytest.param(
+            f"{OUT} keep_stdout_whole(); import click; click.echo({TEXT}, nl=False)",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(f"{OUT} write_all(1, ({TEXT}).encode())", marks=pytest.mark.long),
+        pytest.param(
+            f"{OUT} text_file(1, 'utf-8', 'strict').write({TEXT})", marks=pytest.mark.long
+        ),
     ],
     ids=["print", "bytes", "click", "descriptor", "text file"],
 )

@@ -965,7 +965,16 @@ def test_a_restore_asks_before_messages_are_copied_once_more(
     shell.ok(*restore, "--yes")
 
 
-@pytest.mark.parametrize("change", ["purged", "overwritten", "grown", "acked", "rolled"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "purged",
+        "overwritten",
+        pytest.param("grown", marks=pytest.mark.long),
+        "acked",
+        pytest.param("rolled", marks=pytest.mark.long),
+    ],
+)
 async def test_what_is_removed_while_a_backup_is_made_is_said(
     shell: Shell, account: Account, tmp_path: Path, change: str
 ) -> None:

@@ -509,7 +509,17 @@ def test_an_option_without_its_value_does_not_take_the_next_option_for_it(shell:
     assert "OPT" not in shell.run("stream", "ls").stdout
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\t", "\n", "\r", "\xa0"])
+@pytest.mark.parametrize(
+    "blank",
+    [
+        "",
+        pytest.param(" ", marks=pytest.mark.long),
+        pytest.param("\t", marks=pytest.mark.long),
+        pytest.param("\n", marks=pytest.mark.long),
+        pytest.param("\r", marks=pytest.mark.long),
+        "\xa0",
+    ],
+)
 def test_a_blank_filter_is_no_filter_that_was_left_out(shell: Shell, blank: str) -> None:
     shell.ok("stream", "add", "S", "--subjects", "s.>")
     shell.ok("pub", "s.a", "x")

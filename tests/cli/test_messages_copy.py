@@ -1067,7 +1067,15 @@ def context(shell: Shell, url: str) -> str:
     return "same"
 
 
-@pytest.mark.parametrize("flag", ["--unacknowledged", "--given-up", "--subject", "--since"])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--unacknowledged",
+        pytest.param("--given-up", marks=pytest.mark.long),
+        pytest.param("--subject", marks=pytest.mark.long),
+        pytest.param("--since", marks=pytest.mark.long),
+    ],
+)
 async def test_an_empty_flag_does_not_mean_all_messages(shell: Shell, flag: str) -> None:
     done = await run(shell, "messages", "copy", "S", flag, "", "--to-stream", "T")
     assert (done.returncode, "is empty" in done.stderr) == (2, True), done.stderr

@@ -37,12 +37,29 @@ async def filled(nc: Client, count: int, **config: object) -> None:
         (("s.>", "--since", "1h"), [1, 2, 3, 4, 5, 6], "from 1h on"),
         (("s.>", "--since", "1h ago"), [1, 2, 3, 4, 5, 6], "from 1h ago on"),
         (("s.>", "--start-sequence", "4"), [4, 5, 6], "from sequence 4 on"),
-        (("s.1", "s.2", "--all"), [1, 2, 4, 5], "from the first message"),
+        pytest.param(
+            ("s.1", "s.2", "--all"), [1, 2, 4, 5], "from the first message", marks=pytest.mark.long
+        ),
         (("s.>", "--all", "-I", "s.1"), [2, 3, 5, 6], "from the first message"),
-        (("--stream", "S", "--all"), [1, 2, 3, 4, 5, 6], "all in the stream S"),
-        (("s.>", "--last"), [6], "from the last message"),
-        (("s.>", "--last-per-subject"), [4, 5, 6], "the last message of each subject"),
-        (("s.>", "--since", "2000-01-01T00:00:00Z"), [1, 2, 3, 4, 5, 6], "from 2000-01-01"),
+        pytest.param(
+            ("--stream", "S", "--all"),
+            [1, 2, 3, 4, 5, 6],
+            "all in the stream S",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(("s.>", "--last"), [6], "from the last message", marks=pytest.mark.long),
+        pytest.param(
+            ("s.>", "--last-per-subject"),
+            [4, 5, 6],
+            "the last message of each subject",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            ("s.>", "--since", "2000-01-01T00:00:00Z"),
+            [1, 2, 3, 4, 5, 6],
+            "from 2000-01-01",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_a_stream_is_read_from_where_it_is_said(

@@ -233,7 +233,15 @@ def test_an_object_under_another_encoding_of_its_name_is_like_any_other(
     assert [row["name"] for row in rows] == ["link"]
 
 
-@pytest.mark.parametrize("info", [b"{", b'{"name": 7}', b'{"name": "bad", "size": "x"}', b""])
+@pytest.mark.parametrize(
+    "info",
+    [
+        b"{",
+        b'{"name": 7}',
+        pytest.param(b'{"name": "bad", "size": "x"}', marks=pytest.mark.long),
+        pytest.param(b"", marks=pytest.mark.long),
+    ],
+)
 def test_one_damaged_entry_hides_no_other_file(
     shell: Shell, account: Account, info: bytes
 ) -> None:

@@ -73,15 +73,22 @@ def with_config(key: str, value: object) -> Callable[[bytes], bytes]:
          "Subjects: requested t, but it is u now"),
         ("stream edit S --max-msgs 33 --yes", "STREAM.UPDATE", ("max_msgs", 7),
          "Maximum messages: requested 33, but it is 7 now"),
-        ("stream edit S --max-msgs 33 --yes", "STREAM.UPDATE", ("max_age", 3 * 10**9),
-         "Maximum age: requested 1h, but it is 3s now"),
+        pytest.param("stream edit S --max-msgs 33 --yes", "STREAM.UPDATE", ("max_age", 3 * 10**9),
+         "Maximum age: requested 1h, but it is 3s now", marks=pytest.mark.long),
         ("stream edit S --max-msgs 33 --yes", "STREAM.INFO", ("max_msgs", 7),
          "Maximum messages was set to 33 and is now 7"),
-        ("consumer add S D --yes", "CONSUMER.CREATE", ("max_deliver", 77), None),
-        ("consumer add S D --max-deliver 4 --yes", "CONSUMER.CREATE", ("max_deliver", 77),
-         "Maximum deliveries: requested 4, but it is 77 now"),
-        ("consumer edit S C --max-deliver 4 --yes", "CONSUMER.CREATE", ("max_deliver", 77),
-         "Maximum deliveries: requested 4, but it is 77 now"),
+        pytest.param(
+            "consumer add S D --yes", "CONSUMER.CREATE", ("max_deliver", 77), None,
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "consumer add S D --max-deliver 4 --yes", "CONSUMER.CREATE", ("max_deliver", 77),
+            "Maximum deliveries: requested 4, but it is 77 now", marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "consumer edit S C --max-deliver 4 --yes", "CONSUMER.CREATE", ("max_deliver", 77),
+            "Maximum deliveries: requested 4, but it is 77 now", marks=pytest.mark.long,
+        ),
     ],
 )  # fmt: skip
 def test_what_a_server_set_otherwise_is_named_and_no_success(
@@ -371,8 +378,8 @@ CHUNK = b"PUB $JS.SNAPSHOT.RESTORE.S."
     [
         (CHUNK, 1, 4, "the connection was lost before the reply arrived"),
         (CHUNK, 2, 4, f"read again, S is there: 3 messages, 96 B, 1…3, marked as {MARK}"),
-        (b"PUB $JS.API.CONSUMER.NAMES.S ", 1, 0, ""),
-        (b"PUB $JS.API.STREAM.UPDATE.S ", 1, 0, ""),
+        pytest.param(b"PUB $JS.API.CONSUMER.NAMES.S ", 1, 0, "", marks=pytest.mark.long),
+        pytest.param(b"PUB $JS.API.STREAM.UPDATE.S ", 1, 0, "", marks=pytest.mark.long),
     ],
     ids=["a part", "the last part", "the comparison", "the mark"],
 )

@@ -160,7 +160,7 @@ def test_every_page_has_what_a_plain_consumer_gets(
     with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         client = session.writer.client
-        for subject in ("s.0", "s.1", "s.2", "s.*"):
+        for subject in ("s.1", "s.*"):
             wanted = session.run(consumed(client, subject))
             assert sequences(page(session, page_msgs=10, filter_subject=subject)) == wanted[-10:]
             found = page(session, page_msgs=500, filter_subject=subject)

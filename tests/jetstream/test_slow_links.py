@@ -32,6 +32,7 @@ LISTED_COUNT = 40
 """A list that is read as pages only where a page does not take too long."""
 
 
+@pytest.mark.long
 async def test_an_answer_is_waited_for_while_its_bytes_come_and_no_ping_ends_the_link(
     nats_server: Broker,
 ) -> None:

@@ -141,7 +141,19 @@ def test_what_a_finding_tells_is_written_again_now_and_then_only(folder: Path) -
     assert len({one.since_at_us for one in of_pulls}) == 1
 
 
-@pytest.mark.parametrize("second", [29, 50, 100, 205, 215, 260, 300, 355])
+@pytest.mark.parametrize(
+    "second",
+    [
+        29,
+        50,
+        100,
+        pytest.param(205, marks=pytest.mark.long),
+        pytest.param(215, marks=pytest.mark.long),
+        pytest.param(260, marks=pytest.mark.long),
+        pytest.param(300, marks=pytest.mark.long),
+        pytest.param(355, marks=pytest.mark.long),
+    ],
+)
 def test_a_moment_has_the_findings_that_were_live_since_exactly_then(
     lived: Kept, folder: Path, second: int
 ) -> None:

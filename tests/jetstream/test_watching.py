@@ -177,7 +177,7 @@ async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
         return await read_at_once(*arguments, **options)
 
     monkeypatch.setattr(watching, "read_connections", read_slowly)
-    monkeypatch.setattr(watching, "CLIENTS_S", 2.0)
+    monkeypatch.setattr(watching, "CLIENTS_S", 4.0)
     system = Connection(servers=(broker.url,), user="sys", password=Secret("sys"))
     client = await connect(replace(system, user="app", password=Secret("app"), system=system))
     sink = _Watched()
@@ -191,7 +191,7 @@ async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
     assert sink.state.connections is not None
     assert {row.user for row in sink.state.connections.newest.rows} == {"app"}
     # The shortest: on a busy machine a reading may take longer than the interval.
-    assert min(after_s - before_s for before_s, after_s in pairwise(began_s)) < 2.4
+    assert min(after_s - before_s for before_s, after_s in pairwise(began_s)) < 4.4
 
 
 @pytest.mark.server

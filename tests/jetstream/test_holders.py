@@ -16,7 +16,13 @@ from nats.aio.client import Client as NatsClient
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.system.asking import ServerRequests
-from natstui.jetstream.system.clients import publishers, pull_clients, push_clients, read_consumer
+from natstui.jetstream.system.clients import (
+    _widest,
+    publishers,
+    pull_clients,
+    push_clients,
+    read_consumer,
+)
 from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.reply_tap import ReplyTap, TappedRequest
 from natstui.jetstream.testbed.broker import Broker
@@ -85,6 +91,10 @@ async def until_it_reads(client: Client, what: str = NEXT) -> None:
 
 async def heard_of(client: Client, servers: ServerRequests, for_s: float = 4.0) -> TappedRequests:
     return await pull_clients(client, servers, "S", "C", for_s)
+
+
+def test_a_subject_that_another_one_covers_is_not_read_twice() -> None:
+    assert _widest(["a.b", "a.*", "c", "c", "a.b.>"]) == ["a.*", "c", "a.b.>"]
 
 
 async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(

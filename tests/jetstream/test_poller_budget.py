@@ -9,12 +9,14 @@ import pytest
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.polling.budget.asking import RequestLimiter
+from natstui.jetstream.polling.budget.allowance import Budget
+from natstui.jetstream.polling.budget.asking import PollingApi, RequestLimiter
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.polling.sweep import rest_s
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
+from tests.accounts import Account
 from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
@@ -76,6 +78,21 @@ async def test_a_limit_of_requests_is_kept_by_those_who_set_one(nats_server: Bro
     finally:
         await client.close()
     assert 0 < asked_count <= 15 * (elapsed_s + 1)
+
+
+async def test_a_limit_of_requests_is_that_of_a_second_however_long_a_poll_may_take(
+    account: Account,
+) -> None:
+    client = await connect(Connection(servers=(account.url,)))
+    requests = PollingApi(client, 10)
+    for requests_per_s, interval_s, most_count in (
+        (10, 5.0, 50),
+        (10, 0.1, 4),
+        (None, 5.0, 10**6),
+    ):
+        budget = Budget(requests_per_s)
+        assert budget.next_allowance(requests, interval_s).left_count == most_count
+    await client.close()
 
 
 async def test_a_small_server_is_listed_whole_with_every_poll(nats_server: Broker) -> None:

@@ -412,6 +412,7 @@ async def test_a_fast_batch_at_a_low_rate_is_acknowledged_as_it_goes(account: Ac
     assert (result.latencies.ack.percentile_ns(50) or 0) < 0.75e9
 
 
+@pytest.mark.long
 async def test_a_stopped_run_is_partial_and_leaves_nothing(account: Account) -> None:
     role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
     what = plan(role, stream=STREAM, duration_s=60)

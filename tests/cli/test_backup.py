@@ -375,6 +375,7 @@ async def published_meanwhile(shell: Shell, url: str, folder: str) -> None:
         await working
 
 
+@pytest.mark.long
 @pytest.mark.needs_server("2.15")
 def test_a_backup_of_a_stream_that_is_written_to_is_one_moment_of_it(
     shell: Shell, account: Account, tmp_path: Path

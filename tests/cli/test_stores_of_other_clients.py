@@ -328,6 +328,7 @@ def test_links_are_followed_to_their_end_and_loops_are_refused(
         assert not out.exists()
 
 
+@pytest.mark.long
 def test_a_reader_ends_when_what_it_reads_vanishes(account: Account, tmp_path: Path) -> None:
     with admin_session(account.url, tmp_path) as session:
         client: Client = session.writer.client

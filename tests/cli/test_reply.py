@@ -19,7 +19,7 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
 from tests.cli.processes import start_beside
 from tests.cli.test_core import PATIENCE_S, connected, ended, listened_to, run
-from tests.cli.test_manage import Done, Shell
+from tests.cli.test_manage import Done, Shell, run_here
 from tests.jetstream.flushing import flushed
 
 pytestmark = pytest.mark.server
@@ -148,14 +148,16 @@ async def test_requests_that_were_not_answered_are_no_success(
 async def test_with_json_a_request_that_was_not_answered_is_an_error_object(
     shell: Shell, account: Account
 ) -> None:
-    process = await answering(shell, "ask", "--count", "1", "--command", "false", "-j")
+    words = ("reply", "ask", "--count", "1", "--command", "false", "-j")
+    replying = asyncio.create_task(
+        asyncio.to_thread(run_here, *words, environment=shell.environment)
+    )
     async with connected(account.url) as nc:
-        await nc.publish("ask", b"?", reply="nobody.hears")
-        await nc.flush()
-    _, said = await ended(process)
-    error = json.loads(said.splitlines()[-1])
-    assert error["error"] == "0 replies; 1 request was not answered", said
-    assert process.returncode == 4
+        await listened_to(nc, "ask")
+    done = await replying
+    error = json.loads(done.stderr.splitlines()[-1])
+    assert error["error"] == "0 replies; 1 request was not answered", done.stderr
+    assert done.returncode == 4
 
 
 async def test_a_lost_connection_is_printed_at_once_and_counted(

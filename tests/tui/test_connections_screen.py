@@ -7,11 +7,13 @@ from pathlib import Path
 
 import nats
 import pytest
+from nats.js.api import ConsumerConfig
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.connection import Connections, busiest_connections
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnections
+from natstui.tui.connections import screen as connections_screen
 from natstui.tui.connections.clients import ClientsScreen
 from natstui.tui.connections.screen import ConnectionsScreen
 from tests.jetstream.flushing import flushed
@@ -27,14 +29,17 @@ HOSTILE = "evil\x1b]0;title\x07\x1b[31m[bold]\u202ename"
 
 
 async def test_who_comes_is_shown_whole_with_rates_and_who_goes_with_the_reason(
-    nats_server_factory: Callable[..., Broker],
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connections_screen, "_RENEWED_AFTER_S", 2.0)
     url = as_user(nats_server_factory(APP).url, "app")
     busy = await nats.connect(url, name="busy")
     evil = await nats.connect(url, name=HOSTILE)
     js = evil.jetstream()
     await js.add_stream(name="ORDERS", subjects=["orders.>"])
-    await js.subscribe("orders.>", durable="pushed")
+    # Nothing is delivered again, however long a busy machine takes.
+    config = ConsumerConfig(durable_name="pushed", ack_wait=3600)
+    await js.subscribe("orders.>", durable="pushed", config=config)
     await evil.subscribe("work.*", "team")
     for number in range(30):
         await js.publish(f"orders.{number}", b"x" * 1000)

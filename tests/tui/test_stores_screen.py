@@ -239,7 +239,6 @@ async def test_what_changed_meanwhile_is_not_overwritten(shared: Shared) -> None
         await nc.close()
 
 
-@pytest.mark.long
 @on_the_files_loop
 async def test_a_key_of_a_recreated_bucket_is_not_changed_though_its_revision_is_the_same(
     shared: Shared,

@@ -123,7 +123,6 @@ async def test_a_template_leaves_what_was_typed(shared: Shared) -> None:
         assert row(viewer, "name").text == "MINE"
 
 
-@pytest.mark.long
 @on_the_files_loop
 async def test_an_edited_scenario_outlives_the_list_and_an_error(shared: Shared) -> None:
     def editor() -> TextArea:

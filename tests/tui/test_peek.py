@@ -61,7 +61,8 @@ async def test_it_follows_the_cursor_and_tells_findings() -> None:
         await viewer.press("2")
         await viewer.until(lambda: title(viewer) == "BETA › one", "the consumer")
         await viewer.until(lambda: "NT-C44" in viewer.text, "its finding")
-        assert "no pull request is open" in viewer.words
+        said = "no pull request is open"
+        await viewer.until(lambda: said in viewer.words, "what it is")
 
 
 async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(

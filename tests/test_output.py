@@ -131,9 +131,7 @@ def test_words_that_are_no_utf8_are_named(words: tuple[str, ...]) -> None:
         pytest.param("config", 0, 0, "", marks=pytest.mark.long),
         ("config", 2, 0, ""),
         ("config", 1, 6, "natstui: the output cannot be written: "),
-        pytest.param(
-            "--version", 1, 6, "natstui: the output cannot be written: ", marks=pytest.mark.long
-        ),
+        ("--version", 1, 6, "natstui: the output cannot be written: "),
         ("pub s", 0, 2, "natstui: the payload on stdin cannot be read: "),
     ],
 )

@@ -81,7 +81,8 @@ CHECKED = USES | {name: BENCHMARKS[name] for name in _SOME}
 fuzz tries them all."""
 _IN_SHORT = {
     "backup", "balance", "bench js pub sync", "check", "consumer add", "consumer edit",
-    "consumer find", "consumer sub", "health", "kick", "kv del", "kv get", "kv put", "kv rm",
+    "consumer find", "consumer sub", "health", "kick", "kv create", "kv del",
+    "kv get", "kv put", "kv rm",
     "messages copy", "object get", "object rm", "overview", "pub", "restore", "servers",
     "stream add", "stream gaps", "stream get", "stream info", "stream publishers",
     "stream restore", "stream rmm", "stream scale", "stream seal", "stream view", "stuck",

@@ -15,8 +15,8 @@ from natstui.model.records.recording import ClockStepped
 
 HOUR_US = 3_600_000_000
 STEPPED_AT_US = START_AT_US + 60_000_000
-FAULTS = (Fault("no_pull", 1, 20, 100), Fault("paused", 3, 10, 90))
-PLAN = Plan(4, 6, 120, faults=FAULTS)
+FAULTS = (Fault("no_pull", 1, 10, 50), Fault("paused", 3, 5, 45))
+PLAN = Plan(4, 4, 60, interval_s=2, faults=FAULTS)
 BORN_US, HELD_US, FULL_US, ENDED_US = (
     START_AT_US + second * 1_000_000 for second in (-1000, -100, -50, 19)
 )

@@ -74,7 +74,10 @@ WRITE = (clocks.write, damaged.write, happened.write, storms.write, truths.write
 def answers(
     spark: SparkSession, planted: Planted, tmp_path_factory: pytest.TempPathFactory
 ) -> Answers:
-    """The answers to all sessions that tests write, as one analysis: to plan it is what costs."""
+    """The answers to all sessions that tests write, as one analysis: to plan it is what costs.
+
+    Those that are others without the other sessions are built when some sessions are asked for.
+    """
     folder = tmp_path_factory.mktemp("sessions")
     for write in WRITE:
         write(folder)
@@ -83,7 +86,7 @@ def answers(
     truths.write_systems(folder)
     damaged.write_undescribed(folder)
     patterns = [f"{folder}/*", *map(str, planted.folders), *map(str, versions.FROZEN)]
-    return answers_of(spark, tmp_path_factory.mktemp("tables"), patterns)
+    return answers_of(spark, tmp_path_factory.mktemp("tables"), patterns, also_of_all=False)
 
 
 @pytest.fixture(scope="session")

@@ -60,7 +60,7 @@ OPEN = "records-000001.jsonl"
 REPORTS_UNTIL_US = START_AT_US + 2_000_000
 """One line of a report is damaged: more of them would only be read."""
 EVERYTHING = Plan(
-    4, 6, 20, faults=(Fault("leader_change", 0, 10),), gaps=((12, 17),),
+    2, 3, 20, faults=(Fault("leader_change", 0, 10),), gaps=((12, 17),),
     extra=tuple(
         record for record in bench_records(START_AT_US, "run", 1)
         if not isinstance(record, BenchmarkReport) or record.at_us < REPORTS_UNTIL_US

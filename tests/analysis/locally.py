@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -146,9 +147,13 @@ class Answers:
         assert path is not None
         return path
 
-    def of(self, *sessions: str) -> AnswersOfSome:
-        """Return the answers as they are for these sessions alone, all of their systems."""
-        return AnswersOfSome(self, {name: self._sources[name].system for name in sessions})
+    def of(self, *sessions: str, judged_by: Container[str] | None = None) -> AnswersOfSome:
+        """Return the answers as they are for these sessions alone, all of their systems.
+
+        Their verdict is of what is found in these tables, or in all: each takes time to plan.
+        """
+        systems = {name: self._sources[name].system for name in sessions}
+        return AnswersOfSome(self, systems, judged_by)
 
 
 ANSWERS = {answer.table.name: answer for answer in gold.ANSWERS}
@@ -159,9 +164,16 @@ OF_ALL_SESSIONS = {"picture", "delay", "verdict"}
 class AnswersOfSome:
     """The answers to some of the sessions, without computing again what is of each session."""
 
-    def __init__(self, answers: Answers, systems: dict[str, tuple[str, str]]) -> None:
-        self._answers, self._systems = answers, systems
+    def __init__(
+        self,
+        answers: Answers,
+        systems: dict[str, tuple[str, str]],
+        judged_by: Container[str] | None = None,
+    ) -> None:
+        self._answers, self._systems, self._judged_by = answers, systems, judged_by
         self.store = answers.store
+        self.jobs_count = 0
+        """What Spark had to do for the answers that were computed for these sessions."""
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
     @cached_property
@@ -194,13 +206,18 @@ class AnswersOfSome:
                 self._systems, self.silver, Thresholds(), self.frame, self._is_empty,
                 self.store.known_rows,
             )  # fmt: skip
-            yield from (row.asDict() for row in ANSWERS[name].rows(inputs).collect())
+            rows = ANSWERS[name].rows(inputs)
+            jobs_before_count = jobs_count(self.store.spark)
+            yield from (row.asDict() for row in rows.collect())
+            self.jobs_count += jobs_count(self.store.spark) - jobs_before_count
         else:
             for row in self._answers.rows(name):
                 if row[_session_column(row)] in self._systems:
                     yield row
 
     def _is_empty(self, name: str) -> bool:
+        if self._judged_by is not None:
+            return name not in self._judged_by
         return not self.rows(name)
 
 
@@ -209,13 +226,38 @@ def _session_column(columns: Container[str]) -> str:
     return "session" if "session" in columns else "compared"
 
 
-def answers_of(spark: SparkSession, out: Path, patterns: list[str]) -> Answers:
-    """Build silver and gold of the sessions that match patterns."""
+def answers_of(
+    spark: SparkSession, out: Path, patterns: list[str], *, also_of_all: bool = True
+) -> Answers:
+    """Build silver and gold of the sessions that match patterns.
+
+    `also_of_all` tells whether the answers that only some sessions are asked for are built too.
+    """
     store, sources = Store(spark, str(out), "run"), find_sources(spark, patterns)
     jobs_before_count = jobs_count(spark)
     silver.build_silver(spark, store, sources, str)
-    gold.build_gold(store, sources, Thresholds(), str)
+    if also_of_all:
+        gold.build_gold(store, sources, Thresholds(), str)
+    else:
+        _build_other_gold(store, sources)
     return Answers(store, sources, jobs_count(spark) - jobs_before_count)
+
+
+def _build_other_gold(store: Store, sources: list[Source]) -> None:
+    """Build the answers that are the same with and without the other sessions."""
+    systems = {source.session: source.system for source in sources}
+
+    def rows(name: str) -> DataFrame:
+        return store.gold(ANSWERS[name].table)
+
+    def is_empty(name: str) -> bool:
+        return store.is_empty(ANSWERS[name].table)
+
+    layer = read_silver(store, [*systems])
+    inputs = AnswerInputs(systems, layer, Thresholds(), rows, is_empty, store.known_rows)
+    needs = {name: one.needs for name, one in ANSWERS.items() if name not in OF_ALL_SESSIONS}
+    for name in TopologicalSorter(needs).static_order():
+        gold.write_answer(store, ANSWERS[name], inputs)
 
 
 def jobs_count(spark: SparkSession) -> int:

@@ -23,27 +23,28 @@ from tests.session.test_by_document import line_of
 
 FIRST, SECOND = "20260921T141320Z-first", "20260928T141320Z-second"
 THIRD = "20261005T141320Z-third"
-TICKS = 400
+INTERVAL_S, TICKS = 2, 200
+"""A poll every two seconds: to read and to judge them is what costs."""
 FAULTS = (
-    Fault("ack_limit", 3, 100, 320),
-    Fault("no_pull", 5, 120, 300),
-    Fault("paused", 7, 50, 200),
-    Fault("no_leader", 1, 150, 260),
-    Fault("poison", 9, 60, 140),
-    Fault("slow", 11, 0, 400),
-    Fault("recreate_stream", 12, 200),
-    Fault("reset_consumer", 14, 220),
-    Fault("leader_change", 0, 170),
-    Fault("replica_lag", 1, 20, 60),
+    Fault("ack_limit", 3, 50, 160),
+    Fault("no_pull", 5, 60, 150),
+    Fault("paused", 7, 25, 100),
+    Fault("no_leader", 1, 75, 130),
+    Fault("poison", 9, 30, 70),
+    Fault("slow", 11, 0, 200),
+    Fault("recreate_stream", 12, 100),
+    Fault("reset_consumer", 14, 110),
+    Fault("leader_change", 0, 85),
+    Fault("replica_lag", 1, 10, 30),
 )
-GAP = (320, 350)
+GAP = (160, 175)
 WEEK_US = 7 * 86_400_000_000
 
 
 def write_first(folder: Path) -> Path:
     """Write a session with every fault and a benchmark."""
     bench = bench_records(START_AT_US + 410_000_000, "run-1", 11)
-    plan = Plan(20, 20, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
+    plan = Plan(15, 15, TICKS, INTERVAL_S, faults=FAULTS, gaps=(GAP,), extra=bench)
     return write_session(folder / FIRST, plan, records_per_segment=100)
 
 
@@ -57,7 +58,7 @@ def write_second(folder: Path) -> Path:
     begins = LinkChanged(start, "connected", None)
     ends = LinkChanged(max(record.at_us for record in bench) + 1, "closed", None)
     extra = (begins, *bench, ends)
-    plan = Plan(8, 10, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
+    plan = Plan(8, 10, TICKS, INTERVAL_S, seed=2, rtt_us=990, started_at_us=start, extra=extra)
     return write_session(folder / SECOND, plan, records_per_segment=100)
 
 

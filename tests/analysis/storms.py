@@ -78,7 +78,7 @@ def write(folder: Path) -> None:
     _write(folder / GIVEN_UP, [most, few])
     announced = _announced()
     for way, extra in (("single", announced), ("counted", folded(announced))):
-        write_session(folder / f"fleet-{way}", Plan(4, 6, 90, extra=tuple(extra)))
+        write_session(folder / f"fleet-{way}", Plan(2, 2, 45, extra=tuple(extra)))
 
 
 def _write(folder: Path, many: Iterable[Record]) -> None:

@@ -55,7 +55,7 @@ def test_a_step_of_the_clock_is_told_and_is_no_gap(told: AnswersOfSome) -> None:
     assert sorted(row for row in rows if row[1] in ("gap", "clock_step")) == [
         ("back", "clock_step", -7200.0),
         ("forward", "clock_step", 3600.0),
-        ("slept", "gap", pytest.approx(3601.0)),
+        ("slept", "gap", pytest.approx(3600.0 + PLAN.interval_s)),
     ]
     # Findings of one cause are one.
     found = availability_findings(told.frame("availability")).where("cause = 'clock_step'")
@@ -76,7 +76,7 @@ def test_the_account_grows_over_the_time_that_passed_also_while_the_machine_slep
     told: AnswersOfSome,
 ) -> None:
     growth = {row["session"]: row["growth_bytes_per_s"] for row in told.rows("account_capacity")}
-    seconds = PLAN.ticks_count - 1
+    seconds = (PLAN.ticks_count - 1) * PLAN.interval_s
     assert growth["forward"] == growth["back"] == pytest.approx(growth["steady"], rel=0.01)
     awake = growth["steady"] * seconds
     assert growth["slept"] == pytest.approx(awake / (seconds + 3600), rel=0.01)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.lag import lag, lagging_consumers
+from natstui.analysis.gold.lag import LAG, lag, lagging_consumers
 from natstui.analysis.gold.rates import CONSUMER_RATE, STREAM_RATE
 
 pytestmark = pytest.mark.spark
@@ -91,7 +92,9 @@ def caught_up_at_first(minute: int, chance: random.Random) -> float:
 SICK: tuple[Shape, ...] = (grows, accelerates, stays_far_behind, caught_up_at_first)
 
 
-def rates(shape: Shape, seed: int, minutes_count: int = MINUTES) -> list[dict[str, Any]]:
+def rates(
+    session: str, shape: Shape, seed: int, minutes_count: int = MINUTES
+) -> list[dict[str, Any]]:
     """Return the rows of `consumer_rate` of one consumer."""
     chance, rows = random.Random(seed), []
     name = f"{shape.__name__}-{seed}"
@@ -99,8 +102,8 @@ def rates(shape: Shape, seed: int, minutes_count: int = MINUTES) -> list[dict[st
         mean = max(0.0, shape(minute, chance))
         rows.append(
             {
-                "session": "A", "stream": "S", "consumer": name, "created_at_us": 1,
-                "series_id": hash(name) % 2**62, "bucket_at_us": minute * 60_000_000,
+                "session": session, "stream": "S", "consumer": name, "created_at_us": 1,
+                "series_id": hash((session, name)) % 2**62, "bucket_at_us": minute * 60_000_000,
                 "last_at_us": minute * 60_000_000 + 59_000_000, "covered_s": 59.0,
                 "samples_count": 60, "pending_mean_msgs": mean, "pending_first_msgs": round(mean),
                 "pending_last_msgs": round(mean), "pending_min_msgs": int(mean),
@@ -110,62 +113,101 @@ def rates(shape: Shape, seed: int, minutes_count: int = MINUTES) -> list[dict[st
     return rows
 
 
-def lags_of(
-    spark: SparkSession, rows: list[dict[str, Any]], per_s: float | None = PER_S
-) -> DataFrame:
-    """Return the table `lag` of these rates."""
+HEALTHY_ONES, SICK_ONES, UNKNOWN, DELETED = "healthy", "sick", "of unknown age", "deleted"
+FEW = {minutes_count: f"of {minutes_count} minutes" for minutes_count in (2, 3)}
+
+
+def jump(minute: int, chance: random.Random) -> float:
+    return 9_000.0 * (minute + 1) * (minute > 0)
+
+
+def cases() -> Iterator[dict[str, Any]]:
+    """Yield the rates of a session for each test."""
+    for shapes, session in ((HEALTHY, HEALTHY_ONES), (SICK, SICK_ONES)):
+        for shape in shapes:
+            for seed in SEEDS:
+                yield from rates(session, shape, seed)
+    for shape in (one_in_flight, burst_at_the_end):
+        yield from rates(UNKNOWN, shape, 1)
+    for minutes_count, session in FEW.items():
+        for shape in (caught_up_at_first, jump):
+            yield from rates(session, shape, 1, minutes_count)
+    yield from rates(DELETED, stays_far_behind, 1, 30)
+    yield from rates(DELETED, stays_far_behind, 2)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is known of the backlogs of all sessions, and what is told of them: rows."""
+
+    lags: list[dict[str, Any]]
+    told: list[dict[str, Any]]
+
+    def consumers(self, session: str) -> set[str]:
+        """Return all consumers of a session."""
+        return {row["consumer"] for row in self.lags if row["session"] == session}
+
+    def accused(self, session: str) -> dict[str, str]:
+        """Return what is told of those that fall behind, or never caught up."""
+        return {
+            row["subject"].removeprefix("S > "): row["sentence"]
+            for row in self.told
+            if row["session"] == session
+        }
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession) -> Judged:
+    """The sessions of all tests at once: each question to Spark takes a second or two."""
+    rows = [*cases()]
     names = [column.name for column in CONSUMER_RATE.columns]
     values = [tuple(row.get(name) for name in names) for row in rows]
     consumers = spark.createDataFrame(values, CONSUMER_RATE.ddl())
-    stream = {"session": "A", "stream": "S", "created_at_us": 1, "bucket_at_us": 1}
-    stream |= {"published_per_s": per_s}
-    value = tuple(stream.get(column.name) for column in STREAM_RATE.columns)
-    streams = spark.createDataFrame([value], STREAM_RATE.ddl())
-    return lag(consumers, streams, Thresholds())
+    streams = [
+        {"session": session, "stream": "S", "created_at_us": 1, "bucket_at_us": 1,
+         "published_per_s": None if session == UNKNOWN else PER_S}
+        for session in {row["session"] for row in rows}
+    ]  # fmt: skip
+    of_streams = [
+        tuple(stream.get(column.name) for column in STREAM_RATE.columns) for stream in streams
+    ]
+    lags = lag(consumers, spark.createDataFrame(of_streams, STREAM_RATE.ddl()), Thresholds())
+    known = [row.asDict() for row in lags.collect()]
+    again = spark.createDataFrame(
+        [tuple(row[column.name] for column in LAG.columns) for row in known], LAG.ddl()
+    )
+    return Judged(known, [row.asDict() for row in lagging_consumers(again).collect()])
 
 
-def accused(
-    spark: SparkSession, rows: list[dict[str, Any]], per_s: float | None = PER_S
-) -> set[str]:
-    """Return the consumers that are told to fall behind, or never to have caught up."""
-    found = lagging_consumers(lags_of(spark, rows, per_s)).collect()
-    return {row["subject"].split(" > ")[1] for row in found}
+def test_none_of_forty_healthy_consumers_is_accused(judged: Judged) -> None:
+    assert len(judged.consumers(HEALTHY_ONES)) == 40
+    assert judged.accused(HEALTHY_ONES) == {}
 
 
-def test_none_of_forty_healthy_consumers_is_accused(spark: SparkSession) -> None:
-    rows = [row for shape in HEALTHY for seed in SEEDS for row in rates(shape, seed)]
-    assert len({row["consumer"] for row in rows}) == 40
-    assert accused(spark, rows) == set()
-
-
-def test_every_backlog_that_grows_and_matters_is_told(spark: SparkSession) -> None:
-    rows = [row for shape in SICK for seed in SEEDS for row in rates(shape, seed)]
-    assert accused(spark, rows) == {row["consumer"] for row in rows}
+def test_every_backlog_that_grows_and_matters_is_told(judged: Judged) -> None:
+    assert judged.accused(SICK_ONES).keys() == judged.consumers(SICK_ONES)
+    assert len(judged.consumers(SICK_ONES)) == 16
 
 
 def test_a_backlog_of_which_nobody_knows_the_age_matters_when_it_never_ended(
-    spark: SparkSession,
+    judged: Judged,
 ) -> None:
-    rows = [*rates(one_in_flight, 1), *rates(burst_at_the_end, 1)]
-    assert accused(spark, rows, per_s=None) == {"one_in_flight-1"}
+    assert judged.accused(UNKNOWN).keys() == {"one_in_flight-1"}
 
 
-@pytest.mark.parametrize("minutes_count", [2, 3])
-def test_of_a_few_minutes_no_growth_is_told(spark: SparkSession, minutes_count: int) -> None:
-    assert accused(spark, rates(caught_up_at_first, 1, minutes_count)) == set()
-    jump = rates(lambda minute, chance: 9_000.0 * (minute + 1) * (minute > 0), 1, minutes_count)
-    assert accused(spark, jump) == set()
+@pytest.mark.parametrize("session", FEW.values())
+def test_of_a_few_minutes_no_growth_is_told(judged: Judged, session: str) -> None:
+    assert len(judged.consumers(session)) == 2
+    assert judged.accused(session) == {}
 
 
 def test_what_was_deleted_long_before_the_end_is_not_told_as_pending_at_the_end(
-    spark: SparkSession,
+    judged: Judged,
 ) -> None:
-    gone, there = rates(stays_far_behind, 1, 30), rates(stays_far_behind, 2)
-    lags = lags_of(spark, [*gone, *there])
-    unseen = {row["consumer"]: row["unseen_s"] for row in lags.collect()}
+    unseen = {r["consumer"]: r["unseen_s"] for r in judged.lags if r["session"] == DELETED}
     assert unseen == {"stays_far_behind-1": 1800.0, "stays_far_behind-2": 0.0}
-    told = {row["subject"]: row["sentence"] for row in lagging_consumers(lags).collect()}
-    assert told["S > stays_far_behind-1"].endswith(
+    told = judged.accused(DELETED)
+    assert told["stays_far_behind-1"].endswith(
         " pending when it was last seen, 30 min before the end"
     )
-    assert told["S > stays_far_behind-2"].endswith(" pending at the end")
+    assert told["stays_far_behind-2"].endswith(" pending at the end")

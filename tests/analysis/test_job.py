@@ -60,7 +60,7 @@ class TwoRuns:
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     folder = tmp_path_factory.mktemp("two_runs")
-    session, out, page = small(folder, ticks=90), folder / "out", folder / "page.html"
+    session, out, page = small(folder, ticks=30), folder / "out", folder / "page.html"
     rewritten(session / BAD, b'"stored_msgs":', b'"messages":', once=True)
     # What a run left that was killed in the middle of putting its tables in place.
     (out / "gold.0123abcd").mkdir(parents=True)

@@ -45,12 +45,12 @@ FOUND = (
 
 
 def found(
-    subject: str, after_s: float, weight: float, kind: str = "availability"
+    subject: str, after_s: float, weight: float, kind: str = "availability", session: str = "A"
 ) -> tuple[Any, ...]:
     cause = "unreachable" if kind == "availability" else "redelivery"
     at_us = _AT_US + round(after_s * _SECOND_US)
     return (
-        "A",
+        session,
         kind,
         subject,
         cause,
@@ -62,19 +62,31 @@ def found(
     )
 
 
-def told(spark: SparkSession, rows: list[tuple[Any, ...]]) -> list[Any]:
-    return rank_findings(spark.createDataFrame(rows, FOUND)).orderBy("rank").collect()
+def told(spark: SparkSession, *sessions: list[tuple[Any, ...]]) -> list[list[Any]]:
+    """Return what is told of each of these sessions: all at once, as to rank takes a second."""
+    frame = spark.createDataFrame([row for rows in sessions for row in rows], FOUND)
+    ranked = rank_findings(frame).orderBy("rank").collect()
+    return [[one for one in ranked if one["session"] == rows[0][0]] for rows in sessions]
 
 
-def test_what_began_at_once_for_many_is_told_once_and_of_the_worst(spark: SparkSession) -> None:
-    rows = [found(f"S > c{n}", after_s=20 * n, weight=70 + n) for n in range(9)]
-    (one,) = told(spark, rows)
+def test_what_began_at_once_for_many_is_told_once_and_of_the_worst_and_two_or_later_ones_each(
+    spark: SparkSession,
+) -> None:
+    at_once = [found(f"S > c{n}", after_s=20 * n, weight=70 + n) for n in range(9)]
+    pair = [found("S > a", 0, 70, session="B"), found("S > b", 10, 71, session="B")]
+    later = [found("S > c", 3600, 72, session="B"), found("S > d", 7200, 73, session="B")]
+    # Of these no moment is known.
+    whole = [found(f"S > r{n}", 0, 60 + n, "redelivery", "B") for n in range(3)]
+    (one,), each = told(spark, at_once, [*pair, *later, *whole])
     assert one["subject"] == "S > c8"
     assert one["sentence"] == "availability of it (and 8 others at that time)"
     assert one["evidence"] == (
         "so it was; also S > c7, S > c6, S > c5, S > c4, S > c3, S > c2 and 2 more"
     )
     assert (one["times_count"], one["others_count"]) == (9, 8)
+    assert len(each) == 7
+    assert {row["others_count"] for row in each} == {0}
+    assert {row["sentence"] for row in each} == {"availability of it", "redelivery of it"}
 
 
 def test_of_what_a_server_took_along_no_row_has_a_list_of_all(
@@ -86,16 +98,6 @@ def test_of_what_a_server_took_along_no_row_has_a_list_of_all(
     (row,) = ten.collect()
     assert row["evidence"].endswith("; also S > c0001, S > c0002, S > c0003, S > c0004, "
                                     "S > c0005, S > c0006 and 2993 more")  # fmt: skip
-
-
-def test_two_or_what_began_later_or_has_no_moment_is_told_each(spark: SparkSession) -> None:
-    pair = [found("S > a", 0, 70), found("S > b", 10, 71)]
-    later = [found("S > c", 3600, 72), found("S > d", 7200, 73)]
-    whole = [found(f"S > r{n}", 0, 60 + n, kind="redelivery") for n in range(3)]
-    rows = told(spark, [*pair, *later, *whole])
-    assert len(rows) == 7
-    assert {row["others_count"] for row in rows} == {0}
-    assert {row["sentence"] for row in rows} == {"availability of it", "redelivery of it"}
 
 
 def test_a_consumer_that_was_behind_and_caught_up_is_told(spark: SparkSession) -> None:
@@ -119,26 +121,31 @@ def test_a_consumer_that_was_behind_and_caught_up_is_told(spark: SparkSession) -
     assert one["evidence"] == "the next one waited for up to 4 min"
 
 
-@pytest.mark.parametrize(
-    ("events_count", "growths_count", "wait_s", "certain"),
-    [(3, 3, 5.0, True), (2, 3, 5.0, False), (3, 2, 5.0, False), (3, 3, 0.9, False)],
-)
-def test_what_happened_once_or_delays_nobody_is_no_certain_reason(
-    spark: SparkSession, events_count: int, growths_count: int, wait_s: float, certain: bool
-) -> None:
-    names, values = ["session", "stream", "consumer"], ["A", "S", "c"]
+# Events, growths, seconds until the backlog grows, and whether that is a certain reason.
+REASONS = ((3, 3, 5.0, True), (2, 3, 5.0, False), (3, 2, 5.0, False), (3, 3, 0.9, False))
+
+
+def test_what_happened_once_or_delays_nobody_is_no_certain_reason(spark: SparkSession) -> None:
+    names = ["session", "stream", "consumer"]
     ddl = "session string, stream string, consumer string, width_s bigint, wait_s double"
     ddl += ", growths_count bigint"
-    row = [*values, 30, wait_s, growths_count]
+    rows: list[list[Any]] = [
+        ["A", "S", f"c{number}", 30, wait_s, growths_count]
+        for number, (_, growths_count, wait_s, _) in enumerate(REASONS)
+    ]
     for driver in ("bursts", "repeats", "elections"):
         ddl += f", {driver}_events bigint"
-        row.append(events_count)
+        for row, (events_count, *_) in zip(rows, REASONS, strict=True):
+            row.append(events_count)
         for later in range(6):
             ddl += f", {driver}_{later}_r double, {driver}_{later}_n bigint"
-            row += [0.71 if (driver, later) == ("elections", 4) else None, 76]
-    (one,) = _strongest(spark.createDataFrame([tuple(row)], ddl)).collect()
-    assert [one[name] for name in names] == values
-    assert (one["driver"], one["after_s"], one["certain"]) == ("elections", 120.0, certain)
+            for row in rows:
+                row += [0.71 if (driver, later) == ("elections", 4) else None, 76]
+    strongest = _strongest(spark.createDataFrame([*map(tuple, rows)], ddl)).collect()
+    assert sorted(tuple(row[name] for name in (*names, "certain")) for row in strongest) == [
+        ("A", "S", f"c{number}", certain) for number, (*_, certain) in enumerate(REASONS)
+    ]
+    assert {(row["driver"], row["after_s"]) for row in strongest} == {("elections", 120.0)}
 
 
 def test_a_replica_is_away_where_the_live_rule_says_so(spark: SparkSession) -> None:
@@ -288,22 +295,15 @@ def test_latency_over_the_load_is_drawn_only_of_a_run_at_several_loads(
     assert ("Latency over load" in page(found)) is drawn
 
 
-def test_a_consumer_has_one_place_with_all_that_was_found_of_it(spark: SparkSession) -> None:
-    rows = [found("S > a", 0, 60), found("S > a", 0, 80, kind="redelivery"),
-            found("account", 0, 50), found("account", 0, 40, kind="redelivery")]  # fmt: skip
-    rows.append(
+def test_a_consumer_has_one_place_and_advice_names_stream_consumer_and_message(
+    spark: SparkSession,
+) -> None:
+    several = [found("S > a", 0, 60), found("S > a", 0, 80, kind="redelivery"),
+               found("account", 0, 50), found("account", 0, 40, kind="redelivery")]  # fmt: skip
+    several.append(
         ("A", "poison", "S > a", "was dropped after max deliver",
          "message 7 was dropped after max deliver", "9 deliveries", None, None, 45.0)
     )  # fmt: skip
-    first, *others = told(spark, rows)
-    # What lost messages is told, with the weight of the heaviest, and the others beside it.
-    assert (first["subject"], first["kind"], first["harm"]) == ("S > a", "poison", "lost")
-    assert first["weight"] == 80
-    assert first["evidence"] == ("9 deliveries; also: redelivery of it; availability of it")
-    assert [row["subject"] for row in others] == ["account", "account"]
-
-
-def test_advice_names_the_stream_the_consumer_and_the_message(spark: SparkSession) -> None:
     gave_up, no_pulls, itself, near, *others = (
         ("poison", "was dropped after max deliver", "ORDERS > billing",
          "message 247 was dropped after max deliver"),
@@ -315,10 +315,16 @@ def test_advice_names_the_stream_the_consumer_and_the_message(spark: SparkSessio
         ("availability", "unavailable", "account", ""),
     )  # fmt: skip
     rows = [
-        ("A", kind, subject, cause, sentence, "", None, None, 50.0)
+        ("B", kind, subject, cause, sentence, "", None, None, 50.0)
         for kind, cause, subject, sentence in (gave_up, no_pulls, itself, near, *others)
     ]
-    advised = {(row["kind"], row["subject"]): row["advice"] for row in told(spark, rows)}
+    (first, *rest), with_advice = told(spark, several, rows)
+    # What lost messages is told, with the weight of the heaviest, and the others beside it.
+    assert (first["subject"], first["kind"], first["harm"]) == ("S > a", "poison", "lost")
+    assert first["weight"] == 80
+    assert first["evidence"] == ("9 deliveries; also: redelivery of it; availability of it")
+    assert [row["subject"] for row in rest] == ["account", "account"]
+    advised = {(row["kind"], row["subject"]): row["advice"] for row in with_advice}
     assert "`nats stream get ORDERS 247`" in advised["poison", "ORDERS > billing"]
     quoted = shlex.quote("a'b")
     assert f"`nats consumer next ORDERS {quoted}`" in advised["stuck", "ORDERS > a'b"]

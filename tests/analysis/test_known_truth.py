@@ -14,7 +14,7 @@ from natstui.analysis.bronze.sources import find_sources
 from natstui.analysis.gold import build as gold
 from natstui.model.live.snapshot import Snapshot
 from tests.analysis.alike import assert_keyed
-from tests.analysis.locally import Answers, AnswersOfSome
+from tests.analysis.locally import OF_ALL_SESSIONS, Answers, AnswersOfSome
 from tests.analysis.truths import (
     CONSUMER,
     MIXED,
@@ -106,7 +106,8 @@ def test_a_machine_that_was_restarted_is_a_gap_and_nothing_began_anew(
 
 def test_no_two_rows_of_a_table_have_the_same_key(answers: Answers) -> None:
     for each in gold.TABLES:
-        assert_keyed(each, answers.rows(each.name))
+        if each.name not in OF_ALL_SESSIONS:
+            assert_keyed(each, answers.rows(each.name))
 
 
 COMPARED = {("a", "c"), ("b", "d"), ("f", "g")}

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from benchmarks._fleet import Plan
 from benchmarks._sessions import records, write_records
 from natstui.analysis.bronze import files as silver_files
+from natstui.analysis.bronze import parts
 from natstui.analysis.bronze.build import build_bronze, line_schema
 from natstui.analysis.bronze.files import segment_files
 from natstui.analysis.bronze.records import POLL as POLL_KIND
@@ -30,14 +32,17 @@ from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, POLL
 from natstui.analysis.spark import store as spark_store
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import PART, Store, part_folder
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Configured
 from natstui.units import bytes_text
 from tests.analysis.damaged import (
     IN_ORDER,
+    NAME,
     NO_CUTS,
+    OPEN,
     REORDERED,
     lines_of,
     small,
@@ -71,47 +76,49 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # They may have any name and lie anywhere; those with files of their own have folders of it.
-    names, other = ("50%20 %", "größe + &#", "a b"), "{x}[2]*"
+    names, other, alone = ("50%20 %", "größe + &#", "a b"), "{x}[2]*", "alone = 1"
     sessions = sessions / "{x}[2]* 50%20 größe + &#"
-    for name in names:
-        polls_only(sessions, name, ticks=5)
+    folders = [polls_only(sessions, name, ticks=5) for name in names]
+    small_bytes = max((folder / OPEN).stat().st_size for folder in folders)
+    monkeypatch.setattr(parts, "SMALL_BYTES", small_bytes)
+    for name in (other, alone):
+        polls_only(sessions, name, ticks=12)
     held, out = persisted(spark), tmp_path / "out"
 
-    def build(run: str, *left_out: str) -> tuple[int, dict[str, int]]:
-        """Return how many sessions a run reads, and the rows of each that are there then."""
+    def build(run: str, asked: set[str], left_out: str) -> tuple[int, dict[str, int]]:
+        """Return how many sessions a run reads, and the rows of each that are there then.
+
+        `left_out` is none of the sessions that are read then.
+        """
         store = Store(spark, str(out), run)
-        wanted = [folder for folder in sessions.iterdir() if folder.name not in left_out]
-        sources = find_sources(spark, [escape_glob(str(folder)) for folder in wanted])
+        sources = find_sources(spark, [escape_glob(str(sessions / name)) for name in asked])
         count = silver.build_silver(spark, store, sources, str)
         assert persisted(spark) == held
         rows = spark.read.parquet(f"{out}/silver/consumer_sample").groupBy("session")
         found = {row["session"]: row["count"] for row in rows.count().collect()}
-        read = store.silver(CONSUMER_SAMPLE, [folder.name for folder in wanted])
-        assert read.count() == sum(found.get(folder.name, 0) for folder in wanted)
+        read = store.silver(CONSUMER_SAMPLE, [*asked - {left_out}])
+        assert read.count() == sum(found.get(name, 0) for name in asked - {left_out})
         return count, found
 
-    def change(name: str, ticks: int) -> None:
-        shutil.rmtree(sessions / name)
-        polls_only(sessions, name, ticks)
-
-    assert build("1") == (3, dict.fromkeys(names, 30))
+    counts = {**dict.fromkeys(names, 30), other: 72, alone: 72}
+    assert build("1", {*names, other, alone}, names[1]) == (5, counts)
     first = files(out)
-    assert len(first) == 1
-    polls_only(sessions, other, ticks=6)
-    assert build("2", names[0]) == (1, {**dict.fromkeys(names, 30), other: 36})
-    second = files(out)
-    assert first.items() < second.items() and len(second) == 2
-    # One of those that lie together has changed, and of the other one no poll is left that could
-    # be read: nothing of the run before is kept.
-    change(names[0], ticks=9)
-    assert without_polls(sessions / other) == 6
-    assert build("3") == (4, dict(zip(names, (54, 30, 30), strict=True)))
-    assert not files(out).keys() & second.keys()
+    assert len(first) == 3
+    # One of those that lie together has changed, and of another one no poll is left that could
+    # be read: nothing of the run before is kept, but for the one that nobody asked for.
+    shutil.rmtree(sessions / names[0])
+    polls_only(sessions, names[0], ticks=9)
+    assert without_polls(sessions / other) == 12
+    polls_only(sessions, "new", ticks=5)
+    counts = {**dict(zip(names, (54, 30, 30), strict=True)), "new": 30, alone: 72}
+    assert build("2", {*names, other, "new"}, "") == (5, counts)
+    (kept,) = first.items() & files(out).items()
+    assert f"/{part_folder(PART, alone)}/" in kept[0]
     rows = Store(spark, str(out), "other").silver(POLL, None)
-    assert {row["session"] for row in rows.collect()} == {*names}
+    assert {row["session"] for row in rows.collect()} == {*names, "new", alone}
     # Another version knows of none of them.
-    store = Store(spark, str(out), "4")
-    assert silver.complete_sessions(store).keys() == {*names, other}
+    store = Store(spark, str(out), "3")
+    assert silver.complete_sessions(store).keys() == {*names, other, "new", alone}
     with monkeypatch.context() as patch:
         patch.setattr(silver_files, "PIPELINE_VERSION", 1000)
         assert silver.complete_sessions(store) == {}
@@ -121,7 +128,7 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
 
 
 def polls_only(sessions: Path, name: str, ticks: int) -> Path:
-    """Write a session of polls: what else is in a session takes as long to plan."""
+    """Write a session of polls of six consumers."""
     plan = Plan(4, 6, ticks)
     polls = (record for record in records(plan) if isinstance(record, Snapshot))
     return write_records(sessions / name, polls, plan, records_per_segment=20)
@@ -137,7 +144,8 @@ def test_of_a_session_that_grows_only_new_segments_are_read(
 ) -> None:
     if not can_delete:
         nothing_can_be_deleted(monkeypatch)
-    grown, out = small(sessions), tmp_path / "out"
+    # Of polls alone: what else is in a session takes as long to plan.
+    grown, out = polls_only(sessions, NAME, ticks=85), tmp_path / "out"
     complete = lines_read(lines_of(spark, grown))
     *_, sealed, recorded = sorted(grown.glob("records-*"))
     later = [path.rename(tmp_path / path.name) for path in (sealed, recorded)]
@@ -301,23 +309,24 @@ def test_two_sessions_of_one_name_are_refused(spark: SparkSession, tmp_path: Pat
         find_sources(spark, [f"{tmp_path}/*/*"])
 
 
-def configurations(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
-    """Return what is known of configurations, in order."""
-    lines = lines_of(spark, folder)
-    rows = silver_events.configurations(lines, silver_events.first_keyframes(lines))
-    return sorted(rows.collect(), key=lambda row: (row["stream"], row["consumer"] or ""))
-
-
 def test_what_was_configured_before_the_recording_began_is_known_from_its_first_keyframe(
     spark: SparkSession, sessions: Path
 ) -> None:
-    folder = small(sessions)
-    before = configurations(spark, folder)
-    assert len(before) == 4 + 6
-    path = folder / "records-000001.jsonl.gz"
-    text = gzip.decompress(path.read_bytes())
+    plan = Plan(4, 6, 1)
+    configured = [record for record in records(plan) if isinstance(record, Configured)]
+    meanwhile, before = (
+        write_records(sessions / name, iter(configured), plan) for name in ("meanwhile", "before")
+    )
+    text = (before / OPEN).read_bytes()
     news = re.search(rb'\{"kind":"configured",("at_us".*),"line":\d+\}\n', text)
     assert news is not None
     known = re.sub(rb'"configured":\{[^}]*\}', b'"configured":{' + news[1] + b"}", text, count=1)
-    path.write_bytes(gzip.compress(known.replace(news[0], b"", 1)))
-    assert configurations(spark, folder) == before
+    (before / OPEN).write_bytes(known.replace(news[0], b"", 1))
+    lines = lines_of(spark, meanwhile, before)
+    rows = silver_events.configurations(lines, silver_events.first_keyframes(lines))
+    known_of: dict[str, list[dict[str, Any]]] = {"meanwhile": [], "before": []}
+    for row in rows.orderBy("stream", "consumer").collect():
+        values = row.asDict()
+        known_of[values.pop("session")].append(values)
+    assert len(known_of["meanwhile"]) == 4 + 6
+    assert known_of["before"] == known_of["meanwhile"]

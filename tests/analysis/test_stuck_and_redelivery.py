@@ -10,7 +10,7 @@ import pytest
 from benchmarks._fleet import START_AT_US
 from natstui.analysis.gold.telling.harm import HARMS
 from natstui.model.records.record import Advisory
-from tests.analysis.planted import GAP, Analysed, consumer_series
+from tests.analysis.planted import GAP, INTERVAL_S, Analysed, consumer_series
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ STUCK_AFTER_US = 30_000_000
 
 def tick(at_us: int) -> int:
     """The poll of the simulation at which something happened."""
-    return round((at_us - START_AT_US) / 1e6)
+    return round((at_us - START_AT_US) / 1e6 / INTERVAL_S)
 
 
 def stuck_runs(samples: list[dict[str, Any]]) -> list[tuple[int, int]]:
@@ -56,11 +56,11 @@ def test_each_planted_fault_is_found_with_its_times_and_its_cause(analysed: Anal
     found = {row["consumer"]: row for row in analysed.rows("stuck")}
     # The gap of the recording hides the end of the first one.
     planted = {
-        "archiver-0003": ("max ack pending reached", 100, GAP[1]),
-        "search-0005": ("no open pulls", 120, 300),
-        "webhook-0007": ("paused", 50, 200),
-        "mailer-0001": ("no leader", 150, 260),
-        "mailer-0009": ("poison message", 60, 140),
+        "archiver-0003": ("max ack pending reached", 50, GAP[1]),
+        "search-0005": ("no open pulls", 60, 150),
+        "webhook-0007": ("paused", 25, 100),
+        "mailer-0001": ("no leader", 75, 130),
+        "mailer-0009": ("poison message", 30, 70),
     }
     assert found.keys() == planted.keys()
     for consumer, (cause, start, end) in planted.items():
@@ -106,7 +106,7 @@ def test_the_poison_message_is_told_with_its_sequence(analysed: Analysed) -> Non
     assert f'"stream_seq": {row["stream_seq"]}' in told[0].body_json
     assert (row["given_up"], row["acked"]) == (True, False)
     assert row["naks_count"] == len(told) - 1
-    assert row["deliveries_count"] == 40
+    assert row["deliveries_count"] == 20
     stuck = next(r for r in analysed.rows("stuck") if r["consumer"] == "mailer-0009")
     assert stuck["ack_floor_stream_seq"] + 1 == row["stream_seq"]
 
@@ -114,7 +114,7 @@ def test_the_poison_message_is_told_with_its_sequence(analysed: Analysed) -> Non
 def test_hot_spots_are_the_buckets_of_the_poison(analysed: Analysed) -> None:
     rows = analysed.rows("redelivery_hot_spot")
     assert {row["consumer"] for row in rows} == {"mailer-0009"}
-    assert sum(row["naks_count"] + row["given_up_count"] for row in rows) == 40
+    assert sum(row["naks_count"] + row["given_up_count"] for row in rows) == 20
 
 
 def test_gaps_elections_absent_leaders_and_late_replicas_are_told(analysed: Analysed) -> None:
@@ -128,12 +128,12 @@ def test_gaps_elections_absent_leaders_and_late_replicas_are_told(analysed: Anal
     }
     gap = rows["gap", None]
     assert (tick(gap["start_at_us"]), tick(gap["end_at_us"])) == (GAP[0] - 1, GAP[1])
-    assert rows["unavailable", None]["duration_s"] == GAP[1] - GAP[0] - 1
-    assert tick(rows["leader_change", "ORDERS-000"]["start_at_us"]) == 170
+    assert rows["unavailable", None]["duration_s"] == (GAP[1] - GAP[0] - 1) * INTERVAL_S
+    assert tick(rows["leader_change", "ORDERS-000"]["start_at_us"]) == 85
     absent = rows["leader_absent", "EVENTS-001"]
-    assert (tick(absent["start_at_us"]), tick(absent["end_at_us"])) == (150, 259)
+    assert (tick(absent["start_at_us"]), tick(absent["end_at_us"])) == (75, 129)
     late = rows["replica_lag", "EVENTS-001"]
-    assert (tick(late["start_at_us"]), tick(late["end_at_us"])) == (20, 59)
+    assert (tick(late["start_at_us"]), tick(late["end_at_us"])) == (10, 29)
     assert (late["value"], late["detail"]) == (5000, "up to 5000 entries behind")
     assert absent["value"] is None
 

@@ -22,7 +22,8 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def result(answers: Answers) -> AnswersOfSome:
-    return answers.of(LONG, SHORT)
+    tables = ("availability", "capacity", "lag", "poison", "redelivery")
+    return answers.of(LONG, SHORT, judged_by=tables)
 
 
 def rows_of(result: AnswersOfSome, name: str, session: str = LONG) -> list[dict[str, Any]]:

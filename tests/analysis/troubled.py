@@ -120,7 +120,8 @@ def _streams(columns: StreamColumns, tick: int) -> StreamColumns:
 
 def write_troubled(folder: Path, started_at_us: int) -> Path:
     """Write the session."""
-    plan = Plan(8, 10, 400, seed=3, started_at_us=started_at_us, faults=(Fault("idle", IDLE, 0),))
+    idle = (Fault("idle", IDLE, 0),)
+    plan = Plan(8, 10, 200, interval_s=2, seed=3, started_at_us=started_at_us, faults=idle)
     (configured,) = (r for r in records(plan) if isinstance(r, Configured))
     extra = tuple(_extra(started_at_us, configured.consumers))
     trouble = Trouble(replace(plan, extra=extra))

@@ -138,7 +138,7 @@ def write_systems(folder: Path) -> None:
     """Write a session of each of the systems, one after the other."""
     for number, (name, (server, target, account)) in enumerate(SYSTEMS.items()):
         started_at_us = START_AT_US + number * 3_600_000_000
-        plan = Plan(1, 1, 60, seed=number, started_at_us=started_at_us, replicas_share=0.0)
+        plan = Plan(1, 1, 30, seed=number, started_at_us=started_at_us, replicas_share=0.0)
         write_records(folder / name, records(plan), plan)
         info = read_info(folder / name)
         info = replace(info, server_name=server, target=target, account=account)

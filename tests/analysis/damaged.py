@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
-from benchmarks._sessions import write_session
+from benchmarks._sessions import records, write_records, write_session
 from natstui.analysis.bronze.build import read_lines
 from natstui.analysis.bronze.files import current_segments, segment_files
 from natstui.analysis.bronze.sources import find_sources
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import AckSample, Advisory
 from natstui.session.files.segment import read_content
@@ -32,6 +33,13 @@ NAME = "20260921T141320Z-small"
 def small(folder: Path, name: str = NAME, ticks: int = 40) -> Path:
     """Write a session of four streams and six consumers."""
     return write_session(folder / name, Plan(4, 6, ticks), records_per_segment=20)
+
+
+def polls_only(sessions: Path, name: str, ticks: int) -> Path:
+    """Write a session of polls of six consumers: what else may be in one takes time to plan."""
+    plan = Plan(4, 6, ticks)
+    polls = (record for record in records(plan) if isinstance(record, Snapshot))
+    return write_records(sessions / name, polls, plan, records_per_segment=20)
 
 
 def lines_of(spark: SparkSession, *folders: Path) -> DataFrame:

@@ -27,7 +27,7 @@ from natstui.analysis.known import kept_result, state_of
 from natstui.analysis.launch import AnalysisRequest, command
 from natstui.cli.sessions.analyze import analyze, report_lines
 from natstui.errors import NatstuiError
-from tests.analysis.damaged import NAME, rewritten, small
+from tests.analysis.damaged import NAME, polls_only, rewritten, small
 from tests.analysis.jobs import ENVIRONMENT, begun, left_behind, natstui, started, told
 from tests.analysis.limited import bound_by_permissions, largest_file
 from tests.analysis.test_recorded import table
@@ -60,7 +60,7 @@ class TwoRuns:
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     folder = tmp_path_factory.mktemp("two_runs")
-    session, out, page = small(folder, ticks=30), folder / "out", folder / "page.html"
+    session, out, page = polls_only(folder, NAME, ticks=45), folder / "out", folder / "page.html"
     rewritten(session / BAD, b'"stored_msgs":', b'"messages":', once=True)
     # What a run left that was killed in the middle of putting its tables in place.
     (out / "gold.0123abcd").mkdir(parents=True)
@@ -180,7 +180,7 @@ def test_any_change_of_options_tables_or_recording_makes_the_result_unknown(
 def test_closing_stdin_cancels_and_leaves_nothing_half_written(
     sessions: Path, tmp_path: Path
 ) -> None:
-    folder, out = small(sessions), tmp_path / "out"
+    folder, out = polls_only(sessions, NAME, ticks=20), tmp_path / "out"
     child = started(str(folder), "--out", str(out), "--master", "local[2]")
     while not told(child)["text"].startswith("reading "):
         pass

@@ -35,7 +35,6 @@ from natstui.analysis.spark import store as spark_store
 from natstui.analysis.spark.store import PART, Store, part_folder
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
-from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured
 from natstui.units import bytes_text
 from tests.analysis.damaged import (
@@ -45,6 +44,7 @@ from tests.analysis.damaged import (
     OPEN,
     REORDERED,
     lines_of,
+    polls_only,
     small,
     without_polls,
 )
@@ -125,13 +125,6 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     # A run that was killed has not written the mark that they are complete.
     shutil.rmtree(out / "silver" / "session")
     assert silver.complete_sessions(store) == {}
-
-
-def polls_only(sessions: Path, name: str, ticks: int) -> Path:
-    """Write a session of polls of six consumers."""
-    plan = Plan(4, 6, ticks)
-    polls = (record for record in records(plan) if isinstance(record, Snapshot))
-    return write_records(sessions / name, polls, plan, records_per_segment=20)
 
 
 @pytest.mark.parametrize("can_delete", [True, pytest.param(False, marks=pytest.mark.long)])

@@ -151,3 +151,10 @@ def test_what_another_consumer_delivered_is_not_read_as_of_this_one() -> None:
             read_deliveries(run_of(*others), own)
     with pytest.raises(ProtocolBroken, match="did not deliver"):
         read_deliveries(run_of("c1"), ("T", "c1"))
+
+
+def test_a_frame_that_has_begun_is_not_whole() -> None:
+    framer = Framer()
+    for data, is_empty in ((b"", True), (b"PI", False), (b"NG\r\nPO", False), (b"NG\r\n", True)):
+        list(framer.feed(data))
+        assert framer.is_empty == is_empty, data

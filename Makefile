@@ -40,7 +40,7 @@ test:
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \
-		-m 'not server and not cluster and not spark and not terminal and not slow'
+		-m 'not server and not cluster and not spark and not terminal and not slow and not long'
 
 # The lowest versions that pyproject.toml allows, in an environment that is removed afterwards.
 lowest:

@@ -3,6 +3,7 @@
 import json
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_json_stays_the_same_and_steers_no_terminal(text: str) -> None:
         assert clean_line(clean_json(written)) == clean_json(written)
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(), max_size=50))
 def test_escaped_text_is_one_harmless_line_and_loses_nothing(text: str) -> None:
     line = escaped(text)

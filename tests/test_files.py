@@ -189,6 +189,7 @@ def killed(target: Path) -> None:
     assert process.exitcode == 9
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_removed_and_nothing_else(folder: Path) -> None:
     target = folder / "target"
     (folder / ".target.part").mkdir()
@@ -255,6 +256,7 @@ def kill_at(number: int) -> Callable[[FrameType, str, object], object]:
     return trace
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_line_leaves_nothing_that_the_next_does_not_remove(
     folder: Path,
 ) -> None:

@@ -39,6 +39,7 @@ async def test_a_wrong_reply_is_a_failure_within_the_deadline(mode: str) -> None
     assert "SECRET" not in str(failed.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode", [pytest.param(mode, marks=[pytest.mark.long] * (mode == "drip")) for mode in MODES]
 )
@@ -70,6 +71,7 @@ async def test_an_address_without_a_server_is_one_sentence(address: str) -> None
     assert "\n" not in str(failed.value) and "SECRET" not in str(failed.value)
 
 
+@pytest.mark.slow
 def test_no_other_command_loads_the_http_client() -> None:
     modules = (
         "natstui.cli.root, natstui.http_client, natstui.cli.core.sub, natstui.engine.live, "

@@ -9,6 +9,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from natstui.analysis.gold.build import TABLES
 from natstui.analysis.gold.telling.harm import ADVICE, HARMS
 from natstui.analysis.report import page as home
@@ -65,6 +67,7 @@ def test_an_hour_of_200_consumers_is_less_than_a_megabyte() -> None:
     assert len(page_of_an_hour().encode()) < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_a_page_opens_with_what_was_found_and_what_to_do() -> None:
     found, document = result(), page_of_an_hour()
     assert document.index("Worth looking at") < document.index("Timeline of")
@@ -75,6 +78,7 @@ def test_a_page_opens_with_what_was_found_and_what_to_do() -> None:
     assert "All times are UTC" in document
 
 
+@pytest.mark.slow
 def test_a_session_of_forty_seconds_is_drawn_by_the_second() -> None:
     document = page(result(lasted_s=40))
     rates = re.search(

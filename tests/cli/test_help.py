@@ -209,6 +209,7 @@ FLAGS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_flags_of_the_connection_stand_before_and_after_every_command() -> None:
     checked = 0
     before = [word for name, value in FLAGS.items() for word in (name.replace("_", "-"), value)]

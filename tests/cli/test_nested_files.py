@@ -92,6 +92,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell("nats://127.0.0.1:1", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -81,6 +81,7 @@ def test_a_recreated_consumer_replaces_the_old_one_in_a_partial_sweep() -> None:
     assert state.consumers.roster.keys == (("A", "c", 9),)
 
 
+@pytest.mark.slow
 def test_history_is_bounded_and_old_samples_are_thinned() -> None:
     state = State()
     for at in range(4000):

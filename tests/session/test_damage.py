@@ -531,6 +531,7 @@ def test_the_library_lists_damaged_sessions_too(tmp_path: Path) -> None:
     assert [summary.problem is None for summary in listed].count(False) == 1
 
 
+@pytest.mark.slow
 def test_reading_needs_no_room_for_a_bomb(tmp_path: Path) -> None:
     folder = made(tmp_path, [Noted(START_US, "x")])
     path = segments(folder)[0].path

@@ -87,6 +87,7 @@ def test_unknown_is_empty_in_csv_and_null_in_json(tmp_path: Path, recording: Rec
     assert read(tmp_path / "jsonl", "consumer_sample", "jsonl")[0]["next_at_us"] is None
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(some.one_of(some.none(), some.text(), some.booleans(), some.integers(), some.floats()))
 def test_a_cell_of_csv_says_one_thing_and_is_harmless(value: Value) -> None:

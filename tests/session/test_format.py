@@ -134,6 +134,7 @@ OLDEST_AND_NEWEST = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", OLDEST_AND_NEWEST)
 def test_a_field_is_there_in_every_version_as_the_documentation_says(version: str) -> None:
     counted = 0
@@ -153,6 +154,7 @@ def test_a_field_is_there_in_every_version_as_the_documentation_says(version: st
     assert counted > 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", OLDEST_AND_NEWEST)
 def test_what_may_be_absent_may_be_absent_from_every_line(version: str) -> None:
     without = 0

@@ -89,6 +89,7 @@ def read_bytes() -> int:
         return int(file.readline().removeprefix("rchar:"))
 
 
+@pytest.mark.slow
 def test_only_what_was_appended_to_the_open_segment_is_read(tmp_path: Path) -> None:
     maker = Maker(tmp_path)
     for number in range(150):

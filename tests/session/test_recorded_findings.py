@@ -112,6 +112,7 @@ def told(folder: Path) -> list[FindingReport]:
     return [finding for one in changes for finding in one.findings]
 
 
+@pytest.mark.slow
 def test_the_recorder_writes_what_was_raised_and_what_is_over(lived: Kept, folder: Path) -> None:
     found = told(folder)
     codes = {one.code for one in found}
@@ -141,6 +142,7 @@ def test_what_a_finding_tells_is_written_again_now_and_then_only(folder: Path) -
     assert len({one.since_at_us for one in of_pulls}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "second",
     [
@@ -184,6 +186,7 @@ def test_health_tells_of_a_recording_what_was_recorded(lived: Kept, folder: Path
     assert spans(state.findings.open()) == spans(lived.state.findings.open())
 
 
+@pytest.mark.slow
 def test_an_older_recording_is_judged_by_the_same_rules(lived: Kept, tmp_path: Path) -> None:
     old = made(tmp_path, lived.records)
     found = [one for change in changes_of(old) for one in change.findings]

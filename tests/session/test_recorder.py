@@ -390,6 +390,7 @@ def test_what_a_full_disk_leaves_unsealed_is_counted_in_the_last_sentence(
     assert (ended.size_bytes or 0) > 24 * 100
 
 
+@pytest.mark.slow
 def test_what_is_being_recorded_is_never_called_damaged(start: Start) -> None:
     recorded = start(segment_bytes=10_000, max_bytes=10_000)
     verdicts: list[Verdict] = []

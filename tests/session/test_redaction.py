@@ -203,6 +203,7 @@ def content_of(folder: Path, sessions_records: list[Any]) -> Content:
     return read_content(file.path, sealed=file.sealed)
 
 
+@pytest.mark.slow
 def test_a_redacted_segment_keeps_its_keyframe_its_records_and_their_order(tmp_path: Path) -> None:
     scenario = Scenario(streams=40, consumers=400)
     content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 3)])

@@ -75,6 +75,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -
     return Recording(made(tmp_path_factory.mktemp("sessions"), records))
 
 
+@pytest.mark.slow
 def test_a_moment_of_a_benchmark_is_the_same_as_it_was_live(
     recording: Recording, records: list[Record]
 ) -> None:
@@ -104,6 +105,7 @@ def test_many_events_meanwhile_do_not_hide_the_run(tmp_path: Path, records: list
     assert replayed(recording, at_us).benchmark == live(records, at_us).benchmark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("began_s", [85, pytest.param(250, marks=pytest.mark.long), 460])
 def test_a_recording_that_begins_in_the_middle_of_a_run_or_after_it_knows_it(
     tmp_path: Path, records: list[Record], began_s: int
@@ -124,6 +126,7 @@ def test_a_recording_that_begins_in_the_middle_of_a_run_or_after_it_knows_it(
         assert replayed(recording, at_us).benchmark == state.benchmark
 
 
+@pytest.mark.slow
 def test_a_run_whose_beginning_was_deleted_is_shown_from_the_next_keyframe(
     tmp_path: Path, records: list[Record]
 ) -> None:

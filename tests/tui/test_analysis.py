@@ -215,6 +215,7 @@ async def test_without_a_recording_it_is_said_and_what_was_found_before_is_shown
         await shows_answers(viewer, s=60)
 
 
+@pytest.mark.slow
 async def test_escape_leaves_an_analysis_running_and_ctrl_x_stops_it() -> None:
     async with fed(*Scenario(streams=1, consumers=1).beginning(), size=(80, 24)) as viewer:
         await viewer.type_command("analyze")

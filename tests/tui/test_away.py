@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.model.builders import snapshot
 from tests.tui.engine_records import BORN_US, engine_records
 from tests.tui.viewer import fed
 
 
+@pytest.mark.slow
 async def test_consumers_without_a_row_are_named_above_the_table() -> None:
     streams = ("S", "T")
     rows = [{"name": name, "created_at_us": BORN_US} for name in streams]

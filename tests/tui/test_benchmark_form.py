@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from natstui.bench.plan.scenario import built_in_scenarios, read_scenario
 from natstui.model.records.benchmark import (
     BenchmarkPlanned,
@@ -55,6 +57,7 @@ async def go_to_field(viewer: Viewer, path: str) -> None:
     await viewer.press("end", "ctrl+u")
 
 
+@pytest.mark.slow
 async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by_24() -> None:
     async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.press("b", "b")
@@ -118,6 +121,7 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         assert form(viewer).draft.texts["consumers"] == "2"
 
 
+@pytest.mark.slow
 async def test_scenarios_that_are_not_read_neither_fill_the_form_nor_run() -> None:
     async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.press("b", "b")
@@ -149,6 +153,7 @@ async def read_scenarios(viewer: FedViewer) -> None:
     await viewer.until(lambda: "pattern = " in viewer.text, "the file in view")
 
 
+@pytest.mark.slow
 async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not() -> None:
     async with fed(*engine_records(), size=(120, 50)) as viewer:
         await viewer.press("b", "b")

@@ -412,6 +412,7 @@ async def finished(viewer: Viewer) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_keys_that_steer_a_run_do_nothing_where_there_is_none() -> None:
     """Which of them are offered, test_key_footer.py tests."""
     async with fed(*engine_records(), size=(80, 24)) as viewer:
@@ -422,6 +423,7 @@ async def test_keys_that_steer_a_run_do_nothing_where_there_is_none() -> None:
         assert isinstance(viewer.app.screen, BenchmarkScreen)
 
 
+@pytest.mark.slow
 async def test_each_key_and_the_payload_command_steer_the_run_that_goes_on() -> None:
     roles = (Role("p", "publish"), Role("s", "subscribe", 2))
     planned = BenchmarkPlanned(1, "x", BenchmarkPlan("t", "", roles, None, 60.0))
@@ -523,6 +525,7 @@ async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and
         await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
 
 
+@pytest.mark.slow
 async def test_a_run_that_failed_after_its_plan_shows_why() -> None:
     planned = BenchmarkPlanned(1, "r", PLAN)
     failed = BenchmarkSummed(2, "workers p/0 were not ready in 30 s", failed=True)

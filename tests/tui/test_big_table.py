@@ -265,6 +265,7 @@ async def test_the_pointer_lights_one_row_and_the_wheel_leaves_the_cursor() -> N
         assert app.table.scroll_y == 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(60, 20), (80, 24), (200, 60)])
 async def test_every_column_is_reachable_at_every_size(width: int, height: int) -> None:
     app = TableApp()

@@ -306,6 +306,7 @@ async def test_a_chart_is_drawn_twice_a_second_at_most(monkeypatch: pytest.Monke
     assert all(b - a > 0.4 for a, b in itertools.pairwise(drawn_at_s))
 
 
+@pytest.mark.slow
 async def test_a_chart_of_another_subject_keeps_nothing_of_the_one_before() -> None:
     app = ChartApp()
 

@@ -23,6 +23,7 @@ OFFERED = (
 )
 
 
+@pytest.mark.slow
 async def test_commands_and_names_are_offered_and_taken_with_tab() -> None:
     streams = {"ORDERS": ("worker",), "KV_carts": ()}
     async with fed(*engine_records(streams), size=(120, 40)) as viewer:
@@ -55,6 +56,7 @@ async def test_a_list_that_is_cut_says_how_many_more_there_are() -> None:
         await viewer.until(lambda: str(offers.render()).strip() == "guide", "all of them")
 
 
+@pytest.mark.slow
 async def test_a_closed_line_takes_no_keys_where_nothing_else_takes_them() -> None:
     async with fed(*engine_records(), size=(80, 24)) as viewer:
         screen = AnalysisScreen(None)

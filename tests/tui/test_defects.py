@@ -39,6 +39,7 @@ def fail(*_: Any, **__: Any) -> Any:
     raise NoMatches("nobody foresaw this")
 
 
+@pytest.mark.slow
 async def test_a_row_that_cannot_be_shown_says_so_and_the_others_are_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -347,6 +347,7 @@ async def give_page(viewer: FedViewer, pages: int, newer: bool) -> BrowseMessage
     return command
 
 
+@pytest.mark.slow
 async def test_findings_lead_to_the_message_and_to_the_field_but_not_in_a_replay() -> None:
     async with fed(*bad_records(), first="findings") as viewer:
         await to_row(viewer, "NT-C05")

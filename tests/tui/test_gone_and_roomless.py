@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -59,6 +60,7 @@ async def test_page_keys_of_a_list_without_room_do_nothing() -> None:
             assert found.highlighted == 3
 
 
+@pytest.mark.slow
 async def test_page_keys_of_a_palette_that_shows_nothing_do_nothing() -> None:
     defects: list[str] = []
     app = GuardedApp()

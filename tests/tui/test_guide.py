@@ -49,6 +49,7 @@ async def at_step(viewer: Viewer, number: int, words: str) -> None:
     await viewer.until(is_there, f"step {number}: {words}, but {guide.text()}")
 
 
+@pytest.mark.slow
 async def test_each_step_ends_with_what_it_asks_for() -> None:
     async with fed(*engine_records({"ORDERS": ("billing",)}), size=(80, 24)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows())
@@ -161,6 +162,7 @@ async def test_the_key_that_skips_moves_the_screen_and_a_stuck_consumer_is_fixed
     await nc.close()
 
 
+@pytest.mark.slow
 async def test_the_key_that_skips_never_skips_two_steps() -> None:
     records = engine_records({"ORDERS": ("billing",)})
     async with fed(*records, size=(80, 24), first="overview") as viewer:
@@ -191,6 +193,7 @@ async def test_what_was_done_before_a_step_was_reached_ends_it() -> None:
         await at_step(viewer, 12, "enter replays one")
 
 
+@pytest.mark.slow
 async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guide, "LAST_LINE_S", 1.0)
     async with fed(*engine_records(), size=(120, 40)) as viewer:
@@ -202,6 +205,7 @@ async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch
         await viewer.until(lambda: "That was all" not in viewer.words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [pytest.param((120, 40), marks=pytest.mark.long), (80, 24)])
 async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
     async with fed(*engine_records(), size=size, first="findings") as viewer:
@@ -222,6 +226,7 @@ def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
     assert not step.holds(planned)
 
 
+@pytest.mark.slow
 async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_told() -> None:
     records = engine_records({"ORDERS": ("billing",)}, keys={"screen.consumers": "f2"})
     polls = [

@@ -103,6 +103,7 @@ async def _session_under_the_cursor(viewer: FedViewer) -> None:
     await viewer.until(lambda: len(viewer.rows()) == 1, "the recording")
 
 
+@pytest.mark.slow
 async def test_what_changes_the_host_is_refused_before_anything_is_asked() -> None:
     async with fed(*engine_records({"ALPHA": ()}), may_change_host=False) as viewer:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.binding import ActiveBinding
 
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed, KillWorker
@@ -42,6 +43,7 @@ def footer(viewer: Viewer) -> str:
     return viewer.app.screen.query_one(KeyFooter).render().plain
 
 
+@pytest.mark.slow
 async def test_keys_that_can_do_nothing_now_are_not_offered_and_an_empty_table_says_what_can() -> (
     None
 ):
@@ -85,6 +87,7 @@ async def test_keys_that_can_do_nothing_now_are_not_offered_and_an_empty_table_s
         assert "creates" not in viewer.words, "nothing can be made"
 
 
+@pytest.mark.slow
 async def test_the_keys_of_a_screen_come_first_and_a_benchmark_starts_until_it_is_planned() -> (
     None
 ):
@@ -112,6 +115,7 @@ def named(viewer: Viewer) -> list[ActiveBinding]:
     return [each for each in active if each.binding.show and each.enabled]
 
 
+@pytest.mark.slow
 async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server() -> None:
     position = ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False)
     async with fed(*engine_records(STREAM), position, size=(80, 24)) as viewer:
@@ -126,6 +130,7 @@ async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server() -> Non
         await viewer.until(lambda: footer(viewer).startswith(own), own)
 
 
+@pytest.mark.slow
 async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew() -> None:
     async with fed(*engine_records(STREAM), size=(80, 24)) as viewer:
         await viewer.until(lambda: last_line(viewer).endswith(" …"), "a mark for what is left out")
@@ -149,6 +154,7 @@ async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew() -> None:
         await viewer.until(lambda: last_line(viewer) == expected, "one less")
 
 
+@pytest.mark.slow
 async def test_the_mouse_presses_the_keys_and_they_are_one_widget() -> None:
     async with fed(*engine_records(STREAM), size=(120, 24)) as viewer:
         await viewer.until(lambda: "/ Filter" in last_line(viewer))

@@ -38,6 +38,7 @@ def shown(viewer: Viewer) -> list[str]:
     return list(viewer.rows())
 
 
+@pytest.mark.slow
 async def test_filters_sorting_and_copying_act_on_the_rows_in_view(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -104,6 +105,7 @@ def is_marked_as_pointed_at(viewer: Viewer, row: int) -> bool:
     return grounds[0] != grounds[1]
 
 
+@pytest.mark.slow
 async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back() -> None:
     # High enough for all of a detail, also when a busy machine makes it stale meanwhile.
     async with fed(*engine_records(STREAMS), size=(120, 60)) as viewer:
@@ -134,6 +136,7 @@ def help_text(viewer: Viewer, title: str) -> str:
     return "  ".join(text for pair in pairs for text in pair)
 
 
+@pytest.mark.slow
 async def test_help_uses_the_width_there_is_and_says_what_columns_mean() -> None:
     first: dict[int, str] = {}
     async with fed(*engine_records(STREAMS), size=(80, 40)) as viewer:
@@ -159,6 +162,7 @@ async def test_help_uses_the_width_there_is_and_says_what_columns_mean() -> None
     assert [len(re.findall(r"\S  +(?=\S)", one)) for one in first.values()] == [1, 3, 5]
 
 
+@pytest.mark.slow
 async def test_the_command_line_goes_everywhere_and_says_what_is_wrong() -> None:
     async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)

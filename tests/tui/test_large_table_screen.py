@@ -6,6 +6,7 @@ import threading
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
+import pytest
 from textual.app import App
 
 from natstui.model.live.state import State
@@ -72,6 +73,7 @@ def first_row(screen: NumbersScreen) -> Hashable:
     return screen.rows.key(screen.rows.order[0]) if screen.rows and screen.rows.order else None
 
 
+@pytest.mark.slow
 async def test_an_expression_that_is_none_is_told_and_ends_nothing() -> None:
     app = NumbersApp()
     async with app.run_test(size=(100, 30)) as pilot:

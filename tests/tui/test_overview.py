@@ -66,6 +66,7 @@ def polls() -> list[Record]:
     ]
 
 
+@pytest.mark.slow
 async def test_each_row_leads_on_and_the_arrows_go_from_panel_to_panel() -> None:
     async with fed(*engine_records(STREAMS), first="overview") as viewer:
         await viewer.feed(*polls())
@@ -191,6 +192,7 @@ def test_tabs_have_their_names_where_there_is_room_and_the_current_one_always() 
     assert "6 Connections 2 7 Buckets 2 b Bench ●" in line(120)
 
 
+@pytest.mark.slow
 async def test_the_tabs_lead_on_and_fit_and_the_line_below_says_that_it_is_paused() -> None:
     async with fed(*engine_records(STREAMS), first="overview", size=(120, 24)) as viewer:
         await viewer.until(lambda: "1 Streams 2" in viewer.line(0))

@@ -48,6 +48,7 @@ def title(viewer: Viewer) -> str:
     return str(peek.query_one(VerticalScroll).border_title) if shown else ""
 
 
+@pytest.mark.slow
 async def test_it_follows_the_cursor_and_tells_findings() -> None:
     async with fed(*engine_records({"ALPHA": (), "BETA": ("one",)}), panel=True) as viewer:
         await viewer.feed(*polls())
@@ -65,6 +66,7 @@ async def test_it_follows_the_cursor_and_tells_findings() -> None:
         await viewer.until(lambda: said in viewer.words, "what it is")
 
 
+@pytest.mark.slow
 async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

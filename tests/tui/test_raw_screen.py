@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Describe
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import fed
 
 
+@pytest.mark.slow
 async def test_a_stream_is_shown_raw_searched_and_copied() -> None:
     info = {"config": {"name": "ORDERS", "subjects": ["orders.>"]}, "state": {"messages": 0}}
     async with fed(*engine_records({"ORDERS": ()}), size=(100, 30)) as viewer:

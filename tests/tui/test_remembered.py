@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from natstui.tui.app.app import recall_theme
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.remembered import keep, recall
@@ -28,6 +30,7 @@ def test_what_is_remembered_at_once_is_all_kept() -> None:
     assert {name: recall(name) for name in values} == values
 
 
+@pytest.mark.slow
 async def test_columns_are_chosen_and_chosen_still_in_the_next_run() -> None:
     async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
         await viewer.until(lambda: "ALPHA" in viewer.text)
@@ -57,6 +60,7 @@ async def test_columns_are_chosen_and_chosen_still_in_the_next_run() -> None:
         await viewer.until(lambda: heads(viewer) == every, "none chosen: as before")
 
 
+@pytest.mark.slow
 async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None:
     async with fed(*engine_records(STREAMS), size=(80, 24)) as viewer:
         await viewer.type_command("theme natstui-light")
@@ -72,6 +76,7 @@ async def test_the_theme_and_the_last_screen_are_those_of_the_last_run() -> None
     assert recall_theme("natstui") == "natstui"
 
 
+@pytest.mark.slow
 async def test_who_leaves_the_guide_finds_the_screen_of_the_last_run_without_it() -> None:
     async with fed(*engine_records(STREAMS), size=(80, 24), is_guided=True) as viewer:
         assert viewer.app.current_mode == "overview", "the guide begins there"
@@ -83,6 +88,7 @@ async def test_who_leaves_the_guide_finds_the_screen_of_the_last_run_without_it(
     assert recall("screen") == "streams"
 
 
+@pytest.mark.slow
 async def test_the_help_is_searched_and_an_empty_line_closes_with_escape() -> None:
     async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
         await viewer.press("question_mark", "slash")

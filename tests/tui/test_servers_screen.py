@@ -217,6 +217,7 @@ async def test_a_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come
         assert "lag" not in viewer.words.partition("META GROUP")[2].partition("ACCOUNTS")[0]
 
 
+@pytest.mark.slow
 async def test_every_column_shows_what_was_read_of_each_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

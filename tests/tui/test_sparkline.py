@@ -1,5 +1,6 @@
 """Small pictures show what the numbers are, and nothing where there are none."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ def test_a_sparkline_keeps_the_newest_at_the_right() -> None:
     assert sparkline([], 3) == "   "
 
 
+@pytest.mark.slow
 @given(values, st.integers(0, 20), st.one_of(st.none(), st.floats(0, 1e6)))
 def test_a_sparkline_is_as_wide_as_asked(
     series: list[float | None], width: int, high: float | None

@@ -510,6 +510,7 @@ def test_a_consumer_whose_next_message_waits_for_its_time_is_not_idle() -> None:
         assert consumer_verdict(life.state, 0).word == statuses(life.state)[0].word == word
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every_s", [12, pytest.param(60, marks=pytest.mark.long)])
 def test_a_client_that_comes_at_its_own_pace_is_healthy(every_s: int) -> None:
     life, delivered, pending, delivered_s = Life(), 100, 0, -1

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def advisory(
     return Advisory(1_000_000 * (at_s + 1), kind, "S", consumer, "", body)
 
 
+@pytest.mark.slow
 def test_every_give_up_is_counted_though_the_list_of_events_is_bounded() -> None:
     records = [advisory("max_deliver", seq) for seq in range(1, EVENTS_KEPT + 512)]
     state = folded(State(), records)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from natstui.model.clients.connection import ClientConnection, Subscription
 from natstui.model.clients.watch import (
     ClientCount,
@@ -500,6 +502,7 @@ def test_leaders_that_are_as_even_as_chance_makes_them_say_nothing() -> None:
     assert _unbalanced(alone) == {}
 
 
+@pytest.mark.slow
 def test_leaders_may_be_uneven_while_a_server_is_down_and_for_five_minutes_after_it() -> None:
     rows = _led(["n1"] * 12)
     down = (read(1, *_ALL), read(3, *_ALL[:2]))

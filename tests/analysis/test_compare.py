@@ -1,4 +1,4 @@
-"""Answer 8: equal sessions are called equal, and a tenth slower is found, but for chance."""
+"""Answer 8: equal sessions are called equal, a tenth slower is found, both 19 times of 20."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.analysis.test_recorded import table
 
 pytestmark = pytest.mark.spark
 
-PAIRS = 6
+PAIRS = 20
 RTT, SENT, LATENCY = "api round trip (µs)", "bench sent (msg/s)", "bench ack latency (µs)"
 
 
@@ -63,7 +63,7 @@ def in_full(rows: list[tuple[str, str, int, float]]) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def reduced(spark: SparkSession) -> list[Reduced]:
-    """Baselines, equal sessions and some that are a tenth slower, reduced by Spark."""
+    """20 baselines, 20 equal sessions and 20 that are a tenth slower, reduced by Spark."""
     rows = []
     for pair in range(PAIRS):
         rows += values(f"{pair:02d}-a", 3 * pair, 1.0)
@@ -80,13 +80,13 @@ def verdicts(reduced: list[Reduced], pair: int, other: str) -> dict[str, str]:
 
 def test_equal_sessions_show_no_significant_change(reduced: list[Reduced]) -> None:
     equal = [set(verdicts(reduced, pair, "b").values()) == {SAME} for pair in range(PAIRS)]
-    assert sum(equal) >= PAIRS - 1
+    assert sum(equal) >= 19
 
 
 def test_a_tenth_slower_is_found(reduced: list[Reduced]) -> None:
     for metric in (RTT, SENT, LATENCY):
         found = [verdicts(reduced, pair, "c")[metric] == "slower" for pair in range(PAIRS)]
-        assert sum(found) >= PAIRS - 1, metric
+        assert sum(found) >= 19, metric
 
 
 def test_the_recorded_sessions_differ_by_the_tenth_that_was_planted(analysed: Analysed) -> None:

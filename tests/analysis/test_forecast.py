@@ -1,4 +1,4 @@
-"""When a limit is reached: simulated levels whose truth is known, 100 of each kind."""
+"""When a limit is reached: simulated levels whose truth is known, 200 of each kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from natstui.analysis.gold.telling.forecast import (
 
 pytestmark = pytest.mark.spark
 
-SERIES, PARTS, PART_S = 100, 60, 60.0
+SERIES, PARTS, PART_S = 200, 60, 60.0
 Steps = Callable[[random.Random], Iterator[float]]
 """How much a level grows from part to part, for ever."""
 Told = dict[str, list[tuple[float, float | None, float, float | None]]]

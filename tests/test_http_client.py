@@ -26,6 +26,7 @@ DEADLINES_S = {"drip": 2.0, "hang": 2.0, "redirect": 20.0, "500": 20.0, "ssh": 2
 """Short only where it is what ends the request, but long enough for a busy machine to send it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_wrong_reply_is_a_failure_within_the_deadline(mode: str) -> None:
     requests: list[str] = []

@@ -179,6 +179,7 @@ def some_notice(alert: str) -> Notice:
     return Notice(alert, "open", Finding(M_NOT_DELIVERED, Entity(part="x"), 1, "text"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode",
     [

@@ -24,6 +24,7 @@ async def test_a_host_that_is_not_known_is_named(host: str) -> None:
         await connect(Connection(servers=(host,)))
 
 
+@pytest.mark.slow
 async def test_a_resolver_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

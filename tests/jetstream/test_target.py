@@ -264,6 +264,7 @@ async def test_a_context_with_a_dead_first_server_connects(
     await client.close()
 
 
+@pytest.mark.slow
 def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +307,7 @@ def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
     assert not desk.connection().production
 
 
+@pytest.mark.slow
 def test_a_mark_holds_for_its_system_under_every_name_of_its_host(desk: Desk) -> None:
     desk.context("local", url="nats://localhost")
     desk.file.write_text(

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -810,3 +811,31 @@ async def test_at_whichever_request_the_connection_is_lost_a_copy_that_began_goe
             is_whole = (done.returncode, stored_msgs) == (0, 4)
             assert is_whole if began else done.returncode, (number, request, done.stderr)
         assert began
+
+
+async def test_a_copy_that_waits_for_its_last_look_ends_with_the_first_signal(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 4)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        gone = asyncio.Event()
+
+        def look(data: bytes) -> bytes:
+            # The newest message of the target is looked at when all are acknowledged.
+            if gone.is_set() or b"PUB $JS.API.STREAM.MSG.GET.T" in data:
+                gone.set()
+                raise ConnectionResetError
+            return data
+
+        async def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await relay(reader, writer, nats_server.url, look)
+
+        async with serving(join) as port:
+            way = Shell(f"nats://127.0.0.1:{port}", shell.folder)
+            process = started(way, "S", "--to-stream", "T", "--map", "s.>:t.>")
+            async with asyncio.timeout(PATIENCE_S):
+                await gone.wait()
+            process.send_signal(signal.SIGINT)
+            said = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
+        assert process.returncode == 130, said

@@ -382,6 +382,11 @@ async def send_copy(
     await copy.check_source(source)
     await _check_targets(writer.client, copy)
 
+    async def send_all(window: Window) -> None:
+        await _send(source, copy, window)
+        await window.drain()
+        await _compare(writer.client, account, began_s)
+
     async def work() -> None:
         async with Window(
             writer.client, account, lambda text: copy.on_progress(account, text)
@@ -389,17 +394,17 @@ async def send_copy(
             copy.first_open = lambda: w.first_open
             try:
                 try:
-                    sending = _send(source, copy, w)
-                    await _until_stopped(copy, sending, stop, copy.save, _SAVED_EVERY_S)
+                    await _until_stopped(copy, send_all(w), stop, copy.save, _SAVED_EVERY_S)
                 except NatstuiError:
                     # What was sent before is stored, and answers to it may be on their way.
                     with suppress(NatstuiError, TimeoutError):
                         async with asyncio.timeout(_DRAIN_S):
                             await w.drain()
                     raise
-                async with asyncio.timeout(_DRAIN_S if account.is_stopped else None):
-                    await w.drain()
-                await _compare(writer.client, account, began_s)
+                if account.is_stopped:
+                    async with asyncio.timeout(_DRAIN_S):
+                        await w.drain()
+                        await _compare(writer.client, account, began_s)
                 copy.is_complete = not account.is_stopped
             except TimeoutError:
                 pass  # the account says how many are open

@@ -48,6 +48,7 @@ from natstui.model.records.managing import (
 from natstui.model.records.record import Record
 from tests.accounts import Account
 from tests.bench.running import Records, plan
+from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
 
@@ -68,6 +69,7 @@ async def fill(nc: NatsClient, count: int = 5) -> None:
     await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
     for _ in range(count):
         await js.publish("own", b"x")
+    await until_pending(js, "OWN", count, "C")
 
 
 async def pending(nc: NatsClient) -> int | None:
@@ -142,6 +144,7 @@ async def test_a_run_on_what_exists_is_in_the_journal_and_is_not_undone(account:
         Role("pubs", "js-publish-async", subject="own", total_msgs=30), stream=EXISTING
     )
     await Benchmark(publishing, connection, Records()).run()
+    await until_pending(nc.jetstream(), "OWN", 35, "C")
     taking = plan(
         Role("subs", "js-fetch", consumer="C", total_msgs=35, batch_msgs=5), stream=EXISTING
     )
@@ -473,6 +476,7 @@ async def test_a_run_without_acks_whose_deliveries_are_the_last_ones_is_confirme
     await js.add_consumer("OWN", **config)
     for _ in range(5):
         await js.publish("own", b"x")
+    await until_pending(js, "OWN", 5, "C")
     what = replace(UNACKED, roles=(replace(UNACKED.roles[0], pattern=pattern),))
     shown = await shown_of(Connection(servers=(account.url,)), what)
     assert sentence in shown.question
@@ -562,6 +566,7 @@ async def test_a_run_beside_a_consumer_that_needs_everything_removes_nothing(
     await js.add_consumer("OWN", durable_name="C", ack_policy="explicit")
     for _ in range(5):
         await js.publish("own", b"x")
+    await until_pending(js, "OWN", 5, "C")
     what = plan(Role("subs", "js-fetch", total_msgs=5), stream=EXISTING)
     await Benchmark(what, Connection(servers=(account.url,)), Records()).run()
     assert (await js.stream_info("OWN")).state.messages == 5
@@ -587,6 +592,7 @@ async def test_a_run_that_listens_where_a_push_consumer_delivers_is_confirmed(
     await js.add_stream(name="OWN", subjects=["own"])
     await js.add_consumer("OWN", durable_name="C", deliver_subject="for.app", **consumer)
     await js.publish("own", b"x")
+    await until_pending(js, "OWN", 1, "C")
     connection = Connection(servers=(account.url,))
     publishing = Role("pubs", "publish", subject="for.app", total_msgs=2)
     for what in (plan(role, duration_s=0.1), plan(role, publishing)):

@@ -27,6 +27,7 @@ from tests.cli.rewriting import speaking
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
+from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
 
@@ -169,10 +170,18 @@ def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
     assert asyncio.run(everything(account.url, "S")) == before
 
 
-def test_a_restore_asks_before_its_push_consumers_deliver(shell: Shell, tmp_path: Path) -> None:
+def test_a_restore_asks_before_its_push_consumers_deliver(
+    shell: Shell, account: Account, tmp_path: Path
+) -> None:
     shell.ok("stream", "add", "S", "--subjects", "s.>")
     shell.ok("consumer", "add", "S", "P", "--target", "app.in")
     shell.ok("pub", "s.a", "x", "--count", "3", "-J")
+
+    async def counted() -> None:
+        async with connected(account.url) as nc:
+            await until_pending(nc.jetstream(), "S", 3, "P")
+
+    asyncio.run(counted())
     shell.ok("stream", "backup", "S", str(tmp_path / "kept"))
     shell.ok("stream", "rm", "S", "--yes")
     refused = shell.run("stream", "restore", str(tmp_path / "kept"))

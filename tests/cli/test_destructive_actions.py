@@ -42,7 +42,7 @@ from natstui.tui.frame.action_keys import SPECS
 from tests.accounts import Account
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
-from tests.session.making import wait_until
+from tests.jetstream.pending import until_pending
 
 _ACCOUNTS = """
 accounts {
@@ -177,8 +177,7 @@ def fill(session: AdminSession, count: int = 10) -> None:
     )
     for _ in range(count):
         session.run(session.writer.client.ask("s.a", b"x"))
-    # A consumer hears of what was stored a moment after the publisher did.
-    wait_until(lambda: session.request("CONSUMER.INFO.S.C")["num_pending"] == count)
+    session.run(until_pending(session.writer.client.nc.jetstream(), "S", count, "C"))
 
 
 def there(session: AdminSession) -> tuple[object, ...]:

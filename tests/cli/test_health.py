@@ -32,6 +32,7 @@ from tests.cli.rewriting import too_old
 from tests.cli.test_manage import Done
 from tests.cli.test_manage import run_here as run
 from tests.jetstream.flushing import flushed
+from tests.jetstream.pending import until_pending
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("health")]
 
@@ -64,6 +65,7 @@ async def filled(url: str) -> None:
         await js.publish("sick", b"x")
     pull = await js.pull_subscribe_bind("held", "SICK")
     await pull.fetch(2)
+    await until_pending(js, "SICK", 8, "held")
     metadata = {f"{PREFIX}msgs-warn": "5"}
     await js.add_stream(StreamConfig(name="FEW", subjects=["few"], max_msgs=9, metadata=metadata))
     await nc.close()

@@ -15,6 +15,7 @@ from natstui.cli.overview import bands_of_page
 from natstui.tui.overview.panels import PanelId
 from tests.accounts import Account
 from tests.cli.test_manage import Shell
+from tests.jetstream.pending import until_pending
 
 
 async def filled(account: Account) -> None:
@@ -24,6 +25,7 @@ async def filled(account: Account) -> None:
     await jetstream.add_consumer("ORDERS", durable_name="billing", ack_policy="explicit")
     for _ in range(5):
         await jetstream.publish("orders", b"one")
+    await until_pending(jetstream, "ORDERS", 5, "billing")
     await nc.close()
 
 
@@ -61,6 +63,7 @@ def test_wide_characters_do_not_move_the_frames(
         await jetstream.add_stream(name="订单📦", subjects=["orders"])
         await jetstream.add_consumer("订单📦", durable_name="发货🚚", ack_policy="explicit")
         await jetstream.publish("orders", b"one")
+        await until_pending(jetstream, "订单📦", 1, "发货🚚")
         await nc.close()
 
     asyncio.run(made())

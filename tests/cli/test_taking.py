@@ -14,6 +14,7 @@ from natstui.jetstream.testbed.cluster import Cluster
 from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
+from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
 
@@ -30,6 +31,7 @@ async def filled(url: str, count: int) -> None:
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
         for number in range(count):
             await js.publish("s", b"%d" % number, headers={"K": "v"})
+        await until_pending(js, "S", count, "C")
 
 
 async def test_messages_are_taken_and_acknowledged_or_come_again_as_was_said(

@@ -25,6 +25,7 @@ from natstui.jetstream.polling.decode.consumers import (
 from natstui.jetstream.polling.decode.streams import read_stream
 from natstui.jetstream.polling.lag import NextMessages, NextReading
 from tests.accounts import Account
+from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
 
@@ -52,6 +53,7 @@ async def test_a_poll_goes_on_where_more_wait_than_may_be_asked_for(
         await nc.request(subject, json.dumps(body).encode(), timeout=30)
     for word in ("first", *range(CONSUMERS), "last"):
         await js.publish(f"s.{word}", b"x")
+    await until_pending(js, "S", 1, *(f"C{number}" for number in range(CONSUMERS)))
     client = await connect(Connection(servers=(account.url,)))
     stream = read_stream(await client.request("STREAM.INFO.S"), steady_us())
     page = read_consumers(await client.request("CONSUMER.LIST.S"), steady_us())
@@ -76,6 +78,7 @@ async def test_a_next_message_that_was_deleted_meanwhile_is_not_asked_for_again(
     await js.add_consumer("S", durable_name="C", ack_policy="explicit", filter_subject="s.b")
     for word in ("a", "b", "c"):
         await js.publish(f"s.{word}", b"x")
+    await until_pending(js, "S", 1, "C")
     client = await connect(Connection(servers=(account.url,)))
     stream = read_stream(await client.request("STREAM.INFO.S"), steady_us())
     page = read_consumers(await client.request("CONSUMER.LIST.S"), steady_us())

@@ -23,6 +23,7 @@ from natstui.model.records.messages import PullNext
 from natstui.model.servers.versions import KEEPS_OVER_FIRST_SUBJECT_LIMIT, is_in
 from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
+from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
 
@@ -224,6 +225,7 @@ def test_a_consumer_that_would_go_by_itself_and_what_only_it_wants_are_said(
         make(session, "S", retention="interest")
         session.apply("create_consumer", "S", _C, consumer="C")
         fill(session, "S", 10)
+        session.run(until_pending(session.writer.client.nc.jetstream(), "S", 10, "C"))
         seen = session.config("S", "C")
         for edit, said in (
             ({"filter_subject": "s.1"}, "at most 10 messages that no other consumer needs"),

@@ -12,6 +12,7 @@ from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record, Unavailable
+from tests.jetstream.pending import until_pending
 from tests.jetstream.polling import Polled, polling, rows
 
 pytestmark = pytest.mark.server
@@ -56,6 +57,7 @@ async def _fill(server: Broker, *streams: str) -> None:
             await js.publish(name, b"x")
     consumer = await js.pull_subscribe(streams[0], durable="C", stream=streams[0])
     await (await consumer.fetch(1))[0].ack_sync(timeout=30)
+    await until_pending(js, streams[0], 2, "C")
     await nc.close()
 
 

@@ -23,6 +23,7 @@ from natstui.model.records.messages import PublishMessage, PullNext
 from tests.accounts import Account
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
+from tests.jetstream.pending import until_pending
 
 X = base64.b64encode(b"x").decode()
 SCHEDULED = (("Nats-Schedule", "@at 2099-01-01T00:00:00Z"), ("Nats-Schedule-Target", "s.t"))
@@ -318,7 +319,8 @@ def test_what_a_consumer_gave_up_is_counted_where_it_is_removed(
 ) -> None:
     def given_up(session: AdminSession) -> bool:
         info = session.request("CONSUMER.INFO.S.C")
-        return not info["num_pending"] and not info["num_ack_pending"]
+        waits = info["num_pending"] or info["num_ack_pending"]
+        return info["delivered"]["stream_seq"] == 3 and not waits
 
     with admin_session(account.url, tmp_path) as session:
         create(session, "S", retention="interest")
@@ -353,6 +355,7 @@ def test_a_source_by_a_consumer_takes_what_waits_for_it_and_asks(
             idle_heartbeat=10**9,
         )  # fmt: skip
         store(session, "s.a", "s.a", "s.a")
+        session.run(until_pending(session.writer.client.nc.jetstream(), "S", 3, "C"))
         text = "up to 3 messages waiting for C are moved out of S for good"
         for config in ({"sources": [by_consumer]}, {"mirror": by_consumer}):
             with pytest.raises(Refused, match=text):
@@ -383,6 +386,7 @@ def test_what_brings_a_source_by_a_consumer_back_asks_again(
         assert copied.returncode == 5 and "C of S is in use" in copied.stderr, copied
         shell.ok("stream", "rm", "B", "--yes")
         store(session, "s.a", "s.a", "s.a")
+        session.run(until_pending(session.writer.client.nc.jetstream(), "S", 3, "C"))
         text = "up to 3 messages waiting for C are moved out of S for good"
         for words in (("undo",), ("stream", "restore", str(tmp_path / "kept"))):
             refused = shell.run(*words)

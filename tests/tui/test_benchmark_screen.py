@@ -57,6 +57,7 @@ from natstui.tui.kit.chart.legend import legend_runs
 from natstui.tui.kit.prompt import Prompt
 from natstui.units import rate_text
 from tests.accounts import Account
+from tests.jetstream.pending import until_pending
 from tests.model.test_benchmark_view import PLAN
 from tests.tui.engine_records import engine_records
 from tests.tui.viewer import Viewer, fed, viewing
@@ -485,6 +486,7 @@ async def takes_nothing_unasked_or_of_a_consumer_created_again(
     await js.add_consumer("OWN", durable_name="P", deliver_subject="for.app", ack_policy="none")
     for _ in range(5):
         await js.publish("own", b"x")
+    await until_pending(js, "OWN", 5, "C", "P")
 
     async def asks(scenario: str, question: str) -> None:
         viewer.app.screen.post_message(RunScenario(scenario))

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, StreamConfig
 
+from natstui.cli.alerts import command as alert_command
 from natstui.cli.alerts.notices import Notice, Notices
 from natstui.cli.alerts.sending import Sender
 from natstui.cli.root import root
@@ -256,8 +257,9 @@ async def test_what_succeeds_again_is_no_finding_any_more() -> None:
 
 @pytest.mark.server
 def test_a_signal_ends_it_while_webhooks_hang(
-    nats_server: Broker, tmp_path: Path, held_port: int
+    nats_server: Broker, tmp_path: Path, held_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(alert_command, "_FINISH_S", 0.5)
     config = tmp_path / "config.toml"
     config.write_text(
         "".join(
@@ -349,7 +351,7 @@ def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Path) -> 
         '[alerts.held]\nhold_s = 0\nbell = true\n[alerts.never]\ncodes = ["NT-C01"]\nbell = true\n'
     )
     record = ("record", "--server", nats_server.url, "--sessions", str(sessions))
-    assert run_here(*record, "--duration", "4s").returncode == 0
+    assert run_here(*record, "--duration", "3s").returncode == 0
     (folder,) = sessions.iterdir()
     dry = ("alert", "--dry-run", folder.name, "--sessions", str(sessions), "--config", str(config))
     run = run_here(*dry)

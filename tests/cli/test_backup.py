@@ -400,7 +400,7 @@ def test_a_backup_of_a_stream_that_is_written_to_is_one_moment_of_it(
 
 KINDS: dict[str, dict[str, Any]] = {
     "COUNTER": {"subjects": ["counter"], "allow_msg_counter": True},
-    "EXPIRING": {"subjects": ["expiring"], "max_age": 2_000_000_000},
+    "EXPIRING": {"subjects": ["expiring"], "max_age": 1_000_000_000},
     "INTEREST": {"subjects": ["interest"], "retention": "interest"},
     "MEMORY": {"subjects": ["memory"], "storage": "memory"},
     "QUEUE": {"subjects": ["queue"], "retention": "workqueue"},
@@ -465,7 +465,7 @@ def test_streams_of_every_kind_are_kept_and_restored(
     asyncio.run(every_kind(account.url))
     folder = str(tmp_path / "kept")
     shell.ok("backup", folder)
-    time.sleep(2.1)  # what is kept for 2 s is too old now, and that is no mistake
+    time.sleep(1.1)  # what is kept for 1 s is too old now, and that is no mistake
     other = new_account()
     target = other_shell(other, tmp_path)
     done = json.loads(target.ok("restore", folder, "--json", "--yes"))["streams"]
@@ -493,10 +493,10 @@ def test_streams_of_every_kind_are_kept_and_restored(
 @pytest.mark.parametrize(
     ("limits", "headers", "why"),
     [
-        ({"max_age": 5_000_000_000}, None, "older than 5s, the max age"),
+        ({"max_age": 2_000_000_000}, None, "older than 2s, the max age"),
         pytest.param(
             {"allow_msg_ttl": True},
-            {"Nats-TTL": "5s"},
+            {"Nats-TTL": "2s"},
             "had a TTL of their own",
             marks=pytest.mark.needs_server("2.11"),
         ),

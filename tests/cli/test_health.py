@@ -102,7 +102,7 @@ def test_the_exit_code_is_the_worst_of_what_was_asked_about(url: str) -> None:
         (["--stream", "GONE"], 3, "there is no stream GONE"),
         (["--consumer", "SICK/gone"], 3, "there is no consumer SICK/gone"),
     ):
-        ended = run("health", "--server", url, "--for", "1s", *words)
+        ended = run("health", "--server", url, *words)
         assert ended.returncode == code, (words, ended.stdout, ended.stderr)
         assert told in ended.stdout, (words, ended.stdout)
 
@@ -117,7 +117,7 @@ async def test_what_is_silenced_is_left_out_and_counted(
     made_us = time_us(info["created"])
     writer.silence(SilenceFinding(0, "NT-C09", "SICK", "held", made_us, "", "it is meant", 600))
     await client.close()
-    words = ("health", "--server", nats_server.url, "--for", "1s", "--consumer", "SICK/held")
+    words = ("health", "--server", nats_server.url, "--consumer", "SICK/held")
 
     def ended(*more: str) -> Done:
         return run(*words, *more)
@@ -140,7 +140,7 @@ def test_every_format_tells_the_same(url: str) -> None:
     (held,) = [one for one in said["findings"] if one["consumer"] == "held"]
     assert KINDS[held["code"]].word == held["word"] == "max ack pending reached"
     assert held["check"] and held["act"] and held["since_us"] <= said["at_us"]
-    nagios = run("health", "--server", url, "--for", "1s", "--format", "nagios")
+    nagios = run("health", "--server", url, "--format", "nagios")
     assert nagios.returncode == 2
     status, _, data = nagios.stdout.partition(" | ")
     assert status.startswith("CRITICAL natstui: ")
@@ -148,7 +148,7 @@ def test_every_format_tells_the_same(url: str) -> None:
     counts, _, watched = data.strip().partition(" watched=")
     assert counts == f"critical={criticals};;1 warning=1;1 streams=3 consumers=2"
     assert re.fullmatch(r"\d+\.\ds not_judged=\d+", watched)
-    text = run("health", "--server", url, "--for", "1s", "--format", "openmetrics").stdout
+    text = run("health", "--server", url, "--format", "openmetrics").stdout
     found = {one.name: one for one in text_string_to_metric_families(text)}
     assert found["natstui_health_status"].samples[0].value == 2
     labels = [one.labels for one in found["natstui_finding_since_seconds"].samples]
@@ -166,10 +166,10 @@ def test_one_consumer_is_explained_in_full(url: str) -> None:
         "the next message has been waiting for", "check: ", "do: ",
     ):  # fmt: skip
         assert words in ended.stdout, ended.stdout
-    ended = run("stuck", "--server", url, "WELL", "idle", "--for", "1s")
+    ended = run("stuck", "--server", url, "WELL", "idle")
     assert ended.returncode == 0
     assert "natstui found nothing wrong with the consumer" in ended.stdout
-    ended = run("stuck", "--server", url, "WELL", "other", "--for", "1s")
+    ended = run("stuck", "--server", url, "WELL", "other")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == "natstui: there is no consumer WELL/other\n"
 
@@ -247,11 +247,11 @@ def test_the_catalogue_is_printed_without_a_server() -> None:
 
 
 def test_a_recording_is_judged_as_it_was_live(url: str, tmp_path: Path) -> None:
-    words = ["--server", url, "--sessions", str(tmp_path), "--duration", "4s"]
+    words = ["--server", url, "--sessions", str(tmp_path), "--duration", "2s"]
     recorded = run("record", *words)
     assert recorded.returncode == 0, recorded.stderr
     (folder,) = tmp_path.iterdir()
-    live = json.loads(run("health", "--server", url, "--for", "1s", "--json").stdout)
+    live = json.loads(run("health", "--server", url, "--json").stdout)
     ended = run("health", "--session", folder.name, "--sessions", str(tmp_path), "--json")
     said = json.loads(ended.stdout)
     assert (ended.returncode, said["unknown"]) == (2, None)
@@ -264,14 +264,25 @@ def test_a_recording_is_judged_as_it_was_live(url: str, tmp_path: Path) -> None:
     assert "leave --server" in both.stderr
 
 
-def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) -> None:
-    done = tapped(server.url, "10s")
+def test_a_tap_ends_by_itself_and_says_what_it_cost(url: str) -> None:
+    words = ("stuck", "--server", url, "WELL", "idle", "--for", "1s", "--tap", "1s", "--json")
+    done = run(*words)
     told = json.loads(done.stdout)
-    assert done.returncode != 130
-    assert (told["stream"], told["consumer"]) == ("TAPPED", "C")
+    assert done.returncode == 0, done
+    assert (told["stream"], told["consumer"]) == ("WELL", "idle")
     assert told["status"] and told["state"]["ack_policy"] == "explicit"
     tap = told["tap"]
-    assert tap["ended"] == "ended: natstui read for 10s" and tap["elapsed_s"] >= 10
+    assert tap["ended"] == "ended: natstui read for 1s" and tap["elapsed_s"] >= 1
+    assert (tap["read_msgs"], tap["read_bytes"], tap["unsettled"]) == (0, 0, [])
+
+
+def test_a_tap_that_is_stopped_before_its_time_tells_what_it_read(server: Broker) -> None:
+    done = tapped(server.url)
+    assert done.returncode == 130
+    told = json.loads(done.stdout)
+    assert (told["stream"], told["consumer"]) == ("TAPPED", "C")
+    tap = told["tap"]
+    assert tap["ended"] == "ended: reading was stopped" and tap["elapsed_s"] < 300
     assert tap["counts"]["acks_count"] == 8 and tap["counts"]["naks_count"] == 2
     # The question whether somebody listens was read too.
     assert tap["read_msgs"] == 11 and tap["counts"]["others_count"] == 1
@@ -280,18 +291,10 @@ def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) 
     assert tap["stored_to_acked_p50_ns"] > 0
 
 
-def test_a_tap_that_is_stopped_before_its_time_tells_what_it_read(server: Broker) -> None:
-    done = tapped(server.url, "5m")
-    assert done.returncode == 130
-    tap = json.loads(done.stdout)["tap"]
-    assert tap["ended"] == "ended: reading was stopped" and tap["elapsed_s"] < 300
-    assert tap["counts"]["acks_count"] == 8 and tap["counts"]["naks_count"] == 2
+def tapped(url: str) -> Done:
+    """Answer ten messages after the tap has begun, and stop it.
 
-
-def tapped(url: str, for_text: str) -> Done:
-    """Answer ten messages after the tap has begun, which the server shows as a subscription.
-
-    One of more than a minute is stopped.
+    The server shows that it has begun as a subscription.
     """
 
     async def work(begin: Begin) -> None:
@@ -310,13 +313,12 @@ def tapped(url: str, for_text: str) -> Done:
         for number, message in enumerate(messages):
             await (message.ack() if number < 8 else message.nak(delay=600))
         await flushed(nc)
-        if for_text.endswith("m"):
-            # What it has read shows when it ends only.
-            await asyncio.sleep(3)
-            stop(signal.SIGINT)
+        # What it has read shows when it ends only.
+        await asyncio.sleep(3)
+        stop(signal.SIGINT)
         await nc.close()
 
-    words = ("stuck", "--server", url, "TAPPED", "C", "--for", "1s", "--tap", for_text, "--json")
+    words = ("stuck", "--server", url, "TAPPED", "C", "--for", "1s", "--tap", "5m", "--json")
     return run_beside(work, *words)
 
 

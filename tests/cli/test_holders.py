@@ -30,8 +30,8 @@ async def test_the_clients_of_a_pull_consumer_are_named_with_what_the_tap_cost(
         none = await run(nats_server.url, tmp_path, *clients)
         empty = await run(nats_server.url, tmp_path, *clients, "--for", "200ms")
         async with at_work(*(asyncio.ensure_future(pull(nc, 5)) for nc in (worker, other))):
-            table = await run(nats_server.url, tmp_path, *clients, "--for", "3s")
-            whole = await run(nats_server.url, tmp_path, *clients, "--for", "3s", "--json")
+            table = await run(nats_server.url, tmp_path, *clients, "--for", "2s")
+            whole = await run(nats_server.url, tmp_path, *clients, "--for", "2s", "--json")
     assert none.returncode == 0 and "--for 30s" in none.stdout
     assert "no client was found" in empty.stdout
     head, titles, *rows, cost = table.stdout.splitlines()
@@ -41,7 +41,7 @@ async def test_the_clients_of_a_pull_consumer_are_named_with_what_the_tap_cost(
         "LAST", "SEEN",
     ]  # fmt: skip
     assert len(rows) == 2 and any(row.startswith("worker ") for row in rows)
-    assert cost.startswith("natstui read for 3s; it cost ") and "to the servers" in cost
+    assert cost.startswith("natstui read for 2s; it cost ") and "to the servers" in cost
     assert not {letter for letter in table.stdout if letter < " "} - {"\n"}
     found = json.loads(whole.stdout)
     assert {one["connection"]["name"] for one in found["clients"]} == {"worker", HOSTILE}
@@ -83,7 +83,7 @@ async def test_publishers_are_named_by_the_answers_that_they_wait_for(
             await flushed(nc)
             await asyncio.sleep(0.05)
 
-    asked = ("stream", "publishers", "S", "--for", "3s")
+    asked = ("stream", "publishers", "S", "--for", "2s")
     async with people([nats_server.url], "one", "two", "plain") as (one, two, plain):
         await consumer(one)
         tasks = [publish(one, "s.one"), publish(two, "s.two"), publish_plainly(plain)]

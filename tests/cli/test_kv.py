@@ -218,7 +218,7 @@ async def test_changes_are_seen_as_they_come(shell: Shell, account: Account) -> 
             ("a", "PUT", "1"), ("b", "PUT", "1"), ("a", "PUT", "2"), ("b", "DEL", ""),
             ("a", "PURGE", ""),
         ]  # fmt: skip
-        quiet = await run(shell, "kv", "watch", "B", "b", "--history", "--wait", "4s")
+        quiet = await run(shell, "kv", "watch", "B", "b", "--history", "--wait", "1500ms")
         assert [line.split()[2] for line in quiet.stdout.splitlines()] == ["PUT", "DEL"]
 
 

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
 
+from natstui.jetstream.messages import reading
 from natstui.jetstream.messages.copying import account as copy_account
 from natstui.jetstream.messages.copying.account import (
     Ranges,
@@ -378,8 +379,9 @@ LARGE = b"x" * 6_000
 
 @pytest.mark.parametrize("to", ["stream", "file"])
 async def test_a_source_that_is_recreated_meanwhile_is_no_success(
-    shell: Shell, account: Account, tmp_path: Path, to: str
+    shell: Shell, account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
 ) -> None:
+    monkeypatch.setattr(reading, "_SILENT_S", 1.0)
     async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])

@@ -27,7 +27,9 @@ DEADLINES_S = {"drip": 2.0, "hang": 2.0, "redirect": 20.0, "500": 20.0, "ssh": 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=[pytest.mark.long] * (mode == "hang")) for mode in MODES]
+)
 async def test_a_wrong_reply_is_a_failure_within_the_deadline(mode: str) -> None:
     requests: list[str] = []
     async with wrong_http(mode, requests) as address:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from natstui.cli.watch import finding
+from natstui.jetstream.managing import configure
 
 
 @pytest.fixture(autouse=True)
-def short_interval(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands poll as often as the server's share allows: three polls a second, and not one."""
+def short_waits(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands poll as often as the server's share allows, and look soon at what they edited."""
     monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "0.1")
     monkeypatch.setattr(finding, "_INTERVAL_S", 0.05)
     monkeypatch.setattr(finding, "_WATCH_S", 0.05)
+    monkeypatch.setattr(configure, "OVERWRITTEN_WITHIN_S", 0.02)

@@ -184,7 +184,7 @@ def some_notice(alert: str) -> Notice:
 @pytest.mark.parametrize(
     "mode",
     [
-        pytest.param(mode, marks=[pytest.mark.long] * (mode in ("drip", "redirect")))
+        pytest.param(mode, marks=[pytest.mark.long] * (mode in ("drip", "hang", "redirect")))
         for mode in MODES
     ],
 )
@@ -211,6 +211,19 @@ async def test_a_failing_webhook_is_retried_reported_and_delays_no_other_rule(mo
         assert len(notices.after(Findings(), found[0].since_us + 10**6, found)) == 6
         ended = notices.after(Findings(), found[0].since_us + 10**6)
         assert {one.status for one in ended} == {"resolved"}
+        await sender.finish(0.1)
+
+
+async def test_a_webhook_that_does_not_reply_is_given_up_after_its_time() -> None:
+    reported: list[str] = []
+    async with wrong_http("hang", []) as address:
+        sender = Sender(
+            {"a": Alert(webhook=address)}, reported.append, webhook_s=0.3, retry_after_s=(0.1,)
+        )
+        sender.send(some_notice("a"))
+        await until(lambda: len(reported) == 2)
+        said = "alert a: webhook: no complete reply within 0.3 s; trying again in"
+        assert reported == [f"{said} 0.1 s", f"{said} 60 s"]
         await sender.finish(0.1)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.jetstream.managing import restore
 from natstui.jetstream.managing.backup import limits_that_took
 from natstui.jetstream.managing.backup_folder import MARK
 from natstui.model.assets.fields import without_server_metadata
@@ -358,8 +359,9 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
 @pytest.mark.cluster
 @pytest.mark.needs_server("2.15")
 def test_a_replicated_stream_is_restored_with_its_consumers(
-    cluster_account: ClusterAccount, tmp_path: Path
+    cluster_account: ClusterAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(restore, "_SETTLED_S", 0.5)
     shell = Shell(cluster_account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s", "--replicas", "3")
     shell.ok("consumer", "add", "S", "C")
@@ -979,7 +981,7 @@ def test_a_restore_asks_before_messages_are_copied_once_more(
     "change",
     [
         "purged",
-        "overwritten",
+        pytest.param("overwritten", marks=pytest.mark.long),
         pytest.param("grown", marks=pytest.mark.long),
         "acked",
         pytest.param("rolled", marks=pytest.mark.long),

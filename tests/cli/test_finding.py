@@ -62,27 +62,21 @@ def names(text: str) -> list[str]:
 def test_streams_and_consumers_are_found_by_what_they_are(shell: Shell, account: Account) -> None:
     asyncio.run(filled(account.url))
     for words, expected in (
-        ((), ["A", "B", "COPY"]),
         (("--where", "stored_msgs > 5", "--where", "name != COPY"), ["A"]),
-        (("--empty",), ["B"]),
         (("--empty", "--invert"), ["A", "COPY"]),
-        (("--mirrored",), ["COPY"]),
+        (("--mirrored", "--idle", "1ms"), ["COPY"]),
         (("--subject", "a.7"), ["A"]),
         (("--idle", "1h"), []),
-        (("--idle", "1ms"), ["A", "B", "COPY"]),
         (("--created", "1h"), []),
-        (("--where", "subjects =~ a.*"), ["A"]),
     ):
         assert names(shell.ok("stream", "find", "--names", *words)) == expected, words
     row = json.loads(shell.ok("stream", "find", "--empty", "--json"))
     assert (row["kind"], row["name"], row["stored_msgs"]) == ("stream", "B", 0)
     for words, expected in (
-        ((), ["A one", "B two"]),
         (("B",), ["B two"]),
-        (("--pull",), ["A one"]),
+        (("--pull", "--where", "pending_msgs >= 8"), ["A one"]),
         (("--push",), ["B two"]),
-        (("--bound",), []),
-        (("--where", "pending_msgs >= 8"), ["A one"]),
+        (("--bound", "--invert"), ["A one", "B two"]),
     ):
         assert names(shell.ok("consumer", "find", "--names", *words)) == expected, words
     wrong = shell.run("stream", "find", "--where", "messages > 3")

@@ -76,9 +76,9 @@ async def _request(client: Nats) -> None:
 def test_requests_are_counted_by_client_and_error_without_those_of_natstui(
     server: Broker,
 ) -> None:
-    code, told = asyncio.run(_audited(server, "health", "--for", "1s", "--audit", "4s", "--json"))
+    code, told = asyncio.run(_audited(server, "health", "--audit", "2s", "--json"))
     audit = json.loads(told)["audit"]
-    assert code in (0, 1) and audit["ended"] == "ended: natstui read for 4s"
+    assert code in (0, 1) and audit["ended"] == "ended: natstui read for 2s"
     by_name = {one["request"]: one for one in audit["requests"]}
     missing, there = by_name["CONSUMER.INFO.ORDERS.nope"], by_name["STREAM.INFO.ORDERS"]
     assert (missing["client"], missing["user"]) == ("billing-7", "app")
@@ -110,7 +110,7 @@ async def test_requests_of_our_own_connection_are_not_counted(server: Broker) ->
 
 
 def test_stuck_writes_it_for_people_and_no_name_controls_the_terminal(server: Broker) -> None:
-    command = ("stuck", "ORDERS", "billing", "--for", "1s", "--audit", "2s")
+    command = ("stuck", "ORDERS", "billing", "--audit", "1s")
     _, told = asyncio.run(_audited(server, *command))
     head, _, rows = told.partition("API audit: ")
     assert head.startswith("ORDERS > billing: ")
@@ -120,7 +120,7 @@ def test_stuck_writes_it_for_people_and_no_name_controls_the_terminal(server: Br
 
 
 def test_who_may_not_read_it_and_a_wrong_time_are_one_sentence(server: Broker) -> None:
-    denied = run("health", "--server", _as(server, "deaf"), "--for", "1s", "--audit", "1s")
+    denied = run("health", "--server", _as(server, "deaf"), "--audit", "1s")
     assert denied.returncode == 3 and "$JS.EVENT.ADVISORY.API" in denied.stderr
     for words in (
         ("--audit", "soon"), ("--audit", "0s"), ("--audit", "1h"),

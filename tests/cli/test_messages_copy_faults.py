@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from nats.aio.client import Client
 
 from natstui.jetstream.messages import reading
 from natstui.jetstream.messages.copying import account as copy_account
+from natstui.jetstream.messages.copying import copy, window
 from natstui.jetstream.messages.copying.account import (
     Ranges,
     add_seq,
@@ -33,6 +35,7 @@ from natstui.jetstream.messages.copying.account import (
 )
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
@@ -409,7 +412,10 @@ async def test_a_source_that_is_recreated_meanwhile_is_no_success(
     assert not target.exists()
 
 
-async def test_what_is_purged_before_it_is_copied_is_named(shell: Shell, account: Account) -> None:
+async def test_what_is_purged_before_it_is_copied_is_named(
+    shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_HEARTBEAT_S", 1)
     async with connected(account.url) as nc:
         js = nc.jetstream()
         await js.add_stream(name="S", subjects=["s.>"])
@@ -431,8 +437,9 @@ async def test_what_is_purged_before_it_is_copied_is_named(shell: Shell, account
 
 @pytest.mark.timeout(110)
 async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_once(
-    account: Account, tmp_path: Path
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(window, "_LATE_S", 1.5)
     async with connected(account.url) as nc:
         await filled(nc, "S", 1_000)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
@@ -453,8 +460,11 @@ async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_on
 
 
 async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
-    nats_server_factory: Callable[[str], Broker], tmp_path: Path
+    nats_server_factory: Callable[[str], Broker],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(window, "_LATE_S", 0.5)
     denied = 'permissions: { publish: { deny: ["$JS.API.STREAM.INFO.T"] } }'
     url = nats_server_factory(
         "authorization { users: [ { user: a, password: a }, "
@@ -475,8 +485,9 @@ async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
 
 
 async def test_a_stream_whose_acks_cannot_be_read_leaves_it_open_what_is_stored(
-    shell: Shell, account: Account
+    shell: Shell, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(window, "_LATE_S", 0.5)
     async with connected(account.url) as nc:
         await filled(nc, "S", 30)
         # The server quotes the name of such a stream so that its acks are no JSON.
@@ -815,12 +826,16 @@ async def test_at_whichever_request_the_connection_is_lost_a_copy_that_began_goe
         assert began
 
 
-async def test_a_copy_that_waits_for_its_last_look_ends_with_the_first_signal(
-    shell: Shell, nats_server: Broker
+def test_a_copy_that_waits_for_its_last_look_ends_with_the_first_signal(
+    shell: Shell, nats_server: Broker, held_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with connected(nats_server.url) as nc:
-        await filled(nc, "S", 4)
-        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+    monkeypatch.setattr(copy, "_DRAIN_S", 0.5)
+    over = threading.Event()
+
+    async def work(begin: Begin) -> None:
+        async with connected(nats_server.url) as nc:
+            await filled(nc, "S", 4)
+            await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         gone = asyncio.Event()
 
         def look(data: bytes) -> bytes:
@@ -833,11 +848,14 @@ async def test_a_copy_that_waits_for_its_last_look_ends_with_the_first_signal(
         async def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await relay(reader, writer, nats_server.url, look)
 
-        async with serving(join) as port:
-            way = Shell(f"nats://127.0.0.1:{port}", shell.folder)
-            process = started(way, "S", "--to-stream", "T", "--map", "s.>:t.>")
-            async with asyncio.timeout(PATIENCE_S):
-                await gone.wait()
-            process.send_signal(signal.SIGINT)
-            said = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
-        assert process.returncode == 130, said
+        async with serving(join, held_port):
+            begin()
+            await gone.wait()
+            stop(signal.SIGINT)
+            while not over.is_set():
+                await asyncio.sleep(0.02)
+
+    words = ("messages", "copy", "S", "--to-stream", "T", "--map", "s.>:t.>")
+    environment = Shell(f"nats://127.0.0.1:{held_port}", shell.folder).environment
+    done = run_beside(work, *words, environment=environment, ended=over)
+    assert done.returncode == 130, done

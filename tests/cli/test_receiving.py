@@ -64,7 +64,7 @@ async def test_messages_of_a_pull_consumer_come_until_there_are_enough_of_them(
     headers = await run(shell, *words, "--count", "1", "--headers-only")
     assert "  K: v" in headers.stdout and "seq 4" in headers.stdout
     assert await state_of(shell, "C") == (1, 2)
-    for_a_while = await run(shell, *words, "--ack", "--duration", "4s", "--raw")
+    for_a_while = await run(shell, *words, "--ack", "--duration", "2s", "--raw")
     assert (for_a_while.returncode, for_a_while.stdout) == (0, "4\n")
     journal = await asyncio.to_thread(shell.ok, "journal")
     assert "receive 2, acknowledge 2 of C on S" in journal

@@ -11,6 +11,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.jetstream.managing import apply, restore
 from tests.accounts import Account
 from tests.cli.rewriting import just_before, speaking
 from tests.cli.test_manage import Shell
@@ -129,8 +130,9 @@ def test_a_change_of_what_was_deleted_right_after_it_is_no_success(
     ],
 )
 async def test_what_the_server_says_to_be_deleted_and_is_not_is_no_success(
-    account: Account, tmp_path: Path, verb: str, words: str
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, words: str
 ) -> None:
+    monkeypatch.setattr(apply, "_GONE_WITHIN_S", 0.2)
     await asyncio.to_thread(request, account.url, *_FILL)
     nc = await nats.connect(account.url)
 
@@ -250,8 +252,9 @@ def test_a_restored_stream_that_is_another_one_at_the_end_is_no_success(
 
 @pytest.mark.needs_server("2.11")
 def test_messages_without_a_ttl_have_not_expired_in_a_restored_stream(
-    shell: Shell, account: Account, tmp_path: Path
+    shell: Shell, account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(restore, "_SETTLED_S", 0.3)
     create = ("$JS.API.STREAM.CREATE.S", {**_STREAM, "allow_msg_ttl": True})
     request(account.url, create, *_FILL[1:])
     shell.ok("stream", "backup", "S", str(tmp_path / "kept"))

@@ -18,6 +18,7 @@ import pytest
 
 from natstui.jetstream.managing import replicas, restore, snapshot
 from natstui.jetstream.managing.backup_folder import MARK
+from natstui.jetstream.messages.copying import window
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account, through
 from tests.cli.processes import NatstuiProcess
@@ -230,8 +231,14 @@ def test_a_reply_that_does_not_say_that_it_was_done_is_no_success(
     ],
 )  # fmt: skip
 def test_an_ack_that_no_stream_gives_is_no_success(
-    words: str, ack: dict[str, object], text: str, account: Account, tmp_path: Path
+    words: str,
+    ack: dict[str, object],
+    text: str,
+    account: Account,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(window, "_LATE_S", 0.5)
     shell = Shell(account.url, tmp_path)
     shell.ok("stream", "add", "S", "--subjects", "s", "--yes")
     shell.ok("stream", "add", "T", "--subjects", "t", "--yes")

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from natstui.config.connection import Secret
 from natstui.config.target import of_account
 from natstui.engine.live import refuse_for_other_account
 from natstui.errors import Refused
+from natstui.jetstream.polling.bulk import account
 from natstui.jetstream.polling.bulk.account import poll_account
 from natstui.jetstream.system.bulk import BulkAnswers
 from natstui.jetstream.testbed.broker import Broker
@@ -29,8 +30,19 @@ from natstui.model.records.messages import BrowseMessages
 from natstui.model.records.record import Configured, Describe, Unavailable
 from natstui.model.records.system import ReadConnections, ReadServers
 from tests.jetstream.operator_jwts import Operator, write_creds
-from tests.jetstream.polling import Polled, as_usual, polled_by
-from tests.jetstream.test_bulk import ACCOUNTS, asked, fill, newest, same, until_seen
+from tests.jetstream.polling import Polled, as_usual, polled_by, rows
+from tests.jetstream.test_bulk import (
+    ACCOUNTS,
+    Told,
+    asked,
+    consumer,
+    fill,
+    newest,
+    same,
+    stream,
+    told,
+    until_seen,
+)
 from tests.jetstream.test_connections import as_user
 
 pytestmark = pytest.mark.server
@@ -116,9 +128,9 @@ async def test_its_rows_are_those_that_its_own_users_see(
         watching(telling(server, source), "OTHER") as watched,
     ):
         await same_rows(own, watched)
-        account = watched.state.account
-        assert account is not None
-        assert (account.streams_count, account.consumers_count) == (11, 51)
+        counted = watched.state.account
+        assert counted is not None
+        assert (counted.streams_count, counted.consumers_count) == (11, 51)
         # What is made and deleted is seen, and nothing of it counts as unreachable.
         await asked(other, "STREAM.DELETE.S003")
         await asked(other, "CONSUMER.DELETE.S004.C1")
@@ -134,9 +146,9 @@ async def test_its_rows_are_those_that_its_own_users_see(
         assert not any(it.unreachable_streams or it.unreachable_consumers for it in polls)
         assert not [it for it in watched.records if isinstance(it, Unavailable)]
         # Nothing is told again that did not change.
-        told = [it for it in watched.records if isinstance(it, Configured)]
-        assert sum(len(it.streams) for it in told) == 12
-        assert sum(len(it.consumers) for it in told) == 52
+        news = [it for it in watched.records if isinstance(it, Configured)]
+        assert sum(len(it.streams) for it in news) == 12
+        assert sum(len(it.consumers) for it in news) == 52
     await mine.close()
     await other.close()
 
@@ -151,11 +163,11 @@ async def test_an_account_that_no_server_knows_is_said_with_those_that_there_are
     ):
         async with watching(connection, "NOPE") as polled:
             async with asyncio.timeout(30):
-                while not (told := [it for it in polled.records if isinstance(it, Unavailable)]):
+                while not (away := [it for it in polled.records if isinstance(it, Unavailable)]):
                     await asyncio.sleep(0.05)
-        assert said in told[0].reason and told[0].what == "answers"
+        assert said in away[0].reason and away[0].what == "answers"
         if connection.user == "sys":
-            assert "there is APP, OTHER" in told[0].reason
+            assert "there is APP, OTHER" in away[0].reason
 
 
 async def test_with_jwts_an_account_is_named_by_its_name_or_its_key(
@@ -175,6 +187,81 @@ async def test_with_jwts_an_account_is_named_by_its_name_or_its_key(
     await nc.close()
 
 
+CLUSTERED = 'cluster { name: C1, listen: "127.0.0.1:-1" }'
+"""A server that says that it is of a cluster."""
+
+
+@dataclass
+class MadeUp:
+    """A source whose answers are made up."""
+
+    answers: list[Told]
+    silent: tuple[str, ...] = ()
+    may_hold_bytes: int | None = None
+
+    async def ask(self, *, config: bool, packed: bool) -> list[Told]:
+        assert config and packed
+        return self.answers
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+def named(name: str, leader: str, **leaders: str) -> dict[str, Any]:
+    """Return what a server tells of a stream and of its consumers, each with its leader."""
+    consumers = [
+        consumer(leads, 0) | {"name": each, "stream_name": name, "config": {"durable_name": each}}
+        for each, leads in leaders.items()
+    ]
+    return stream(leader, *consumers) | {"name": name, "config": {"name": name}}
+
+
+async def test_what_silent_servers_hold_is_unreachable_and_is_gone_only_when_it_is_sure(
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = nats_server_factory(CLUSTERED, jetstream=False)
+    near, far = named("NEAR", "n1", C="n1", D="n2"), named("FAR", "n2", C="n2")
+    source = MadeUp([told("n1", near), told("n2", near, far)])
+
+    def of_both(polled: Polled) -> Coroutine[Any, Any, None]:
+        return poll_account(polled.client, polled.control, polled, source)
+
+    async with polled_by(of_both, Connection(servers=(server.url,))) as polled:
+
+        async def unreachable(streams: set[str], consumers: set[tuple[str, str]]) -> None:
+            async with asyncio.timeout(30):
+                while (
+                    set(polled.state.unreachable_streams) != streams
+                    or set(polled.state.unreachable_consumers) != consumers
+                ):
+                    await polled.until(Snapshot)
+
+        every = {("NEAR", "C"), ("NEAR", "D"), ("FAR", "C")}
+        await until_seen(polled, {"NEAR", "FAR"}, every)
+        await unreachable(set(), set())
+        # One of them is silent: what it holds alone, and a consumer that it leads.
+        source.answers, source.silent = [told("n1", named("NEAR", "n1", C="n1"))], ("n2",)
+        await unreachable({"FAR"}, {("FAR", "C"), ("NEAR", "D")})
+        await until_seen(polled, {"NEAR", "FAR"}, every)
+        kept = {row["name"]: row for row in rows(polled.state.streams.columns)}
+        # Who led it is silent: nobody leads it now.
+        assert (kept["NEAR"]["leader"], kept["FAR"]["leader"]) == ("n1", None)
+        assert kept["FAR"]["stored_msgs"] == 1
+        # It answers again, before it knows its streams; one is told of that nobody leads.
+        orphan = named("ORPHAN", "n3")
+        source.answers, source.silent = [told("n1", near, orphan), told("n2", near)], ()
+        await unreachable({"FAR", "ORPHAN"}, {("FAR", "C")})
+        source.answers = [told("n1", near), told("n2", near, far)]
+        await unreachable(set(), set())
+        # What is not told of for a while is gone.
+        source.answers = [told("n1", near), told("n2", near)]
+        await unreachable({"FAR"}, {("FAR", "C")})
+        monkeypatch.setattr(account, "_SURELY_GONE_S", 0.0)
+        await until_seen(polled, {"NEAR"}, {("NEAR", "C"), ("NEAR", "D")})
+        await unreachable(set(), set())
+
+
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_in_a_cluster_rows_are_their_leaders_and_what_is_away_is_not_gone(
     nats_cluster: Cluster,

@@ -38,6 +38,7 @@ async def _stream(polled: Polled, name: str, replicas_count: int) -> dict[str, A
     return info
 
 
+@pytest.mark.long
 async def test_a_dead_nodes_streams_are_unreachable_and_keep_their_values(
     nats_cluster: Cluster,
 ) -> None:

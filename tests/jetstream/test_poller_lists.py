@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ from nats.aio.msg import Msg
 from natstui.clock import steady_s
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.polling import consumers, poller, streams
 from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.budget import asking
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
@@ -25,7 +28,7 @@ from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.streams import StreamReading
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.record import Configured, Unavailable
+from natstui.model.records.record import Configured, Restored, Unavailable
 from tests.jetstream.polling import Polled, api, polling, rows
 
 pytestmark = pytest.mark.server
@@ -310,4 +313,132 @@ async def test_a_stream_is_missing_if_its_leader_refuses_and_not_if_nobody_answe
     assert list(streams.rows) == ["S"]
     assert polled.records == []
     await streams.close()
+    await client.close()
+
+
+_ACCOUNT = {"memory": 0, "storage": 0, "streams": 1, "consumers": 2, "limits": {}, "api": {}}
+CLUSTERED = 'cluster { name: C1, listen: "127.0.0.1:-1" }'
+"""A server that says that it is of a cluster."""
+
+
+async def _replying(client: Client, replies: dict[str, Any]) -> Counter[str]:
+    """Reply to each verb with what is there for it, and count requests: None is no reply."""
+    requests_counts = Counter[str]()
+
+    async def reply(message: Msg) -> None:
+        verb = message.subject.removeprefix("$JS.API.")
+        requests_counts[verb] += 1
+        body = replies[verb]
+        if body is not None:
+            await message.respond(json.dumps(body).encode())
+
+    for verb in replies:
+        await client.nc.subscribe(f"$JS.API.{verb}", cb=reply)
+    await client.nc.flush()
+    return requests_counts
+
+
+async def test_in_a_cluster_without_a_meta_leader_streams_are_read_and_a_lost_list_begun_again(
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = nats_server_factory(CLUSTERED, jetstream=False).url
+    leaders = await connect(Connection(servers=(url,)))
+    empty = {**_LISTED["streams"][0], "cluster": {"leader": "n1"}}
+    replies: dict[str, Any] = {
+        "INFO": None, "STREAM.INFO.S": empty, "STREAM.LIST": {**_LISTED, "streams": [empty]},
+    }  # fmt: skip
+    await _replying(leaders, replies)
+    monkeypatch.setattr(poller, "_INFO_TIMEOUT_S", 0.3)
+    async with polling(url) as polled:
+        # Without an account, as nobody leads the meta group.
+        await polled.until(Snapshot, lambda it: it.account is None and it.streams.name == ("S",))
+        away = await polled.until(Unavailable)
+        assert away.what == "INFO" and "no reply" in away.reason
+        await polled.until(Snapshot, lambda it: it.account is None and it.streams.name == ("S",))
+        replies["INFO"] = _ACCOUNT
+        await polled.until(Restored, lambda it: it.what == "INFO")
+        await polled.until(Snapshot, lambda it: it.account is not None)
+        # The next list gets no reply, and what was asked of the meta leader later does.
+        replies["STREAM.LIST"] = None
+        monkeypatch.setattr(streams, "_DELAYED_S", 0.3)
+        replies["INFO"] = {**_ACCOUNT, "streams": 2}
+        await polled.until(Snapshot, lambda it: not it.streams_complete)
+        other = {**empty, "config": {**empty["config"], "name": "T"}}
+        replies["STREAM.LIST"] = {**_LISTED, "total": 2, "streams": [empty, other]}
+        await polled.until(Snapshot, lambda it: it.streams_complete and "T" in it.streams.name)
+    await leaders.close()
+
+
+async def test_missing_consumers_are_asked_for_until_they_answer_again(
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = nats_server_factory(CLUSTERED, jetstream=False).url
+    leaders = await connect(Connection(servers=(url,)))
+    held = {**_LISTED["streams"][0], "state": {**_STATE, "consumer_count": 2}}
+    place = {"consumer_seq": 0, "stream_seq": 0}
+    rows_by_name = {
+        name: {
+            "stream_name": "S", "name": name, "created": "2026-01-01T00:00:00Z",
+            "config": {"durable_name": name}, "delivered": place, "ack_floor": place,
+        }
+        for name in "CD"
+    }  # fmt: skip
+    away = {"error": {"code": 503, "err_code": 10119, "description": "consumer is offline"}}
+    replies: dict[str, Any] = {
+        "INFO": _ACCOUNT,
+        "STREAM.LIST": {**_LISTED, "streams": [held]},
+        "STREAM.INFO.S": held,
+        "CONSUMER.LIST.S": {
+            "total": 2, "offset": 0, "limit": 256, "consumers": [], "missing": ["C", "D"],
+        },
+        "CONSUMER.INFO.S.C": away,
+        "CONSUMER.INFO.S.D": None,
+    }  # fmt: skip
+    requests_counts = await _replying(leaders, replies)
+    monkeypatch.setattr(consumers, "_SINGLE_S", 0.3)
+    both = {("S", "C"), ("S", "D")}
+    async with polling(url) as polled:
+        for _ in range(3):
+            await polled.until(Snapshot, lambda it: set(it.unreachable_consumers) == both)
+        # One answers: the other, asked for before it in vain, is still away.
+        replies["CONSUMER.INFO.S.C"] = rows_by_name["C"]
+        polled.control.look_at((), (("S", "C"),))
+        enough = requests_counts["CONSUMER.INFO.S.D"] + 4
+        while requests_counts["CONSUMER.INFO.S.D"] < enough:
+            await polled.until(Snapshot)
+        await polled.until(Snapshot, lambda it: set(it.unreachable_consumers) == {("S", "D")})
+        replies["CONSUMER.INFO.S.D"] = rows_by_name["D"]
+        await polled.until(Snapshot, lambda it: not it.unreachable_consumers)
+        replies["CONSUMER.LIST.S"] = {
+            "total": 2,
+            "offset": 0,
+            "limit": 256,
+            "consumers": list(rows_by_name.values()),
+        }
+        await polled.until(Snapshot, lambda it: it.consumers_complete)
+        assert not polled.state.unreachable_consumers
+        assert set(polled.state.consumers.columns.name) == {"C", "D"}
+    await leaders.close()
+
+
+async def test_an_answer_that_was_asked_for_ahead_long_ago_is_asked_for_again(
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(Connection(servers=(nats_server_factory(jetstream=False).url,)))
+    replies_count = 0
+
+    async def reply(message: Msg) -> None:
+        nonlocal replies_count
+        replies_count += 1
+        await message.respond(json.dumps(replies_count).encode())
+
+    await client.nc.subscribe("$JS.API.ANY", cb=reply)
+    requests = PollingApi(client, None)
+    for ahead_s, sent_count, wanted in ((30.0, 1, 1), (0.0, 2, 3)):
+        monkeypatch.setattr(asking, "_AHEAD_S", ahead_s)
+        requests.ask_ahead("ANY", None)
+        async with asyncio.timeout(30):
+            while replies_count < sent_count:
+                await asyncio.sleep(0.01)
+        assert json.loads((await requests.answer("ANY")).data) == wanted
     await client.close()

@@ -65,6 +65,12 @@ def _is_down(name: str) -> Callable[[State], bool]:
     )
 
 
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the servers four times as often."""
+    monkeypatch.setattr(watching, "BEAT_S", 0.5)
+
+
 @asynccontextmanager
 async def _watching(connection: Connection, sink: _Watched) -> AsyncIterator[None]:
     client = await connect(connection, on_link=sink.add)
@@ -80,6 +86,7 @@ async def _watching(connection: Connection, sink: _Watched) -> AsyncIterator[Non
         await client.close()
 
 
+@pytest.mark.usefixtures("often")
 @pytest.mark.cluster
 async def test_a_killed_server_is_told_by_its_name(nats_cluster: Cluster) -> None:
     url = nats_cluster.node("n1").url
@@ -113,6 +120,7 @@ def _said_of(name: str, state: State) -> list[str]:
     return [one.kind.code for one in state.findings.open() if one.entity.text == f"server {name}"]
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 async def test_a_server_in_lame_duck_mode_is_named_as_that_until_it_stops(
     nats_cluster: Cluster,
@@ -157,6 +165,45 @@ async def test_a_server_in_lame_duck_mode_is_named_as_that_until_it_stops(
         await client.close()
 
 
+async def _announce(broker: Broker, *names: Any) -> None:
+    """Publish what a server announces in the system account when it begins lame duck mode."""
+    nc = await nats.connect(broker.url, user="sys", password="sys")
+    for name in names:
+        body = json.dumps({"name": name}).encode()
+        await nc.publish("$SYS.SERVER.N.LAMEDUCK", body)
+    await nc.publish("$SYS.SERVER.N.LAMEDUCK", b"[]")
+    await nc.close()
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.server
+@pytest.mark.parametrize("by_system", [True, False], ids=["announced", "told to its clients"])
+async def test_a_server_that_is_about_to_leave_is_named_once(
+    nats_server_factory: Callable[..., Broker], by_system: bool
+) -> None:
+    """Without the system account our own connection says it; it stays a while after that."""
+    config = 'lame_duck_duration: "40s"\nlame_duck_grace_period: "30s"\n'
+    broker, sink = nats_server_factory(config + _ACCOUNTS), _Watched()
+    own = Connection(servers=(broker.url,), user="app", password=Secret("app"))
+    system = replace(own, user="sys", password=Secret("sys"))
+    async with _watching(replace(own, system=system if by_system else None), sink):
+        await sink.until(lambda state: bool(state.servers.known))
+        if by_system:
+            await _announce(broker, broker.name, 7)
+        else:
+            os.kill(broker.pid, signal.SIGUSR2)
+        await sink.until(lambda state: bool(_said_of(broker.name, state)))
+        assert _said_of(broker.name, sink.state) == ["NT-V26"]
+        assert sink.state.servers.leaving == (broker.name,)
+        ((_, event),) = sink.events
+        assert event.type == "server_leaving"
+        assert event.text == f"server {broker.name} is in lame duck mode: " + (
+            "its clients go to other servers"
+        )
+    # Else it would wait for its clients.
+    broker.kill()
+
+
 _ACCOUNTS = """accounts {
   $SYS: { users: [{ user: sys, password: sys }] }
   APP: { jetstream: enabled, users: [{ user: app, password: app }] }
@@ -194,6 +241,7 @@ async def test_clients_are_read_at_their_interval_however_long_a_reading_takes(
     assert min(after_s - before_s for before_s, after_s in pairwise(began_s)) < 4.4
 
 
+@pytest.mark.usefixtures("often")
 @pytest.mark.server
 async def test_a_client_with_a_wrong_password_is_named(
     nats_server_factory: Callable[..., Broker],
@@ -215,6 +263,7 @@ async def test_a_client_with_a_wrong_password_is_named(
         assert finding.text.endswith("of client natstui, user app")
 
 
+@pytest.mark.usefixtures("often")
 @pytest.mark.server
 async def test_an_election_of_the_meta_leader_is_noted_with_its_time(
     nats_server_factory: Callable[..., Broker],

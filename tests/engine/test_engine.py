@@ -30,7 +30,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def engine(nats_server: Broker) -> Iterator[EngineProcess]:
+def engine(nats_server: Broker, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProcess]:
+    monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "0.5")
     with EngineProcess("--server", nats_server.url) as engine:
         yield engine
 
@@ -99,9 +100,9 @@ def polling_pauses_resumes_and_changes_its_rhythm(engine: EngineProcess) -> None
     engine.next(Outcome)
     # One that was under way may still come.
     with suppress(AssertionError):
-        engine.next(Snapshot, s=2)
+        engine.next(Snapshot, s=1)
     with pytest.raises(AssertionError, match="no Snapshot"):
-        engine.next(Snapshot, s=2)
+        engine.next(Snapshot, s=1)
     engine.send(PollNow(command_id=2))
     engine.next(Snapshot)
     engine.send(SetPolling(command_id=3, on=True))

@@ -44,14 +44,14 @@ def engine(nats_server: Broker) -> Iterator[EngineProcess]:
         yield engine
 
 
-def test_a_server_that_comes_dies_or_freezes_is_noticed_and_its_return_too(
+def test_a_server_that_comes_or_freezes_is_noticed_and_its_thaw_too(
     tmp_path: Path, held_port: int
 ) -> None:
     with EngineProcess("--server", f"nats://127.0.0.1:{held_port}") as engine:
         a_server_that_is_not_there_is_told(engine, f"127.0.0.1:{held_port}")
         with Broker(store=tmp_path / "late", port=held_port) as nats_server:
             engine.next(Snapshot)
-            faults_of_a_server_are_noticed(engine, nats_server)
+            a_frozen_server_is_noticed_and_its_thaw_too(engine, nats_server)
             it_ends_with_its_viewer_while_a_change_waits_for_a_hung_server(engine, nats_server)
 
 
@@ -60,8 +60,10 @@ def a_server_that_is_not_there_is_told(engine: EngineProcess, address: str) -> N
     assert failed.reason is not None and address in failed.reason
 
 
-def faults_of_a_server_are_noticed(engine: EngineProcess, nats_server: Broker) -> None:
-    a_frozen_server_is_noticed_and_its_thaw_too(engine, nats_server)
+@pytest.mark.long
+def test_a_server_that_is_killed_or_frozen_for_long_is_noticed_and_its_return_too(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
     a_server_frozen_for_long_is_polled_again_when_it_thaws(engine, nats_server)
     a_killed_server_is_noticed_and_its_return_too(engine, nats_server)
 

@@ -10,6 +10,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.assets.monitor_keys import PREFIX
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Entity
 from natstui.model.findings.recorded import known_so_far
@@ -38,25 +39,24 @@ def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def engine(nats_server_factory: Callable[..., Broker], sessions: Path) -> Iterator[EngineProcess]:
     server = nats_server_factory(f"authorization {{ user: me, password: {SECRET} }}")
     url = server.url.replace("nats://", f"nats://me:{SECRET}@")
-    asyncio.run(deliver_to_nobody(url))
+    asyncio.run(have_few(url))
     with EngineProcess("--server", url) as engine:
         yield engine
 
 
-async def deliver_to_nobody(url: str) -> None:
-    """Make what is wrong: a consumer that delivers where nobody listens."""
+async def have_few(url: str) -> None:
+    """Make what is wrong at once: a stream with fewer messages than its threshold."""
     nc = await nats.connect(url)
-    js = nc.jetstream()
-    await js.add_stream(name="S", subjects=["s"])
-    await js.add_consumer("S", durable_name="C", deliver_subject="nobody.subscribes")
-    await js.publish("s", b"waits")
+    metadata = {f"{PREFIX}msgs-warn": "5"}
+    await nc.jetstream().add_stream(name="S", subjects=["s"], metadata=metadata)
+    await nc.jetstream().publish("s", b"one")
     await nc.close()
 
 
 def wrong_state(engine: EngineProcess) -> State:
     """Return the state of a viewer that has noticed what is wrong."""
     state, judged_count = State(), 0
-    while not any(code == "NT-C08" for code, _, _ in found(state)):
+    while not found(state):
         for record in engine.records[judged_count:]:
             state = judged_after(state, record)
             judged_count += 1

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import nats
 import pytest
 from nats.aio.msg import Msg
 
+from natstui.jetstream.testbed.shop import traffic
 from natstui.jetstream.testbed.shop.assets import INVOICES_MAX_BYTES, ORDERS_KEPT_MSGS, STREAMS
+from tests.accounts import Account
 from tests.jetstream.demo_watch import PATIENCE_S, ask, eventually, headless_demo
 
 pytestmark = pytest.mark.server
 
 Answer = dict[str, Any]
+State = Callable[[str], Coroutine[Any, Any, None]]
 
 
 async def consumer(url: str, name: str, **wanted: Any) -> Answer:
@@ -160,16 +164,12 @@ async def every_stream_is_bounded(url: str) -> None:
     assert account["limits"]["max_storage"] == 512 * 1024 * 1024
 
 
-STATES = (
-    payments_are_redelivered_and_a_poisoned_one_is_given_up,
+SOON = (
     a_limits_stream_discards_at_its_head,
-    two_filtered_pull_consumers_share_a_work_queue_and_one_falls_behind,
-    the_backlog_of_the_slow_consumer_grows,
     an_interest_stream_loses_what_everybody_has_seen,
     a_consumer_that_never_acknowledges_stalls_at_its_limit,
     one_consumer_is_paused_and_its_work_piles_up,
     one_push_consumer_has_a_subscriber_and_one_has_none,
-    an_ephemeral_consumer_comes_and_goes,
     duplicates_are_published_and_stored_once,
     acknowledgements_are_sampled,
     a_bucket_and_an_object_store_are_written,
@@ -177,10 +177,35 @@ STATES = (
     a_stream_is_near_its_limit_of_bytes_and_stays_below_it,
     every_stream_is_bounded,
 )
+LATER = (
+    payments_are_redelivered_and_a_poisoned_one_is_given_up,
+    two_filtered_pull_consumers_share_a_work_queue_and_one_falls_behind,
+    the_backlog_of_the_slow_consumer_grows,
+    an_ephemeral_consumer_comes_and_goes,
+)
 
 
-async def test_every_state_that_a_monitor_must_show_is_there() -> None:
+@pytest.mark.parametrize(
+    "states", [SOON, pytest.param(LATER, marks=pytest.mark.long)], ids=["soon", "later"]
+)
+async def test_every_state_that_a_monitor_must_show_is_there(states: tuple[State, ...]) -> None:
     with headless_demo() as (_, url):
         async with asyncio.TaskGroup() as looking:
-            for state in STATES:
+            for state in states:
                 looking.create_task(state(url), name=state.__name__)
+
+
+async def test_a_pull_that_nobody_answers_has_no_messages(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "_GRACE_S", 0.1)
+    nc = await nats.connect(account.url)
+    await nc.subscribe("$JS.API.CONSUMER.MSG.NEXT.S.C")
+    await nc.jetstream().add_stream(name="S", subjects=["s"])
+    await nc.jetstream().add_consumer("S", durable_name="D", ack_policy="none")
+    await nc.jetstream().publish("s", b"x")
+    async with traffic.Pull(nc, "S", "C") as pull:
+        assert await pull.batch(5, wait_s=0.1) == []
+    async with traffic.Pull(nc, "S", "D") as pull:
+        assert [message.data for message in await pull.batch(5)] == [b"x"]
+    await nc.close()

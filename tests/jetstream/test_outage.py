@@ -9,6 +9,7 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, RequestTimedOut, ServerGone
+from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.failures import explain_loss
 from natstui.jetstream.connection.link import keep_alive
@@ -67,6 +68,14 @@ async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: B
         assert await client.request("INFO")
 
 
+@pytest.fixture
+def soon_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a server that is silent for two seconds for frozen."""
+    monkeypatch.setattr(nats_client, "_LOOK_S", 0.25)
+    monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 2.0)
+
+
+@pytest.mark.usefixtures("soon_stale")
 async def test_a_frozen_server_is_noticed_and_found_again(nats_server: Broker) -> None:
     async with connected(nats_server) as (client, changes):
         nats_server.freeze()
@@ -220,6 +229,7 @@ async def test_another_server_of_the_list_takes_over(
     await client.close()
 
 
+@pytest.mark.usefixtures("soon_stale")
 async def test_unsent_data_does_not_hold_up_the_way_to_another_server(
     nats_server_factory: Callable[..., Broker],
 ) -> None:

@@ -97,7 +97,9 @@ async def babbling(babble: bytes) -> AsyncIterator[str]:
         yield f"nats://127.0.0.1:{port}"
 
 
-async def test_bytes_that_are_no_reply_extend_no_deadline() -> None:
+async def test_bytes_that_are_no_reply_extend_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_SILENT_S", 0.5)
+
     async def hear_only(babble: bytes) -> None:
         async with babbling(babble) as url:
             client = await connect(Connection(servers=(url,)))
@@ -108,7 +110,8 @@ async def test_bytes_that_are_no_reply_extend_no_deadline() -> None:
             )
             for end in ends:
                 assert isinstance(end, RequestTimedOut) and "within 0.5 s" in str(end)
-            await client.close()
+        # Not before the server: it answers no last PING.
+        await client.close()
 
     async with asyncio.timeout(60), asyncio.TaskGroup() as hearing:
         for babble in (INFO, b"PING\r\n", b"+OK\r\n", b"IN"):
@@ -118,29 +121,30 @@ async def test_bytes_that_are_no_reply_extend_no_deadline() -> None:
 async def test_messages_of_others_extend_a_deadline_for_a_limited_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(link, "_SILENT_S", 0.5)
     monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 1.0)
     async with babbling(b"MSG other 1 1\r\nx\r\n") as url, asyncio.timeout(60):
         client = await connect(Connection(servers=(url,)))
         with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
             await client.ask("anything", timeout_s=0.5)
-        await client.close()
+    await client.close()
 
 
 async def test_an_answer_that_is_arriving_is_waited_for_longer_than_others(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 1.0)
+    monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 0.5)
     answering = await nats.connect(nats_server.url)
 
     async def answer(message: Msg) -> None:
-        await message.respond(b"x" * 60_000)
+        await message.respond(b"x" * 36_000)
 
     await answering.subscribe("long", cb=answer)
     async with SlowLink(nats_server.url, STEADY).listening() as url:
         client = await connect(Connection(servers=(url,)))
-        assert len((await client.ask("long", timeout_s=0.5)).data) == 60_000
+        assert len((await client.ask("long", timeout_s=0.5)).data) == 36_000
         replies = client.answers("long", b"", timeout_s=0.5)
-        assert len((await anext(replies)).data) == 60_000
+        assert len((await anext(replies)).data) == 36_000
         await replies.aclose()
         await client.close()
     await answering.close()

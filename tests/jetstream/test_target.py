@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,19 @@ class Desk:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return Desk(tmp_path)
+
+
+@pytest.fixture
+def only_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Know only addresses and this machine's name: no server is asked for others."""
+    resolve_at_once = socket.getaddrinfo
+
+    def resolve(host: str, *words: Any, **more: Any) -> list[Any]:
+        if host != "localhost" and ":" not in host and re.search("[a-z]", host):
+            raise socket.gaierror(socket.EAI_NONAME, host)
+        return resolve_at_once(host, *words, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
 
 
 def test_without_anything_the_local_server_is_meant(desk: Desk) -> None:
@@ -264,7 +278,7 @@ async def test_a_context_with_a_dead_first_server_connects(
     await client.close()
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("only_own_names")
 def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,7 +321,7 @@ def test_a_system_that_a_profile_marks_as_production_is_that_whatever_names_it(
     assert not desk.connection().production
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("only_own_names")
 def test_a_mark_holds_for_its_system_under_every_name_of_its_host(desk: Desk) -> None:
     desk.context("local", url="nats://localhost")
     desk.file.write_text(

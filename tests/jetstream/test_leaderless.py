@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import nats
@@ -12,15 +13,50 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NoReply
 
+from natstui.config import Connection
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection import storing
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 from tests.jetstream.test_connections import as_user
 
-pytestmark = pytest.mark.cluster
+_MAY_NOT_LIST = """accounts { APP: { jetstream: enabled, users: [
+  { user: app, password: app }
+  { user: few, password: few, permissions: { publish: { deny: "$JS.API.STREAM.NAMES" } } }
+] } }"""
 
 
+@pytest.mark.server
+async def test_a_message_is_sent_again_until_a_stream_stores_it_or_refused_in_time(
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may not list streams does not know whether there is one that has no leader."""
+    broker = nats_server_factory(_MAY_NOT_LIST)
+    client = await connect(Connection(servers=(as_user(broker.url, "few"),)))
+    storing_late = asyncio.create_task(storing.store(client, "late", b"x"))
+    sent_before = client.nc.stats["out_msgs"]
+    async with connected(as_user(broker.url, "app")) as nc, asyncio.timeout(PATIENCE_S):
+        # Each attempt sends two messages at most.
+        while client.nc.stats["out_msgs"] < sent_before + 4:
+            await asyncio.sleep(0.01)
+        assert not storing_late.done()
+        await nc.jetstream().add_stream(name="LATE", subjects=["late"])
+        assert (await storing_late).stream == "LATE"
+        assert (await nc.jetstream().stream_info("LATE")).state.messages == 1
+    monkeypatch.setattr(storing, "LEADERLESS_S", 0.5)
+    sentence = (
+        'nothing stores "never": no stream has this subject, or its stream elected no leader'
+    )
+    with pytest.raises(RequestFailed, match=f"^{sentence} within 0.5 s$"):
+        await storing.store(client, "never", b"x")
+    await client.close()
+
+
+@pytest.mark.long
+@pytest.mark.cluster
 async def test_a_message_is_stored_once_a_leader_is_elected_or_refused_in_a_true_sentence(
     nats_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,3 +130,15 @@ def test_a_recorder_hands_out_deltas() -> None:
     recorder.add(np.array([1, 1, 5_000_000]))
     assert recorder.pop_new() == latency.from_latencies([1, 1, 5_000_000])
     assert recorder.pop_new() == latency.LatencyCounts()
+
+
+def test_what_came_before_it_is_steady_counts_and_is_no_part_of_the_rate() -> None:
+    tally = Tally()
+    tally.steady_ns = 100
+    tally.received_unstamped(2, 10, 99)
+    assert (tally.count("received_msgs"), tally.count("received_bytes")) == (2, 20)
+    assert (tally.count("steady_received_msgs"), tally.last_received_ns) == (0, 0)
+    tally.received_unstamped(3, 10, 100)
+    assert (tally.count("received_msgs"), tally.count("received_bytes")) == (5, 50)
+    assert tally.count("steady_received_msgs") == 3
+    assert (tally.count("steady_received_bytes"), tally.last_received_ns) == (30, 100)

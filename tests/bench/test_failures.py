@@ -180,6 +180,7 @@ async def test_a_payload_the_server_does_not_take_is_refused_before_anything_sta
     assert benchmark.worker_pids() == []
 
 
+@pytest.mark.long
 async def test_a_server_that_goes_away_leaves_a_partial_result(nats_server: Broker) -> None:
     role = Role("pubs", "js-publish-async", 1, schedule=(RateSegment(None, 500, 500),))
     role = replace(role, timeout_s=2)

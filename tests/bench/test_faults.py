@@ -71,9 +71,9 @@ async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Accoun
             Role("subs", "js-consume", 2, ack_wait_s=2),
         ),
         STREAM,
-        duration_s=4.2,
+        duration_s=3.4,
         drain_s=20,
-        faults=(Fault(2.0, "pause", "subs"), Fault(3.6, "resume", "subs")),
+        faults=(Fault(1.6, "pause", "subs"), Fault(2.9, "resume", "subs")),
     )
     records, said = Records(), list[str]()
     benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
@@ -84,7 +84,7 @@ async def test_workers_that_are_held_do_nothing_until_they_go_on(account: Accoun
     def on_add(record: Record) -> None:
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
             loop = asyncio.get_running_loop()
-            for at_s, role in ((0.2, "subs"), (0.3, None), (1.4, None), (1.5, "subs")):
+            for at_s, role in ((0.2, "subs"), (0.3, None), (1.1, None), (1.2, "subs")):
                 loop.call_later(at_s, hold, role)
 
     records.on_add = on_add

@@ -31,7 +31,7 @@ DELAY_S = 0.5
 QUARTER = 25
 """The percentile compared: of four messages, one at least is not kept waiting by others' work."""
 WITHIN = 0.05
-RUNS_AT_MOST = 4
+RUNS_AT_MOST = 8
 STAMP_BYTES = 24
 SENT = re.compile(rb"PUB bench 128\r\n(.{24})", re.DOTALL)
 CAME = re.compile(rb"MSG bench \d+ 128\r\n(.{24})", re.DOTALL)
@@ -98,7 +98,7 @@ async def _measured(broker: Broker) -> tuple[BenchmarkResult, float, float]:
     rate = (RateSegment(None, 1.6, 1.6),)
     async with between(broker) as (url, seen):
         what = plan(
-            Role("subs", "subscribe"), Role("pubs", "publish", schedule=rate), duration_s=8.0
+            Role("subs", "subscribe"), Role("pubs", "publish", schedule=rate), duration_s=4.0
         )
         result = await run_here(Connection(servers=(url,)), what)
     both = seen.sent_ns.keys() & seen.came_ns.keys()

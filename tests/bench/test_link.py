@@ -24,6 +24,7 @@ from natstui.config.connection import Connection
 from natstui.errors import ServerGone
 from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
 from tests.accounts import Account
 from tests.bench.test_content import orders
@@ -141,5 +142,35 @@ async def test_who_waits_for_the_end_of_a_job_is_told_what_broke_its_link(
     link.fail(ServerGone("the connection is lost"))
     with pytest.raises(ServerGone, match="the connection is lost"):
         await waiting
+    await link.close()
+    await client.close()
+
+
+async def test_a_server_that_does_not_come_back_in_time_ends_what_waits_for_it(
+    nats_server: Broker,
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    link = WireLink(client.nc)
+    nats_server.stop()
+    async with asyncio.timeout(30):
+        while link.nc.is_connected:
+            await asyncio.sleep(0.01)
+    with pytest.raises(ServerGone, match=r"was not back within 0\.2 s"):
+        await link.wait_connected(0.2)
+    waiting = asyncio.create_task(link.drain())
+    await asyncio.sleep(0)
+    nats_server.start()
+    async with asyncio.timeout(30):
+        await waiting
+    assert link.nc.is_connected
+    # The socket is gone, and nats-py has not noticed yet.
+    reconnects_count = client.nc.stats["reconnects"]
+    link.nc._transport.abort()
+    async with asyncio.timeout(30):
+        await link.drain()
+    assert client.nc.stats["reconnects"] > reconnects_count
+    link.fail(ServerGone("it is over"))
+    with pytest.raises(ServerGone, match="it is over"):
+        await link.drain()
     await link.close()
     await client.close()

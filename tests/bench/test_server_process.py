@@ -16,7 +16,7 @@ pytestmark = pytest.mark.server
 async def test_the_server_of_this_machine_is_found_and_measured(broker: Broker) -> None:
     found = ServerProcess.find(broker.url)
     assert found.pid == broker.pid
-    what = plan(Role("p", "publish", total_msgs=None), duration_s=1.0)
+    what = plan(Role("p", "publish", total_msgs=None), duration_s=0.4)
     result, _ = await run_plan(Connection(servers=(broker.url,)), what)
     assert result.server_cpu_ratio is not None
     assert 0.02 < result.server_cpu_ratio < 4

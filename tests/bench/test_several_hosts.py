@@ -40,7 +40,7 @@ from tests.bench.running import Records, check_sums, plan
 RATE = (RateSegment(None, 200, 200),)
 EACH_MSGS = 200
 SHARED = StreamPlan("SHARED", create=False, subjects=("bench",))
-READY_S = (6, 20, 90)
+READY_S = (3, 8, 20, 90)
 """Until the workers of some runs are ready; where a busy machine needs longer, a later moment."""
 NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
 
@@ -160,7 +160,7 @@ async def test_a_stream_that_another_run_created_is_neither_used_nor_deleted(
         duration_s=1,
     )
     first = Benchmark(what, connection, Records())
-    running = asyncio.create_task(first.run(time.time_ns() // 1000 + 5_000_000))
+    running = asyncio.create_task(first.run(time.time_ns() // 1000 + 4_000_000))
     client = await connect(connection)
     try:
         async with asyncio.timeout(30):

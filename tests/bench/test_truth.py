@@ -113,8 +113,11 @@ def _note_steady(record: Record, event: asyncio.Event) -> None:
 PUBLISHERS: tuple[Pattern, ...] = ("js-publish-async", "js-publish-fast")
 
 
+@pytest.mark.parametrize(
+    "publishers", [PUBLISHERS[:1], pytest.param(PUBLISHERS[1:], marks=pytest.mark.long)]
+)
 async def test_what_killed_workers_had_in_flight_is_lost_or_unanswered_and_counted(
-    broker: Broker,
+    broker: Broker, publishers: tuple[Pattern, ...]
 ) -> None:
     rate = (RateSegment(None, 500, 500),)
     what = BenchmarkPlan(
@@ -123,14 +126,14 @@ async def test_what_killed_workers_had_in_flight_is_lost_or_unanswered_and_count
         roles=(
             Role("subs", "subscribe", 2, subject="core", queue="q"),
             Role("core", "publish", subject="core", schedule=rate),
-            *(Role(pattern, pattern, schedule=rate) for pattern in PUBLISHERS),
+            *(Role(pattern, pattern, schedule=rate) for pattern in publishers),
         ),
         stream=StreamPlan("KILLED", subjects=("bench",), allow_batches=True),
         # Until the one that is added has started, which takes a busy machine some seconds.
         duration_s=3.0,
         faults=(
             Fault(0.5, "kill", "subs"),
-            *(Fault(0.6, "kill", pattern) for pattern in PUBLISHERS),
+            *(Fault(0.6, "kill", pattern) for pattern in publishers),
             Fault(0.8, "add", "subs"),
             Fault(0.9, "pause", "nobody"),
         ),
@@ -145,7 +148,7 @@ async def test_what_killed_workers_had_in_flight_is_lost_or_unanswered_and_count
     received_msgs = sum(worker.counts.received_msgs for worker in subs)
     assert books.lost_msgs == by_role["core"].counts.sent_msgs - received_msgs
     assert books.duplicate_msgs == 0
-    for pattern in PUBLISHERS:
+    for pattern in publishers:
         assert by_role[pattern].ended == "killed"
         counts = by_role[pattern].counts
         assert counts.sent_msgs == counts.acked_msgs + counts.unanswered_msgs > 0

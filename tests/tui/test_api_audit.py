@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import nats
 import pytest
@@ -10,6 +11,7 @@ from nats.aio.client import Client as Nats
 
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import ReadApiAudit
+from natstui.tui.connections import screen as connections_screen
 from natstui.tui.connections.screen import AuditScreen
 from tests.accounts import Account
 from tests.ending import ended
@@ -27,8 +29,9 @@ async def _request(client: Nats) -> None:
 
 
 async def test_the_audit_names_client_request_and_error_and_polling_goes_on_after_it(
-    account: Account,
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connections_screen, "ReadApiAudit", partial(ReadApiAudit, for_s=3.0))
     client = await nats.connect(account.url, name="billing-7")
     await client.jetstream().add_stream(name="ORDERS", subjects=["orders"])
     requesting = asyncio.create_task(_request(client))

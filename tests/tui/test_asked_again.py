@@ -20,6 +20,7 @@ from natstui.session.files.folder import folder_name
 from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.messages import screen as messages_screen
 from natstui.tui.messages.pull import PullScreen
 from tests.accounts import Account
 from tests.session.making import made
@@ -156,8 +157,9 @@ async def test_the_name_of_a_template_is_asked_again_over_the_form(shared: Share
 
 @on_the_files_loop
 async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
-    shared: Shared,
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 0.5)
     async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await nc.request("s", b"found by its time", timeout=20)
@@ -184,7 +186,9 @@ async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
             await answer(viewer, "tomorrow", "t")
             await viewer.press("escape")
             await on_streams(viewer)
-        await viewer.pilot.pause(2)
+        await nc.request("s", b"another", timeout=20)
+        # The engine goes on, and has replied to what came before.
+        await viewer.becomes("S", msgs="3")
         await on_streams(viewer)
 
 
@@ -208,10 +212,15 @@ async def test_the_reason_of_a_refused_answer_is_asked_again() -> None:
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.app.push_screen(PullScreen("S", "A"))
         await viewer.press("enter")
-        await viewer.until(lambda: viewer.sent(PullNext), "the pull")
+        await viewer.until(lambda: viewer.sent(PullNext), "a pull")
+        none = "no message to deliver now"
+        await viewer.feed(Answered(1, viewer.sent(PullNext)[0].command_id, "refused", none))
+        await viewer.until(lambda: none in viewer.words, none)
+        await viewer.press("enter")
+        await viewer.until(lambda: len(viewer.sent(PullNext)) == 2, "the pull")
         pulled = PulledMessage(StoredMessage(1, "s", 1, (), "eA==", 1), "$JS.ACK.x", 1, 1, 0)
         body = msgspec.json.encode(pulled).decode()
-        (pull,) = viewer.sent(PullNext)
+        _, pull = viewer.sent(PullNext)
         await viewer.feed(Answered(1, pull.command_id, "done", "pulled", body))
         await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
         for count, (key, text) in enumerate((("t", "a broken order"), ("D", "1m30s")), 1):

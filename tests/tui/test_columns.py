@@ -38,7 +38,7 @@ async def test_every_column_of_both_tables_says_what_the_server_says(account: Ac
     await js.add_stream(StreamConfig(name="FULL", subjects=["full"], max_msgs=10))
     await js.add_stream(StreamConfig(name="S", subjects=["s"]))
     pull = await with_consumers(js)
-    async with viewing(account.url, panel=True) as viewer:
+    async with viewing(account.url, "--interval", "300ms") as viewer:
         info: StreamInfo = await js.stream_info("ORDERS")
         await viewer.becomes("ORDERS", consumers="1", msgs="59")
         await viewer.until(lambda: len(viewer.rows()) == 6, "six streams")

@@ -197,6 +197,8 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         await viewer.until(lambda: stream.editor._suggestion == "OLD", "the name completed")
         await viewer.press("right")
         assert stream.text == "OLD"
+        preview = "would deliver none of the stored messages"
+        await viewer.until(lambda: preview in flat(viewer), preview)
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "it is made")
         assert (await asked(nc, "CONSUMER.INFO.OLD.c"))["config"]["durable_name"] == "c"

@@ -15,7 +15,7 @@ from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
-from natstui.model.records.recording import RecordingChanged, StartRecording
+from natstui.model.records.recording import RecordingChanged, ReplayPosition, StartRecording
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls import guide
 from natstui.tui.app.controls.guide import STEPS
@@ -49,6 +49,69 @@ async def at_step(viewer: Viewer, number: int, words: str) -> None:
     await viewer.until(is_there, f"step {number}: {words}, but {guide.text()}")
 
 
+@pytest.mark.slow
+async def test_a_step_ends_with_the_screen_that_it_asks_for_and_the_last_line_by_its_key() -> None:
+    async with fed(*engine_records({"ORDERS": ("billing",)}), size=(80, 24)) as viewer:
+        await viewer.until(lambda: "ORDERS" in viewer.rows())
+        assert f"/{len(STEPS)}" not in viewer.text
+        await viewer.type_command("guide")
+        await at_step(viewer, 1, "Press 2 for every consumer")
+        first = (f"1/{len(STEPS)} ", "Press 2 for every")
+        await viewer.until(lambda: all(words in viewer.words for words in first), "the first step")
+        await viewer.press("2")
+        await viewer.until(lambda: "billing" in viewer.rows())
+        await at_step(viewer, 2, "enter says why")
+        await viewer.press("enter")
+        await at_step(viewer, 3, "m shows the messages")
+        await viewer.press("m")
+        await at_step(viewer, 4, "3 shows what happened")
+        # The last step ends when its screen is closed again.
+        viewer.app.parts.guide._go(13)
+        await at_step(viewer, 14, "? lists every key")
+        await viewer.press("question_mark")
+        await viewer.press("escape")
+        await viewer.until(lambda: "That was all" in viewer.words, "the last line")
+        assert f"/{len(STEPS)} " not in viewer.text
+        await viewer.press("ctrl+g")
+        await viewer.until(lambda: "That was all" not in viewer.words, "the end of the guide")
+
+
+def test_what_a_step_says_is_of_the_screen_that_is_open_and_of_what_goes_on() -> None:
+    def said(number: int, state: State, *screens: str) -> str:
+        return STEPS[number - 1].said(state, screens)
+
+    none = State()
+    assert "one that can be fixed here: " in said(6, none)
+    assert "type 0 to make it ten times as many" in said(6, none, "ConsumerForm")
+    assert "a work queue of your own: " in said(8, none)
+    assert "→ until workqueue. ^s sends it" in said(8, none, "StreamForm")
+    assert "a form for a benchmark" in said(9, none)
+    form, scenarios = (
+        "^o has built-in ones, as 15,000 to 3; ^s runs it",
+        "Go with ↓ to fanout-slow",
+    )
+    assert form in said(9, none, "BenchmarkForm")
+    assert scenarios in said(9, none, "BenchmarkForm", "ScenariosScreen")
+    recording = none.after(RecordingChanged(3, on=True, folder="a", size_bytes=1))
+    over = recording.after(RecordingChanged(4, on=False, folder="a", size_bytes=1))
+    assert [STEPS[9].holds(state) for state in (none, recording, over)] == [False, True, False]
+    assert [STEPS[10].holds(state) for state in (none, recording, over)] == [False, False, True]
+    assert "No recording is running" in said(11, none)
+    assert "again ends the recording" in said(11, recording)
+    assert "what stood out in the newest recording" in said(13, none)
+    replaying = none.after(ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False))
+    assert [STEPS[11].holds(state) for state in (none, replaying)] == [False, True]
+    assert "escape returns to the list" in said(13, replaying)
+    ends = [(step.reached, step.left) for step in STEPS]
+    assert ends == [
+        ("ConsumersScreen", ""), ("ConsumerDetail", ""), ("MessagesScreen", ""),
+        ("EventsScreen", ""), ("FindingsScreen", ""), ("", "ConsumerForm"),
+        ("OverviewScreen", ""), ("", "StreamForm"), ("", ""), ("", ""), ("", ""), ("", ""),
+        ("", "AnalysisScreen"), ("", "HelpScreen"),
+    ]  # fmt: skip
+
+
+@pytest.mark.long
 @pytest.mark.slow
 async def test_each_step_ends_with_what_it_asks_for() -> None:
     async with fed(*engine_records({"ORDERS": ("billing",)}), size=(80, 24)) as viewer:

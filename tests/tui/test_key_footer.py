@@ -43,28 +43,33 @@ def footer(viewer: Viewer) -> str:
     return viewer.app.screen.query_one(KeyFooter).render().plain
 
 
+EMPTY = (
+    ("1", "/ Filter a Add ", "no streams: a creates one"),
+    ("2", "/ Filter a Add ", "no consumers: they need a stream. 1 leads to the streams"),
+    ("7", "/ Filter a Add ", "no buckets: a creates a key-value bucket or an object store"),
+    ("b", "b Form ", "no benchmark has run"),
+)
+"""The key of each list, its own keys while there is nothing in it, and what it says then."""
+OTHERS = (
+    ("3", "/ Filter ! Problems t Time f Fold ", ""),
+    ("4", "/ Filter ", ""),
+    ("5", "/ Filter ", ""),
+    ("6", "/ Filter o Closed A API audit ", ""),
+    ("0", "", ""),
+)
+
+
 @pytest.mark.slow
-async def test_keys_that_can_do_nothing_now_are_not_offered_and_an_empty_table_says_what_can() -> (
-    None
-):
+@pytest.mark.parametrize(
+    "lists", [EMPTY, pytest.param(OTHERS + EMPTY, marks=pytest.mark.long)], ids=["some", "all"]
+)
+async def test_keys_that_can_do_nothing_now_are_not_offered_and_an_empty_table_says_what_can(
+    lists: tuple[tuple[str, str, str], ...],
+) -> None:
     """In empty tables, before a benchmark and after it; what is not allowed is grey and last."""
     async with fed(*engine_records(), size=(120, 24)) as viewer:
         everywhere = "q Quit : Command p Pause R Record"
-        for keys, own, text in (
-            ("1", "/ Filter a Add ", "no streams: a creates one"),
-            ("2", "/ Filter a Add ", "no consumers: they need a stream. 1 leads to the streams"),
-            ("3", "/ Filter ! Problems t Time f Fold ", ""),
-            ("4", "/ Filter ", ""),
-            ("5", "/ Filter ", ""),
-            ("6", "/ Filter o Closed A API audit ", ""),
-            (
-                "7",
-                "/ Filter a Add ",
-                "no buckets: a creates a key-value bucket or an object store",
-            ),
-            ("0", "", ""),
-            ("b", "b Form ", "no benchmark has run"),
-        ):
+        for keys, own, text in lists:
             viewer.send(keys)
             await viewer.settle()
             whole = f"? Help {own}{everywhere}"

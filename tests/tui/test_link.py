@@ -97,6 +97,7 @@ async def test_output_that_never_ends_a_line_is_no_engine(
     assert limits == (1 << 20, 128 << 20)
     # The first line is read byte by byte.
     monkeypatch.setattr(link_module, "_FIRST_LINE_BYTES", 1 << 15)
+    monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
     monkeypatch.setattr(link_module, "MOST_LINE_BYTES", 4 << 20)
     link = Link((sys.executable, "-c", ENDLESS))
     try:
@@ -115,7 +116,10 @@ async def test_output_that_never_ends_a_line_is_no_engine(
         link.close()
 
 
-def test_a_program_that_says_something_else_and_goes_on_is_no_engine() -> None:
+def test_a_program_that_says_something_else_and_goes_on_is_no_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
     link = Link((sys.executable, "-c", "import sys; print('{}', flush=True); sys.stdin.read()"))
     try:
         with pytest.raises(NatstuiError):
@@ -199,13 +203,16 @@ async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(
     assert [decode_command(line) for line in read.read_bytes().splitlines()] == commands
 
 
-def test_an_engine_that_says_nothing_is_told_of_and_not_waited_for_for_ever() -> None:
+def test_an_engine_that_says_nothing_is_told_of_and_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_module, "_SILENT_S", 0.1)
     words = (sys.executable, "-c", "import sys; sys.stderr.write('a password?'); sys.stdin.read()")
     link = Link(words)
     told: list[str] = []
     try:
-        with pytest.raises(EngineFailed, match=r"did not reply within 5 s.*a password") as failed:
-            link.wait_started(told.append, limit_s=5.0)
+        with pytest.raises(EngineFailed, match=r"did not reply within 3 s.*a password") as failed:
+            link.wait_started(told.append, limit_s=3.0)
     finally:
         link.close()
     assert len(told) == 1

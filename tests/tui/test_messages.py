@@ -142,6 +142,7 @@ async def pull(viewer: Viewer, name: str, *shown: str) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_a_consumer_is_made_by_the_form_and_pulled_as_its_preview_said(
     shared: Shared,

@@ -63,7 +63,7 @@ async def answer(viewer: Viewer, question: str, text: str | None, *, waits: bool
 async def test_a_file_is_put_got_linked_and_the_store_sealed(
     account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "_RENEWED_AFTER_S", 1.0)
+    monkeypatch.setattr(objects, "_RENEWED_AFTER_S", 0.3)
     nc = await nats.connect(account.url)
     store = await nc.jetstream().create_object_store("FILES")
     file, target = tmp_path / "a file.bin", tmp_path / "out"

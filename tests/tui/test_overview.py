@@ -222,12 +222,6 @@ async def test_the_tabs_lead_on_and_fit_and_the_line_below_says_that_it_is_pause
         await viewer.press("1")
         await viewer.pilot.resize_terminal(80, 24)
         await viewer.until(lambda: "1 Streams 2  2·1" in viewer.line(0), "short")
-        await viewer.press("2")
-        await viewer.pilot.resize_terminal(120, 24)
-        await viewer.until(lambda: "1 Streams 2" in viewer.line(0), "their names")
-        await viewer.pilot.resize_terminal(80, 24)
-        await viewer.press("1")
-        await viewer.until(lambda: "1 Streams 2  2·1" in viewer.line(0), "again")
 
         # What is opened from elsewhere lights the tab of its list.
         await viewer.press("b")

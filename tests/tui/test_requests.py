@@ -273,11 +273,11 @@ async def test_a_list_that_cannot_be_read_again_stays_and_says_why() -> None:
         viewer.commands.clear()
         await viewer.press("ctrl+r")
         await viewer.until(lambda: viewer.sent(ListSessions), "it is requested again")
-        os.killpg(viewer.app.link.pid, signal.SIGKILL)
+        before = viewer.app.link
+        os.killpg(before.pid, signal.SIGKILL)
         await viewer.until(lambda: "the engine ended before it replied" in viewer.words)
         assert len(viewer.rows()) == 1
         viewer.commands.clear()
-        before = viewer.app.link
         await viewer.feed(*records)
         await viewer.until(lambda: viewer.app.link is not before, "another engine")
         await viewer.press("ctrl+r")

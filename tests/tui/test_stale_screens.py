@@ -94,7 +94,10 @@ async def test_a_closing_screen_still_knows_what_became_of_its_stream() -> None:
 
 
 @on_the_files_loop
-async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Shared) -> None:
+async def test_the_message_list_shows_its_age_and_follows_the_stream(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages_screen, "RENEWED_AFTER_S", 0.5)
     url = shared.url
     async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
@@ -123,7 +126,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Sha
         # Where a page was quicker than the poll that tells why, it is read once more.
         for _ in range(3):
             read_s = screen.pages._asked_s
-            await viewer.pilot.pause(4)
+            await viewer.pilot.pause(1.5)
             if screen.pages._asked_s == read_s:
                 break
         assert screen.pages._asked_s == read_s, "a stream that rests is not read again"

@@ -15,6 +15,7 @@ from natstui.model.records.messages import Answered
 from natstui.model.records.stores import KeyRow, KeysPage, ReadKeys
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.stores import keys
 from natstui.tui.stores.history import HistoryScreen, RevisionScreen
 from natstui.tui.stores.keys import SHOWN_ROWS, KeysScreen
 from natstui.tui.stores.put import PutScreen
@@ -91,7 +92,10 @@ async def test_buckets_are_listed_as_what_they_are(shared: Shared) -> None:
 
 
 @on_the_files_loop
-async def test_keys_are_shown_with_what_they_hold_and_as_they_change(shared: Shared) -> None:
+async def test_keys_are_shown_with_what_they_hold_and_as_they_change(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_FRESH_S", 60.0)
     async with shared.as_new(SIZE) as viewer:
         nc = await nats.connect(shared.url)
         kv = await bucket(nc)
@@ -107,6 +111,7 @@ async def test_keys_are_shown_with_what_they_hold_and_as_they_change(shared: Sha
         await viewer.becomes("● app.one", value="after", revision="5")
         await kv.put("app.new", b"new")
         await viewer.becomes("● app.new", value="new")
+        monkeypatch.setattr(keys, "_FRESH_S", 0.0)
         await viewer.until(lambda: "app.one" in viewer.rows(), "that it was a moment ago")
         await viewer.press("f")
         await viewer.type("app.*")

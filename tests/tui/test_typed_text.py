@@ -166,9 +166,6 @@ async def test_a_digit_goes_to_the_list_itself() -> None:
         await viewer.press("1")
         await viewer.until(lambda: viewer.app.current_mode == "streams")
         await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "the list")
-        await viewer.press("d")
-        await viewer.type_command("streams")
-        await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "by its word")
         assert "not sent" not in toasts(viewer)
 
 

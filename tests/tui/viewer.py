@@ -31,6 +31,7 @@ from textual.screen import Screen
 from natstui.lines import decode_command, encode_record
 from natstui.model.records.record import Command, Record
 from natstui.output import write_all
+from natstui.tui.app import live_system
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
 from natstui.tui.bench.form import BenchmarkForm, Draft
@@ -316,8 +317,14 @@ async def fed(
 ) -> AsyncIterator[FedViewer]:
     """Show records in the app; the first is the EngineStarted of an engine."""
     options = {"panel": panel, "may_change_host": may_change_host, "is_guided": is_guided}
-    async with piped(*records) as pipes, _running(pipes.argv, size, first, **options) as viewer:
-        yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, pipes.commands, pipes.records)
+    with pytest.MonkeyPatch.context() as patch:
+        # What comes after one that ended says nothing until the test feeds it.
+        patch.setattr(live_system, "_RESTART_S", 0.1)
+        async with (
+            piped(*records) as pipes,
+            _running(pipes.argv, size, first, **options) as viewer,
+        ):
+            yield FedViewer(viewer.app, viewer.pilot, viewer.toasts, pipes.commands, pipes.records)
 
 
 @dataclass

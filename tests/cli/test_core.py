@@ -373,6 +373,7 @@ async def test_after_a_lost_connection_what_was_published_is_a_limit_of_what_arr
     assert re.search(said, done.stderr), done.stderr
 
 
+@pytest.mark.long
 async def test_a_share_of_a_group_and_a_lost_connection_are_told(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import math
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -276,8 +276,18 @@ async def position_saved(folder: Path, wanted_seq: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def gave_up(nc: Client, count: int, *, acked: int, retention: str = "limits") -> None:
-    """Let consumer C of S give up `count` messages after it acknowledged some."""
+async def gave_up(
+    nc: Client,
+    count: int,
+    *,
+    acked: int,
+    retention: str = "limits",
+    seen: Awaitable[None] | None = None,
+) -> None:
+    """Let consumer C of S give up `count` messages after it acknowledged some.
+
+    It does not before it is `seen`.
+    """
     js = nc.jetstream()
     await js.add_stream(
         name="S", subjects=["s.>"], retention=retention, metadata={}, duplicate_window=120
@@ -290,6 +300,8 @@ async def gave_up(nc: Client, count: int, *, acked: int, retention: str = "limit
         await nc.request("$JS.API.CONSUMER.CREATE.S.C", json.dumps(asked).encode(), timeout=20)
 
     await waits(60)
+    if seen is not None:
+        await seen
     for number in range(1, acked + count + 1):
         await nc.publish(f"s.{number}", b"%d" % number, headers={"Nats-Msg-Id": f"own-{number}"})
     await flushed(nc)
@@ -411,7 +423,7 @@ async def test_a_recording_knows_what_was_given_up(
         with process:
             folder = Path((await asyncio.to_thread(process.stdout.readline)).strip())
             await told(folder, '"snapshot"', 1)
-            await gave_up(nc, 5, acked=2)
+            await gave_up(nc, 5, acked=2, seen=told(folder, "durable_name", 1))
             await told(folder, '"max_deliver"', 5)
             process.send_signal(signal.SIGINT)
             await asyncio.to_thread(process.communicate)
@@ -514,6 +526,10 @@ async def test_a_part_by_time_is_whole_where_the_first_message_is_the_newest(
         await js.delete_stream("S")
         restored = await run(shell, "stream", "restore", str(tmp_path / "S"), "--yes")
         assert restored.returncode == 0, restored.stderr
+    # A mirror looks for its origin as soon as the server starts, else each 10 s or so.
+    await asyncio.to_thread(nats_server.restart)
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
         await some_stored(nc, "M", 10)
         eighth, second = [(await js.get_msg("M", seq)).time for seq in (8, 2)]
         for words, wanted in (

@@ -50,8 +50,6 @@ async def test_a_port_that_does_not_answer_is_named(
         assert "http://127.0.0.1:1" in done.stdout
         assert "secret" not in done.stdout + done.stderr
         assert ("data from your account" in done.stdout) is not bool(words)
-    done = await run(nats_server.url, tmp_path, "overview")
-    assert done.returncode == 4 and "not read: the monitoring ports" in done.stderr
     # One of them is enough: the other is named, and nothing else is missing.
     both = f"http://127.0.0.1:1,{nats_server.monitoring_url}"
     monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", both)
@@ -70,8 +68,6 @@ async def test_a_system_account_that_cannot_be_used_is_no_success(
     assert done.returncode == 4, done.stderr
     assert "not read: the system account" in done.stderr
     assert "data from your account" in done.stdout
-    done = await run(nats_server.url, tmp_path, "overview", "--config", str(config))
-    assert done.returncode == 4 and "not read: the system account" in done.stderr
 
 
 async def test_without_any_permission_all_that_is_missing_is_named_and_it_is_no_success(

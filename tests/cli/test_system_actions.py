@@ -66,8 +66,6 @@ async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_remo
         await _kick_on_the_screen(viewer, urls[1])
         running = await run(url, tmp_path, "meta", "peer-remove", lost, "--yes")
         assert running.returncode == 5 and f"{lost} still replies" in running.stderr
-        nobody = await run(url, tmp_path, "meta", "peer-remove", "nope")
-        assert nobody.returncode == 5 and "its members are n1, n2, n3" in nobody.stderr
         await _as_system_user(nats_cluster, tmp_path, monkeypatch, leader)
         nats_cluster.node(lost).kill()
         await _remove_on_the_screen(viewer, lost)
@@ -149,8 +147,6 @@ async def _kick(url: str, home: str, folder: Path) -> None:
     async with asyncio.timeout(60):
         while not victim.is_closed:
             await asyncio.sleep(0.05)
-    gone = await run(url, folder, *words, "--yes")
-    assert gone.returncode != 0 and "has no connection" in gone.stderr
 
 
 async def leaves_for_good(home: str, name: str) -> NatsClient:

@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from tests.cli.test_manage import run_here
+
 pytestmark = [pytest.mark.slow, pytest.mark.terminal]
 
 COMMAND = (sys.executable, "-m", "natstui", "stream", "ls", "--server")
@@ -42,10 +44,8 @@ def test_who_waits_for_more_than_a_second_sees_for_how_long() -> None:
 def test_nothing_of_that_is_in_a_pipe() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"nats://127.0.0.1:{silent.getsockname()[1]}"
-        environment = {**os.environ, "NATSTUI_CONNECTION_CONNECT_TIMEOUT_S": "2.5"}
-        done = subprocess.run(
-            (*COMMAND, address), capture_output=True, env=environment, text=True, check=False
-        )
+        environment = {"NATSTUI_CONNECTION_CONNECT_TIMEOUT_S": "1.5"}
+        done = run_here("stream", "ls", "--server", address, environment=environment)
     assert done.returncode != 0
     assert "waiting" not in done.stderr
     assert done.stderr.count("\n") == 1

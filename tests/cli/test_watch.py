@@ -270,6 +270,7 @@ def rows_that_grow_old_are_stale_and_then_fresh_again(
         assert until(process, kind=kind, name=name, stale=False)["sampled_ago_s"] < 5
 
 
+@pytest.mark.long
 async def test_it_goes_on_over_a_freeze_and_a_restart_and_tells_what_is_gone(
     nats_server: Broker,
 ) -> None:

@@ -49,7 +49,8 @@ def killed(sessions: Path, after_steps: int) -> Killed:
     return Killed(folder, [(int(line[0]), int(line[1])) for line in lines if len(line) == 2])
 
 
-@pytest.mark.parametrize("kills_count", [1, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills_count", [1, 50])
 def test_a_kill_at_random_moments_loses_at_most_a_second(tmp_path: Path, kills_count: int) -> None:
     chance = random.Random(11)
     jobs = [(tmp_path / str(n), chance.randrange(120)) for n in range(kills_count)]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+from natstui.cli.watch.assets import consumer_rows, stream_rows
 from natstui.cli.watch.happened import RemovedRow, RestoredRow, UnavailableRow
-from natstui.cli.watch.run import Collector
+from natstui.cli.watch.lines import json_line
+from natstui.cli.watch.run import Collector, WrittenRows
 from natstui.cli.watch.server import ServerRow
+from natstui.model.live.age import at_moment
 from natstui.model.records.link import LinkChanged
 from tests.model.builders import snapshot
 
@@ -46,3 +51,19 @@ def test_what_is_removed_and_a_lost_connection_are_told_once() -> None:
     assert isinstance(lost, ServerRow) and (lost.link, lost.reason) == ("reconnecting", "it ended")
     collector.add(LinkChanged(4, "connected", None))
     assert collector.take_events() == []
+
+
+def test_rows_that_grow_old_are_stale_and_written_again_and_so_are_those_that_are_fresh() -> None:
+    collector, written = Collector(), WrittenRows()
+    rows, consumers = [{"name": "A"}], [{"stream": "A", "name": "c"}]
+    collector.add(snapshot(1, rows, consumers))
+    assert written.changed(collector.state) == ([0], [0])
+    for ago_s, is_stale in ((1, False), (30, True)):
+        state = at_moment(collector.state, ago_s * 1_000_000)
+        assert written.changed(state) == (([0], [0]) if is_stale else ([], []))
+        for row in (*stream_rows(state, [0]), *consumer_rows(state, [0])):
+            values = json.loads(json_line(row))
+            assert (values["stale"], values["sampled_ago_s"]) == (is_stale, ago_s)
+    collector.add(snapshot(2, rows, consumers))
+    assert written.changed(collector.state) == ([0], [0])
+    assert not any(row.is_stale for row in stream_rows(collector.state))

@@ -10,8 +10,9 @@ import json
 import math
 import re
 import signal
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.given_up import recorded_give_ups
 from natstui.session.read.recording import Recording
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
@@ -122,36 +124,76 @@ async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_m
             assert (await nc.jetstream().get_last_msg("T", f"t.{number}")).data == b"%d" % number
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)]
-)
-async def test_a_copy_that_was_stopped_goes_on_where_it_was(
-    shell: Shell, nats_server: Broker, tmp_path: Path, number: signal.Signals
+def stopped_here(shell: Shell, url: str, stored_msgs: int, *words: str) -> Done:
+    """Copy in this process, and interrupt that once the target has so many messages."""
+    over = threading.Event()
+
+    async def work(begin: Begin) -> None:
+        begin()
+        async with connected(url) as nc:
+            await some_stored(nc, "T", stored_msgs)
+        assert not over.is_set(), "it ended before"
+        stop(signal.SIGINT)
+
+    copy = ("messages", "copy", *words, "--rate", "300", "--json")
+    return run_beside(work, *copy, environment=shell.environment, ended=over)
+
+
+def ready(url: str, count: int, lacking: Sequence[int] = ()) -> None:
+    """Make a stream S with messages, of which some are removed, and an empty T."""
+
+    async def make() -> None:
+        async with connected(url) as nc:
+            await filled(nc, "S", count)
+            for seq in lacking:
+                await nc.jetstream().delete_msg("S", seq)
+            await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+
+    asyncio.run(make())
+
+
+def test_a_copy_that_was_interrupted_goes_on_where_it_was(
+    shell: Shell, nats_server: Broker
+) -> None:
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>")
+    ready(nats_server.url, 1_500)
+    stopped = stopped_here(shell, nats_server.url, 150, *words)
+    assert stopped.returncode == 130 and "--resume continues it" in stopped.stderr
+    account = copied(stopped.stdout)
+    before = json.loads(shell.ok("stream", "info", "T", "--json"))["state"]["messages"]
+    assert account["is_stopped"] and account["acknowledged_msgs"] == before < 1_500
+    account = copied(shell.ok("messages", "copy", *words, "--resume", "--json"))
+    assert account["refused_msgs"] == account["unknown_msgs"] == account["duplicate_msgs"] == 0
+    assert account["acknowledged_msgs"] == 1_500 - before
+
+    async def there() -> dict[str, int]:
+        async with connected(nats_server.url) as nc:
+            return await counts(nc, "T")
+
+    stored = asyncio.run(there())
+    assert set(stored.values()) == {1} and len(stored) == 1_500
+    assert "not stopped" in shell.run("messages", "copy", *words, "--resume").stderr
+
+
+@pytest.mark.long
+async def test_a_copy_that_was_killed_goes_on_where_it_was(
+    shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
     words = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "1k")
     async with connected(nats_server.url) as nc:
         await filled(nc, "S", 1_500)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         process = started(shell, *words)
-        if number == signal.SIGKILL:
-            await position_saved(tmp_path, 1)
-        else:
-            await some_stored(nc, "T", 300)
-        process.send_signal(number)
-        out, error = await asyncio.to_thread(process.communicate)
+        await position_saved(tmp_path, 1)
+        process.kill()
+        await asyncio.to_thread(process.communicate)
         before = (await nc.jetstream().stream_info("T")).state.messages
         assert before < 1_500
-        if number != signal.SIGKILL:
-            assert process.returncode == 128 + number and "--resume continues it" in error
-            account = copied(out)
-            assert account["is_stopped"] and account["acknowledged_msgs"] == before
         done = await run(shell, "messages", "copy", *words, "--resume", "--json")
         assert done.returncode == 0, done.stderr
         account = copied(done.stdout)
         assert account["refused_msgs"] == account["unknown_msgs"] == 0
         assert account["acknowledged_msgs"] == 1_500 - before
-        if number != signal.SIGKILL:
-            assert account["duplicate_msgs"] == 0
         assert set((await counts(nc, "T")).values()) == {1}
         assert len(await counts(nc, "T")) == 1_500
         assert "not stopped" in (await run(shell, "messages", "copy", *words, "--resume")).stderr
@@ -198,33 +240,29 @@ async def test_what_was_removed_while_a_copy_was_stopped_is_named(
         pytest.param(("--to-seq", "900"), (2, 300, 900, 950), (), marks=pytest.mark.long),
     ],
 )
-async def test_what_was_removed_in_the_middle_while_a_copy_was_stopped_is_named(
+def test_what_was_removed_in_the_middle_while_a_copy_was_stopped_is_named(
     shell: Shell, nats_server: Broker, words: tuple[str, ...], lacking: tuple[int, ...],
     removed: tuple[int, ...],
 ) -> None:  # fmt: skip
     words = ("S", "--to-stream", "T", "--map", "s.>:t.>", *words)
-    async with connected(nats_server.url) as nc:
-        js = nc.jetstream()
-        await filled(nc, "S", 1_000)
-        for seq in lacking:
-            await js.delete_msg("S", seq)
-        await js.add_stream(name="T", subjects=["t.>"])
-        process = started(shell, *words, "--rate", "300")
-        await some_stored(nc, "T", 100)
-        process.send_signal(signal.SIGINT)
-        await asyncio.to_thread(process.communicate)
-        there = (await js.stream_info("T")).state.messages
-        assert there < 500
-        for seq in range(removed[0], removed[1] + 1) if removed else ():
-            if seq not in lacking:
-                await js.delete_msg("S", seq)
-        done = await run(shell, "messages", "copy", *words, "--resume", "--json")
-        account = copied(done.stdout)
-        assert done.returncode == (4 if removed else 0), done
-        assert ("were removed from S before they were copied" in done.stderr) is bool(removed)
-        if removed:
-            first_seq, last_seq = account["removed_seqs"]
-            assert first_seq <= removed[0] and removed[1] <= last_seq
+    ready(nats_server.url, 1_000, lacking)
+    assert stopped_here(shell, nats_server.url, 100, *words).returncode == 130
+
+    async def remove() -> None:
+        async with connected(nats_server.url) as nc:
+            assert (await nc.jetstream().stream_info("T")).state.messages < 500
+            for seq in range(removed[0], removed[1] + 1) if removed else ():
+                if seq not in lacking:
+                    await nc.jetstream().delete_msg("S", seq)
+
+    asyncio.run(remove())
+    done = shell.run("messages", "copy", *words, "--resume", "--json")
+    account = copied(done.stdout)
+    assert done.returncode == (4 if removed else 0), done
+    assert ("were removed from S before they were copied" in done.stderr) is bool(removed)
+    if removed:
+        first_seq, last_seq = account["removed_seqs"]
+        assert first_seq <= removed[0] and removed[1] <= last_seq
 
 
 async def test_no_more_is_stored_twice_after_a_kill_than_the_copy_says(

@@ -33,6 +33,7 @@ from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
 from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
 from tests.session.scenario import Scenario
@@ -99,13 +100,32 @@ def metrics(
         assert process.returncode in (0, -signal.SIGTERM)
 
 
+def served_here(port: int, look: Callable[[str], None], *words: str) -> None:
+    """Run `natstui metrics` here on a port, look at its page meanwhile, and stop it."""
+
+    async def work(begin: Begin) -> None:
+        begin()
+        await asyncio.to_thread(look, f"http://127.0.0.1:{port}/metrics")
+        stop()
+
+    done = run_beside(work, "metrics", "--listen", f"127.0.0.1:{port}", *words)
+    assert done.returncode == 0, done.stderr
+
+
 def scraped(url: str, until: Callable[[dict[str, Metric]], bool]) -> dict[str, Metric]:
-    """Scrape until something is so; return the metrics by name."""
+    """Scrape, once somebody listens, until something is so; return the metrics by name."""
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
-        with urllib.request.urlopen(url) as answer:
-            assert answer.headers["Content-Type"] == CONTENT_TYPE
-            text = answer.read().decode()
+        try:
+            with urllib.request.urlopen(url) as answer:
+                assert answer.headers["Content-Type"] == CONTENT_TYPE
+                text = answer.read().decode()
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, ConnectionRefusedError):
+                raise
+            assert time.monotonic() < give_up_at, error
+            time.sleep(0.05)
+            continue
         found = {one.name: one for one in text_string_to_metric_families(text)}
         if until(found):
             return found
@@ -212,20 +232,18 @@ async def filled(url: str) -> dict[str, int]:
 
 
 @pytest.mark.server
-async def test_the_page_is_that_of_the_exporter_and_has_no_old_numbers_of_a_server_that_is_gone(
-    nats_server_factory: Callable[..., Broker],
+def test_the_page_is_that_of_the_exporter_and_has_no_old_numbers_of_a_server_that_is_gone(
+    nats_server: Broker, held_port: int
 ) -> None:
-    server = nats_server_factory()
-    url = server.url
-    said = await filled(url)
-    with metrics("--server", url, "--interval", "200ms") as (_, page):
-        found = await asyncio.to_thread(scraped, page, lambda seen: set(EXPECTED) <= set(seen))
-        await asyncio.to_thread(
-            other_pages_are_not_found_and_wrong_addresses_are_one_sentence, page, url
-        )
-        server.kill()
-        await asyncio.to_thread(
-            scraped,
+    url = nats_server.url
+    said = asyncio.run(filled(url))
+    found: dict[str, Metric] = {}
+
+    def look(page: str) -> None:
+        found.update(scraped(page, lambda seen: set(EXPECTED) <= set(seen)))
+        other_pages_are_not_found(page)
+        nats_server.kill()
+        scraped(
             page,
             lambda seen: (
                 value(seen, "natstui_up") == 0
@@ -233,6 +251,8 @@ async def test_the_page_is_that_of_the_exporter_and_has_no_old_numbers_of_a_serv
                 and value(seen, "natstui_poll_age_seconds") > 1
             ),
         )
+
+    served_here(held_port, look, "--server", url, "--interval", "200ms")
     assert set(found) == set(EXPECTED)
     for name, labels in EXPECTED.items():
         assert found[name].type == "gauge"
@@ -281,23 +301,26 @@ def test_metrics_beside_are_refused_in_one_sentence(words: Sequence[str], senten
     assert ended.stderr.count("\n") == 1
 
 
-def other_pages_are_not_found_and_wrong_addresses_are_one_sentence(page: str, url: str) -> None:
+def other_pages_are_not_found(page: str) -> None:
     try:
         urllib.request.urlopen(page.replace("/metrics", "/other"))
         raise AssertionError("it was found")
     except urllib.error.HTTPError as error:
         assert error.code == 404
         assert b"/metrics" in error.read()
-    port = page.split(":")[2].partition("/")[0]
-    for listen, words in (
-        (f"127.0.0.1:{port}", "cannot listen on 127.0.0.1"),
-        ("9777", "write it as 127.0.0.1:9777"),
-        ("127.0.0.1:99999", "write it as 127.0.0.1:9777"),
-    ):
-        run = run_here("metrics", "--listen", listen, "--server", url)
-        assert run.returncode == 2
-        assert words in run.stderr
-        assert run.stderr.count("\n") == 1
+
+
+def test_a_wrong_address_is_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for listen, words in (
+            (f"127.0.0.1:{taken.getsockname()[1]}", "cannot listen on 127.0.0.1"),
+            ("9777", "write it as 127.0.0.1:9777"),
+            ("127.0.0.1:99999", "write it as 127.0.0.1:9777"),
+        ):
+            run = run_here("metrics", "--listen", listen, "--server", "nats://127.0.0.1:1")
+            assert run.returncode == 2
+            assert words in run.stderr
+            assert run.stderr.count("\n") == 1
 
 
 def test_no_text_of_a_finding_controls_a_terminal_and_two_names_stay_two_series() -> None:

@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import nats
 import pytest
+from prometheus_client.metrics_core import Metric
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_manage import run_here as run
-from tests.cli.test_metrics import metrics, scraped, value
+from tests.cli.test_metrics import scraped, served_here, value
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
 
@@ -25,7 +26,7 @@ async def filled(url: str) -> None:
 
 
 def test_one_other_account_is_judged_and_measured(
-    nats_server_factory: Callable[..., Broker],
+    nats_server_factory: Callable[..., Broker], held_port: int
 ) -> None:
     server = nats_server_factory(BOTH)
     asyncio.run(filled(as_user(server.url, "other")))
@@ -42,6 +43,10 @@ def test_one_other_account_is_judged_and_measured(
     for command in ("health", "metrics", "alert"):
         seen = run(command, *of_it[:3], "APP,OTHER")
         assert "--account names one account here" in seen.stderr and seen.returncode in (2, 3)
-    with metrics("--interval", "200ms", *of_it) as (_, page):
-        found = scraped(page, lambda seen: "jetstream_consumer_num_pending" in seen)
+    found: dict[str, Metric] = {}
+
+    def look(page: str) -> None:
+        found.update(scraped(page, lambda seen: "jetstream_consumer_num_pending" in seen))
+
+    served_here(held_port, look, "--interval", "200ms", *of_it)
     assert value(found, "jetstream_stream_last_seq", stream_name="SAME", account="OTHER") == 0

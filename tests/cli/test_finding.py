@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from natstui.cli.health import look
 from natstui.cli.manage.stream import ranges_of
 from natstui.cli.watch.finding import parse_condition
 from natstui.errors import UsageError
@@ -39,6 +40,12 @@ ROW = {
 @pytest.fixture
 def shell(account: Account, tmp_path: Path) -> Shell:
     return Shell(account.url, tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def one_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is a rate, which would take more polls."""
+    monkeypatch.setattr(look, "FEWEST_POLLS", 1)
 
 
 async def filled(url: str) -> None:

@@ -124,7 +124,7 @@ async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_m
             assert (await nc.jetstream().get_last_msg("T", f"t.{number}")).data == b"%d" % number
 
 
-def stopped_here(shell: Shell, url: str, stored_msgs: int, *words: str) -> Done:
+def stopped_here(shell: Shell, url: str, stored_msgs: int, *words: str, rate: str = "300") -> Done:
     """Copy in this process, and interrupt that once the target has so many messages."""
     over = threading.Event()
 
@@ -135,7 +135,7 @@ def stopped_here(shell: Shell, url: str, stored_msgs: int, *words: str) -> Done:
         assert not over.is_set(), "it ended before"
         stop(signal.SIGINT)
 
-    copy = ("messages", "copy", *words, "--rate", "300", "--json")
+    copy = ("messages", "copy", *words, "--rate", rate, "--json")
     return run_beside(work, *copy, environment=shell.environment, ended=over)
 
 
@@ -152,6 +152,16 @@ def ready(url: str, count: int, lacking: Sequence[int] = ()) -> None:
     asyncio.run(make())
 
 
+def stored_in(url: str, stream: str) -> dict[str, int]:
+    """Return how many messages of each subject a stream has."""
+
+    async def ask() -> dict[str, int]:
+        async with connected(url) as nc:
+            return await counts(nc, stream)
+
+    return asyncio.run(ask())
+
+
 def test_a_copy_that_was_interrupted_goes_on_where_it_was(
     shell: Shell, nats_server: Broker
 ) -> None:
@@ -165,12 +175,7 @@ def test_a_copy_that_was_interrupted_goes_on_where_it_was(
     account = copied(shell.ok("messages", "copy", *words, "--resume", "--json"))
     assert account["refused_msgs"] == account["unknown_msgs"] == account["duplicate_msgs"] == 0
     assert account["acknowledged_msgs"] == 1_500 - before
-
-    async def there() -> dict[str, int]:
-        async with connected(nats_server.url) as nc:
-            return await counts(nc, "T")
-
-    stored = asyncio.run(there())
+    stored = stored_in(nats_server.url, "T")
     assert set(stored.values()) == {1} and len(stored) == 1_500
     assert "not stopped" in shell.run("messages", "copy", *words, "--resume").stderr
 
@@ -648,39 +653,36 @@ def message_line(subject: str, text: str = "x", stored_at_us: int = 1) -> bytes:
     return json.dumps(fields).encode() + b"\n"
 
 
-async def test_a_file_that_was_rewritten_is_not_continued(
+def test_a_file_that_was_rewritten_is_not_continued(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:
     file = tmp_path / "messages.jsonl"
-    words = ("--from-file", str(file), "--to-stream", "T", "--json")
+    words = ("--from-file", str(file), "--to-stream", "T")
+    resume = ("messages", "copy", *words, "--resume", "--json")
 
     def lines(text: str, count: int) -> bytes:
         return b"".join(message_line(f"t.{n}", text) for n in range(1, count + 1))
 
+    def there() -> int:
+        return int(json.loads(shell.ok("stream", "info", "T", "--json"))["state"]["messages"])
+
     file.write_bytes(before := lines("one", 300))
-    async with connected(nats_server.url) as nc:
-        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
-        process = started(shell, *words, "--rate", "50")
-        await some_stored(nc, "T", 20)
-        process.send_signal(signal.SIGINT)
-        account = copied((await asyncio.to_thread(process.communicate))[0])
-        stored_count = (await nc.jetstream().stream_info("T")).state.messages
-        assert account["is_stopped"] and 20 <= stored_count < 300
-        for lines_count in (300, 10, 0):
-            file.write_bytes(lines("two", lines_count))
-            refused = await run(shell, "messages", "copy", *words, "--resume")
-            assert refused.returncode == 2, (lines_count, refused)
-            assert f"of the first {stored_count} lines of {file}" in refused.stderr, lines_count
-            assert "copy again without --resume" in refused.stderr, lines_count
-            there = (await nc.jetstream().stream_info("T")).state.messages
-            assert there == stored_count, lines_count
-        # What comes after the part that was read may change.
-        rest = lines("two", 400).splitlines(keepends=True)[300:]
-        file.write_bytes(before + b"".join(rest))
-        done = await run(shell, "messages", "copy", *words, "--resume")
-        assert done.returncode == 0, done.stderr
-        assert copied(done.stdout)["acknowledged_msgs"] == 400 - stored_count
-        assert set((await counts(nc, "T")).values()) == {1}
+    ready(nats_server.url, 0)
+    stopped = stopped_here(shell, nats_server.url, 20, *words, rate="50")
+    stored_count = there()
+    assert copied(stopped.stdout)["is_stopped"] and 20 <= stored_count < 300
+    for lines_count in (300, 10, 0):
+        file.write_bytes(lines("two", lines_count))
+        refused = shell.run(*resume)
+        assert refused.returncode == 2, (lines_count, refused)
+        assert f"of the first {stored_count} lines of {file}" in refused.stderr, lines_count
+        assert "copy again without --resume" in refused.stderr, lines_count
+        assert there() == stored_count, lines_count
+    # What comes after the part that was read may change.
+    rest = lines("two", 400).splitlines(keepends=True)[300:]
+    file.write_bytes(before + b"".join(rest))
+    assert copied(shell.ok(*resume))["acknowledged_msgs"] == 400 - stored_count
+    assert set(stored_in(nats_server.url, "T").values()) == {1}
 
 
 async def test_a_line_with_a_wildcard_as_subject_is_refused(

@@ -23,6 +23,7 @@ from nats.js.api import StreamConfig
 from natstui.cli.terminal_line import TerminalLine
 from natstui.engine.stopping import ending_signals
 from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
@@ -127,19 +128,23 @@ def test_a_question_that_gets_no_answer_changes_nothing(
         pytest.param(("-J",), signal.SIGHUP, marks=pytest.mark.long),
     ],
 )
-async def test_what_was_published_until_it_is_stopped_is_said(
+def test_what_was_published_until_it_is_stopped_is_said(
     flags: tuple[str, ...], number: signal.Signals, shell: Shell, account: Account
 ) -> None:
-    async with connected(account.url) as nc, asyncio.timeout(PATIENCE_S):
-        js = nc.jetstream()
-        await js.add_stream(StreamConfig(name="S", subjects=["s"]))
-        process = started(shell, "pub", "s", "x", "--count", "1000", "--sleep", "300ms", *flags)
-        while (await js.stream_info("S")).state.messages < 2:
-            await asyncio.sleep(0.05)
-        process.send_signal(number)
-        out, said = await asyncio.to_thread(process.communicate)
-        stored_count = (await js.stream_info("S")).state.messages
-    assert (process.returncode, out) == (128 + number, ""), said
+    shell.ok("stream", "add", "S", "--subjects", "s")
+
+    async def work(begin: Begin) -> None:
+        begin()
+        async with connected(account.url) as nc:
+            while (await nc.jetstream().stream_info("S")).state.messages < 2:
+                await asyncio.sleep(0.05)
+        stop(number)
+
+    words = ("pub", "s", "x", "--count", "1000", "--sleep", "300ms", *flags)
+    done = run_beside(work, *words, environment=shell.environment)
+    said = done.stderr
+    stored_count = json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"]
+    assert (done.returncode, done.stdout) == (128 + number, ""), said
     limit, end = ("", "all acknowledged,") if flags else ("at most ", "arrived")
     more = " and 1 more without an acknowledgement"
     sent = re.search(
@@ -147,7 +152,8 @@ async def test_what_was_published_until_it_is_stopped_is_said(
     )
     assert sent and stored_count - int(sent[1]) in ((0, 1) if sent[2] else (0,)), said
     assert "publishing was stopped" in said
-    (entry,) = json.loads(shell.ok("journal", "--json"))
+    entries = json.loads(shell.ok("journal", "--json"))
+    (entry,) = (entry for entry in entries if entry["action"] == "publish")
     assert json.loads(entry["after_json"])["sent_count"] == int(sent[1])
     known = f"{sent[1]} acknowledged, {'1 more' if sent[2] else 'no more'}" if flags else "at most"
     assert entry["outcome"] == "unknown" and f"it was stopped: {known}" in entry["reason"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import resource
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from natstui.jetstream.messages.copying import message_file
 from tests.accounts import Account
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import Shell
@@ -72,8 +76,10 @@ REFUSED = [
         ZERO, ("pub", "s", "--file", "/dev/stdin"), 2, "it is larger than 67,108,864 bytes",
         marks=pytest.mark.long,
     ),
-    (ZERO, ("messages", "copy", "--from-file", "/dev/stdin", "--to-subject", "s"), 4,
-     "the line has more than 134,217,728 bytes"),
+    pytest.param(
+        ZERO, ("messages", "copy", "--from-file", "/dev/stdin", "--to-subject", "s"), 4,
+        "the line has more than 134,217,728 bytes", marks=pytest.mark.long,
+    ),
 ]  # fmt: skip
 
 
@@ -118,6 +124,24 @@ def test_an_input_without_an_end_is_refused_with_one_sentence(
     assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 0
 
 
+def test_a_line_without_an_end_in_a_fifo_is_refused(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_file, "_MOST_LINE_BYTES", 1_000)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    def write() -> None:
+        with suppress(BrokenPipeError):
+            fifo.write_bytes(bytes(200_000))
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(write)
+        done = shell.run("messages", "copy", "--from-file", str(fifo), "--to-subject", "s")
+        writing.result()
+    assert done.returncode == 4 and "the line has more than 1,000 bytes" in done.stderr, done
+
+
 def test_a_recording_is_not_deleted_without_a_terminal(shell: Shell) -> None:
     library = Path(shell.environment["XDG_DATA_HOME"]) / "natstui" / "sessions"
     shell.ok("record", "--name", "mine", "--duration", "1s")
@@ -151,6 +175,7 @@ def test_an_engine_reads_no_faster_than_it_takes_what_it_reads(shell: Shell, sou
     assert "Error" not in err, err[-2000:]
 
 
+@pytest.mark.long
 def test_what_is_no_command_of_an_engine_is_left_out(shell: Shell) -> None:
     # More than waits anywhere for an engine that does not read yet.
     code, err = ended_of(shell, f"{LONG_LINES} | head -c 30000000", "engine")

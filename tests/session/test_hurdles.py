@@ -43,13 +43,14 @@ def full_disk() -> tuple[str, str]:
     return ("mounted", "No space left on device") if may_mount else ("quota", "File too large")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("hurdle", "reason"),
     [
         full_disk(),
-        pytest.param("quota", "File too large", marks=pytest.mark.long),
-        pytest.param("permissions", "no permission to write", marks=pytest.mark.long),
-        pytest.param("segment_end", "no permission to write", marks=pytest.mark.long),
+        ("quota", "File too large"),
+        ("permissions", "no permission to write"),
+        ("segment_end", "no permission to write"),
     ],
 )
 def test_a_disk_that_refuses_is_told_at_once_and_recording_resumes(

@@ -276,6 +276,7 @@ def test_a_spoiled_segment_is_opened_too_when_nothing_else_knows_what_is_in_it(
     assert replay.close() == 6
 
 
+@pytest.mark.long
 def test_a_replay_says_how_many_lines_are_left_out(tmp_path: Path, records: list[Record]) -> None:
     folder = made(tmp_path, records[: len(records) // 3], polls_per_segment=10_000)
     (file,) = segments(folder)

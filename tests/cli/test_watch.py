@@ -7,7 +7,8 @@ import json
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -16,11 +17,16 @@ import pytest
 from nats.aio.client import Client as Nats
 from nats.js.api import ConsumerConfig, StreamConfig
 
+from natstui.cli.watch.run import Collector, Row, watch_until_cancelled
+from natstui.cli.watch.server import ServerRow
+from natstui.clock import steady_s
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.processes import NatstuiProcess
 from tests.cli.watching import watch, watch_once
+from tests.ending import ended
 from tests.jetstream.demo_watch import ask
 from tests.jetstream.slow_link import SlowLink, Wire
 from tests.tui.terminals import OnTerminal
@@ -358,3 +364,28 @@ async def test_what_is_being_written_when_it_is_stopped_is_written_to_its_end(
     rows = [json.loads(line) for line in lines]
     assert all(line.endswith("\n") for line in lines)
     assert len({row["name"] for row in rows if row["kind"] == "stream"}) == 60
+
+
+async def test_a_poll_is_written_when_it_came_and_not_at_the_next_look_for_what_is_stale(
+    account: Account,
+) -> None:
+    written_at_s: list[float] = []
+
+    def write(rows: Iterable[Row]) -> None:
+        if any(isinstance(row, ServerRow) for row in rows):
+            written_at_s.append(steady_s())
+
+    collector = Collector()
+    watching = asyncio.create_task(
+        watch_until_cancelled(
+            Connection(servers=(account.url,)), 0.1, None, write, only_new=False,
+            collector=collector,
+        )
+    )  # fmt: skip
+    async with asyncio.timeout(30):
+        # On a busy machine most may be late, and none is before its time.
+        while not any(after - before < 0.5 for before, after in pairwise(written_at_s)):
+            assert not watching.done(), watching
+            await asyncio.sleep(0.05)
+    watching.cancel()
+    await ended(watching)

@@ -209,3 +209,18 @@ async def test_a_pull_that_nobody_answers_has_no_messages(
     async with traffic.Pull(nc, "S", "D") as pull:
         assert [message.data for message in await pull.batch(5)] == [b"x"]
     await nc.close()
+
+
+async def test_customers_come_from_many_countries_and_ask_before_they_confirm(
+    account: Account,
+) -> None:
+    nc = await nats.connect(account.url)
+    signups = await nc.subscribe("customers.signup.>")
+    for number in range(100):
+        await traffic.say_signup(nc, number)
+    messages = [await signups.next_msg(timeout=30) for _ in range(100)]
+    words = [message.subject.split(".")[2:] for message in messages]
+    assert [verb for _, verb in words] == ["requested", "confirmed"] * 50
+    # That one of six is missing among a hundred happens once in fourteen million runs.
+    assert {country for country, _ in words} == set(traffic.COUNTRIES)
+    await nc.close()

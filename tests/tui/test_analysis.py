@@ -33,6 +33,7 @@ from natstui.tui.analysis.text import (
     progress_text,
     verdict_text,
 )
+from natstui.tui.kit.table.paint import Sort
 from tests.analysis import drawn
 from tests.session.scenario import START_US, Scenario
 from tests.tui.viewer import Viewer, fed, viewing
@@ -177,7 +178,16 @@ async def shows_answers(viewer: Viewer, s: float) -> None:
     await viewer.press(*["j"] * names.index("consumer_rate"))
     await viewer.until(lambda: "CONSUMER" in viewer.text, "no table")
     await viewer.press("enter", "greater_than_sign")
-    assert screen.table.sort is not None
+    sorts = [screen.table.sort]
+    for _ in range(3):
+        await viewer.press("r")
+        sorts.append(screen.table.sort)
+    sort, reverse, *_ = sorts
+    assert sort is not None and reverse == Sort(sort.column_id, not sort.descending)
+    assert sorts == [sort, reverse, sort, reverse]
+    # What comes back from another table is sorted as it was.
+    await viewer.press("j", "k")
+    await viewer.until(lambda: screen.table.sort == reverse, "the sort")
     await viewer.press("escape")
     await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
 

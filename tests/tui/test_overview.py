@@ -9,6 +9,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.screen import EventsScreen
@@ -44,8 +45,10 @@ def panel(viewer: Viewer, id: PanelId) -> list[list[str]]:
     return [[cell.text for cell in source.cells(row)] for row in source.order]
 
 
-def polls() -> list[Record]:
-    """Return polls of a stream that grows and of a consumer that nobody reads."""
+def polls(begun_s: int = 2, pending_msgs: int | None = None) -> list[Record]:
+    """Return polls of a stream that grows and of a consumer that nobody reads, or that has this
+    many pending.
+    """
     return [
         snapshot(
             at_s,
@@ -58,11 +61,12 @@ def polls() -> list[Record]:
                     "stream": "BETA",
                     "name": "one",
                     "created_at_us": BORN_US,
-                    "pending_msgs": at_s * 20,
+                    "pending_msgs": at_s * 20 if pending_msgs is None else pending_msgs,
+                    "delivered_stream_seq": 0 if pending_msgs is None else at_s * 20,
                 }
             ],
         )
-        for at_s in range(2, 130, 14)
+        for at_s in range(begun_s, begun_s + 128, 14)
     ]
 
 
@@ -92,6 +96,25 @@ async def test_each_row_leads_on_and_the_arrows_go_from_panel_to_panel() -> None
         await viewer.until(lambda: isinstance(viewer.app.screen, EventsScreen), "the events")
         await viewer.press("0", "0")
         assert isinstance(viewer.app.screen, OverviewScreen)
+
+
+async def test_a_finding_that_ends_while_it_is_looked_at_says_so_and_offers_no_silence() -> None:
+    async with fed(*engine_records(STREAMS), first="overview") as viewer:
+        await viewer.feed(*polls())
+        await viewer.until(lambda: panel(viewer, "wrong"), "something is wrong")
+        await viewer.press("d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, FindingDetail), "the finding")
+        await viewer.settle()
+        await viewer.until(lambda: "z Silence" in viewer.words, "the key")
+        for poll in polls(begun_s=142, pending_msgs=0):
+            assert isinstance(poll, Snapshot)
+            await viewer.feed(poll)
+            await viewer.until(lambda at_us=poll.taken_at_us: viewer.app.state.now_at_us >= at_us)
+            await viewer.settle()
+            if "·  over" in viewer.text:
+                break
+        await viewer.until(lambda: "z Silence" not in viewer.words, "no key")
+        assert "·  over" in viewer.text
 
 
 async def test_it_says_so_when_nothing_is_wrong_and_when_nothing_is_known() -> None:

@@ -2,7 +2,7 @@
 
 `python3 .ci/first_frame.py list` prints them, the newest first, one a line.
 `python3 .ci/first_frame.py run COMMAND…` runs a command on a terminal, waits for the first frame
-of a connected cockpit, and leaves by `q`; `analyze COMMAND…` records and analyses before that.
+of a connected cockpit, and leaves by `q`.
 Ends with 1 and a sentence where something is wrong.
 """
 
@@ -27,9 +27,7 @@ from pathlib import Path
 OLDEST = (3, 11)
 INSTALLED_WITHIN_S = 600.0
 SHOWN_WITHIN_S = 60.0
-ANALYZED_WITHIN_S = 180.0
 ENDED_WITHIN_S = 30.0
-RECORDED_S = 5.0
 SIZE = struct.pack("HHHH", 40, 150, 0, 0)
 SCREEN = b"\x1b[?1049h"
 """What the viewer writes when it begins; an installation before it takes its own time."""
@@ -82,13 +80,9 @@ class Terminal:
                 plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b" ", self.output[-4000:])
                 sys.exit(f"no {text!r} on the terminal: {plain.decode(errors='replace')}")
 
-    def press(self, keys: bytes) -> None:
-        """Press keys, and forget what was written before."""
-        self.output = b""
-        os.write(self._fd, keys)
-
-    def end(self) -> None:
-        """Wait for the end; exit with a sentence where it fails or leaves anything behind."""
+    def leave(self) -> None:
+        """Press `q`; exit with a sentence where it does not end well or leaves anything behind."""
+        os.write(self._fd, b"q")
         end = time.monotonic() + ENDED_WITHIN_S
         while self._read():
             if time.monotonic() > end:
@@ -120,7 +114,7 @@ class Terminal:
                 continue
 
 
-def run(command: list[str], *, analyze: bool) -> None:
+def run(command: list[str]) -> None:
     """Run a command on a terminal, look at its first frame, and leave."""
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as files:
         terminal = Terminal(command, scratch, files)
@@ -129,15 +123,7 @@ def run(command: list[str], *, analyze: bool) -> None:
         terminal.wait_for(b"connected", SHOWN_WITHIN_S)
         terminal.wait_for(b"ORDERS", SHOWN_WITHIN_S)
         print(f"connected and shown after {time.monotonic() - started_s:.1f} s", flush=True)
-        if analyze:
-            terminal.press(b"R")
-            time.sleep(RECORDED_S)
-            terminal.press(b"R")
-            terminal.press(b":analyze\r")
-            terminal.wait_for(b"Worth looking at", ANALYZED_WITHIN_S)
-            print(f"analyzed after {time.monotonic() - started_s:.1f} s", flush=True)
-        terminal.press(b"q" * (2 if analyze else 1))
-        terminal.end()
+        terminal.leave()
 
 
 if __name__ == "__main__":
@@ -145,4 +131,4 @@ if __name__ == "__main__":
     if what == "list":
         print(*pythons(), sep="\n")
     else:
-        run(words, analyze=what == "analyze")
+        run(words)

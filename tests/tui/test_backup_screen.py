@@ -26,7 +26,7 @@ pytestmark = pytest.mark.server
 
 __all__ = ["own_state"]
 
-SIZE = (160, 40)
+SIZE = (120, 30)
 
 
 async def moving(viewer: Viewer, line: str) -> None:

@@ -23,6 +23,10 @@ async def begin(viewer: Viewer, **texts: str) -> None:
     """Open the form and fill its fields."""
     await viewer.press("7", "a")
     await viewer.until(lambda: isinstance(viewer.app.screen, BucketForm), "the form")
+    await fill(viewer, **texts)
+
+
+async def fill(viewer: Viewer, **texts: str) -> None:
     for row in viewer.app.screen.query(FieldRow):
         if row.field.path in texts:
             row.set_text(texts[row.field.path])
@@ -38,19 +42,16 @@ async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(account: Accou
         await begin(viewer)
         assert "Give it a name" in viewer.words
         await viewer.type("A-b")
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "the bucket")
-        assert (await (await js.key_value("A-b")).status()).history == 5
-        await viewer.press("escape")
-        await begin(viewer, name="CONF", history="9", ttl="2M", bytes="1MB", compressed="yes")
+        await viewer.until(lambda: "KV_A-b: keeps 5 values of each key" in viewer.words, "as new")
+        await fill(viewer, history="9", ttl="2M", bytes="1MB", compressed="yes")
         await viewer.until(
-            lambda: "KV_CONF: keeps 9 values of each key, each for 60d" in viewer.words
+            lambda: "KV_A-b: keeps 9 values of each key, each for 60d" in viewer.words
         )
         assert "60 days" in viewer.words and "1,048,576 bytes" in viewer.words
         assert "at most 1.00 MiB; compressed on disk of 1 server" in viewer.words
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "the bucket")
-        config = (await js.stream_info("KV_CONF")).config
+        config = (await js.stream_info("KV_A-b")).config
         assert (config.max_msgs_per_subject, config.max_age, config.max_bytes) == (
             9, 60 * 86400, 1 << 20,
         )  # fmt: skip
@@ -60,17 +61,17 @@ async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(account: Accou
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, ObjectsScreen), "the store")
         await viewer.press("escape")
-        await begin(viewer, name="CONF", history="65")
+        await begin(viewer, name="A-b", history="65")
         await viewer.until(lambda: "between 1 and 64, not 65" in viewer.words, "the reason")
         await viewer.press("ctrl+s")
         assert isinstance(viewer.app.screen, BucketForm)
         assert "between 1 and 64, not 65" in viewer.words, "it is not sent"
         await begin_again(viewer, "history", "3")
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: "KV_CONF exists already" in viewer.words, "the server's reason")
+        await viewer.until(lambda: "KV_A-b exists already" in viewer.words, "the server's reason")
         await viewer.press("escape")
         await viewer.until(lambda: "the new bucket is not sent" in viewer.words, "the question")
-    entries = await (await js.key_value("CONF")).status()
+    entries = await (await js.key_value("A-b")).status()
     assert entries.history == 9
     await nc.close()
 

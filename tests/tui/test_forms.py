@@ -274,7 +274,15 @@ async def test_a_form_opens_what_fits_on_a_large_screen_and_scrolls_nothing() ->
 async def test_a_form_opens_what_fits_leads_to_a_mistake_and_keeps_what_is_refused() -> None:
     async with fed(*engine_records(), size=SMALL) as viewer:
         await opens_what_fits(viewer, most_closed=8)
-        await fill(viewer, max_age="5ms", name="S")
+        await fill(viewer, max_age="5ms", name="S", storage="memory")
+        assert isinstance(viewer.app.focused, Choice)
+        await viewer.press("left")
+        assert viewer.app.focused.value == "file"
+        title = next(title for title in form(viewer).query(SectionTitle) if not title.open)
+        title.focus()
+        for is_open in (True, False):
+            await viewer.press("enter")
+            assert title.open is is_open
         await viewer.press("ctrl+y")
         await viewer.until(lambda: "copied the nats command" in toasts(viewer), "it is copied")
         assert viewer.app.clipboard.startswith("nats stream add S ")
@@ -304,6 +312,7 @@ async def test_a_form_opens_what_fits_leads_to_a_mistake_and_keeps_what_is_refus
         await on_streams(viewer)
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_a_change_made_meanwhile_is_shown_and_fields_begin_as_the_server_has_them(
     shared: Shared,

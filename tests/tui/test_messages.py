@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from nats.aio.client import Client
 from textual.widgets import TextArea
 
+from natstui.model.records.confirmation import Confirmation
+from natstui.model.records.messages import Answered, PublishMessage
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.message import MessageScreen
@@ -19,9 +22,10 @@ from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.messages.tail import TailScreen
 from tests.accounts import Account
+from tests.tui.engine_records import engine_records
 from tests.tui.shared import Shared, asked, connected, on_the_files_loop
 from tests.tui.test_forms import SMALL, fill, flat, on_form, own_state, toasts
-from tests.tui.viewer import Viewer, frozen, viewing
+from tests.tui.viewer import Viewer, fed, frozen, viewing
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("messages")]
 
@@ -239,6 +243,29 @@ async def test_a_tail_shows_what_arrives_and_can_be_paused(shared: Shared) -> No
         assert "second words" not in viewer.words
 
 
+async def test_what_wants_its_subject_typed_is_sent_with_it_or_not_at_all() -> None:
+    async with fed(*engine_records({"S": ()}), size=SMALL) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+        await viewer.app.push_screen(PublishScreen("S", "s.a", None))
+        confirmation = Confirmation("this is production", "s.a", True)
+        body = msgspec.json.encode(confirmation).decode()
+        for count in (1, 2):
+            await viewer.press("ctrl+s")
+            await viewer.until(lambda count=count: len(viewer.sent(PublishMessage)) == count)  # type: ignore[misc]
+            sent = viewer.sent(PublishMessage)[-1]
+            assert sent.confirmed is None
+            await viewer.feed(Answered(1, sent.command_id, "refused", "type s.a", body))
+            await shows(viewer, "This is production. Type s.a to confirm")
+            if count == 1:
+                await viewer.press("escape")
+                await shows(viewer, "not confirmed: nothing is sent")
+        await typed(viewer, "s.a", "enter")
+        await viewer.until(lambda: len(viewer.sent(PublishMessage)) == 3, "it is sent")
+        sent = viewer.sent(PublishMessage)[-1]
+        assert (sent.confirmed, sent.decided_on) == ("s.a", confirmation)
+
+
+@pytest.mark.long
 async def test_in_production_a_message_is_published_and_pulled_once_its_name_is_typed(
     account: Account,
 ) -> None:

@@ -58,7 +58,7 @@ async def test_a_read_only_user_can_use_every_screen_and_each_names_what_is_miss
 ) -> None:
     pulling = "$JS.API.CONSUMER.MSG.NEXT.S.c"
     url = await server_for(nats_server_factory, (*READING, pulling))
-    async with viewing(url, size=(140, 60), environ=INBOX) as viewer:
+    async with viewing(url, size=(120, 40), environ=INBOX) as viewer:
         await viewer.becomes("S", msgs="1", consumers="1")
         await viewer.press("2")
         await viewer.becomes("c", pending="1")

@@ -421,6 +421,7 @@ async def on_prompt(viewer: Viewer, said: str) -> None:
     await viewer.until(lambda: said in unwrapped(viewer), said)
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
     shared: Shared,

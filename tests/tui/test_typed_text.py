@@ -94,6 +94,7 @@ async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
         await viewer.press("ctrl+s")
         await viewer.until(lambda: "changed by somebody else" in viewer.words, "the conflict")
         await viewer.until(lambda: "now:                77" in viewer.text, "what they made of it")
+        assert "when you opened the form: unlimited" in viewer.words
         await viewer.press("escape")
         assert [row(viewer, path).text for path in ("max_msgs", "max_bytes", "description")] == [
             "77",

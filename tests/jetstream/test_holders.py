@@ -89,7 +89,7 @@ async def until_it_reads(client: Client, what: str = NEXT) -> None:
     await client.nc.flush(timeout=20)
 
 
-async def heard_of(client: Client, servers: ServerRequests, for_s: float = 4.0) -> TappedRequests:
+async def heard_of(client: Client, servers: ServerRequests, for_s: float = 2.0) -> TappedRequests:
     return await pull_clients(client, servers, "S", "C", for_s)
 
 
@@ -108,7 +108,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
         await until_it_reads(client)
         pulls = [await nc.jetstream().pull_subscribe_bind("C", stream="S") for nc in workers]
         try:
-            for number in range(160):
+            for number in range(80):
                 name, pulling = ("slow", pulls[1]) if number % 4 == 3 else ("fast", pulls[0])
                 for message in await pulling.fetch(5, timeout=60):
                     counted[name] += 1
@@ -122,7 +122,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
         asking(account.url) as (client, servers),
     ):
         await consumer(fast)
-        for _ in range(800):
+        for _ in range(400):
             await fast.publish("s.a", b"x")
         await flushed(fast)
         async with at_work(asyncio.ensure_future(rounds(fast, slow))):
@@ -131,7 +131,7 @@ async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(
     told = {
         one.connection.name: one.delivered_msgs or 0 for one in heard.requesters if one.connection
     }
-    assert counted == {"fast": 600, "slow": 200}
+    assert counted == {"fast": 300, "slow": 100}
     assert told.keys() == counted.keys()
     # What came before the tap knew whose inbox it is stays uncounted: a few rounds.
     assert told["fast"] / sum(told.values()) == pytest.approx(0.75, abs=0.05)
@@ -206,7 +206,7 @@ async def test_a_new_inbox_for_each_pull_and_one_word_below_an_inbox_are_one_cli
         await consumer(anew)
         tasks = asyncio.ensure_future(pull_anew(anew)), asyncio.ensure_future(pull_below(below))
         async with at_work(*tasks):
-            heard = await heard_of(client, servers, 2.0)
+            heard = await heard_of(client, servers)
     assert names(heard) == {"anew", "below"}
     by_name = {one.connection.name: one for one in heard.requesters if one.connection}
     assert by_name["below"].about == ("7",) and by_name["below"].requests_count > 20
@@ -353,7 +353,7 @@ async def test_of_a_client_of_another_account_the_account_is_known(
     ):
         await consumer(own)
         async with at_work(asyncio.ensure_future(pull_far(foreign))):
-            heard = await heard_of(client, servers, 2.0)
+            heard = await heard_of(client, servers)
     assert [(one.connection, one.account) for one in heard.requesters] == [(None, "BIZ")]
 
 

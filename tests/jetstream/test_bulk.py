@@ -60,14 +60,14 @@ def of(url: str, source: str, monitoring: tuple[str, ...], **words: Any) -> Conn
 
 
 def in_bulk(polled: Polled) -> Coroutine[Any, Any, None]:
-    """Poll with bulk answers, every second."""
-    polled.control.set_interval(1.0)
+    """Poll with bulk answers, twice a second."""
+    polled.control.set_interval(0.5)
     return poll(polled.client, polled.control, polled, None, BulkAnswers(polled.client))
 
 
 def in_lists(polled: Polled) -> Coroutine[Any, Any, None]:
-    """Poll as usual, every second."""
-    polled.control.set_interval(1.0)
+    """Poll as usual, twice a second."""
+    polled.control.set_interval(0.5)
     return as_usual(polled)
 
 
@@ -602,6 +602,7 @@ async def test_a_refused_stream_opens_and_closes_within_a_few_polls_beside_bulk_
         system = Connection(servers=(server.url,), user="sys", password=Secret("sys"))
         own = Connection(servers=(wire.url,), user="app", password=Secret("app"), system=system)
         async with polling(own) as polled, asyncio.timeout(60):
+            polled.control.set_interval(1.0)
             while polled.state.streams.columns.name != ("S", "T"):
                 await polled.until(Snapshot)
             for _ in range(3):

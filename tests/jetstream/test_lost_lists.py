@@ -9,6 +9,7 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig
 
+from natstui.jetstream.polling import questions
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Unavailable
@@ -16,6 +17,13 @@ from tests.jetstream.polling import polling
 from tests.serving import relay, serving
 
 pytestmark = pytest.mark.server
+
+
+@pytest.fixture(autouse=True)
+def lost_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take what is not answered within a second for lost, where others of its kind are."""
+    monkeypatch.setattr(questions, "_LOST_S", 1.0)
+
 
 _LIST = "LIST.B"
 _LONG_S = 25.0

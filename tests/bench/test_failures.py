@@ -520,17 +520,13 @@ subjects = ["bench"]
 name = "subs"
 pattern = "js-consume"
 [[role]]
-name = "pubs"
-pattern = "js-publish-async"
-rate = 200
-[[role]]
 name = "sync"
 pattern = "js-publish-sync"
 rate = 200
 """)
     words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", account.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
-        assert await _until(lambda: len(_children(app.pid)) == 3)
+        assert await _until(lambda: len(_children(app.pid)) == 2)
         children = _children(app.pid)
         own = await connect(Connection(servers=(account.url,)))
         async with asyncio.timeout(40):

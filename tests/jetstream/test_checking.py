@@ -95,7 +95,7 @@ async def test_every_address_of_a_list_is_tried(nats_server: Broker) -> None:
 async def test_a_frozen_server_does_not_hold_the_check_up(nats_server: Broker) -> None:
     nats_server.freeze()
     begin = time.monotonic()
-    steps = await steps_of(Connection(servers=(nats_server.url,)))
+    steps = await steps_of(Connection(servers=(nats_server.url,), connect_timeout_s=1.0))
     assert time.monotonic() - begin < 30
     assert names_of(steps) == ["address", "TCP", "greeting!"]
     nats_server.thaw()

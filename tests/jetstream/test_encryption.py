@@ -13,6 +13,7 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, UsageError
+from natstui.jetstream.connection import opening
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker, HeldPorts
 from natstui.model.records.record import LinkChanged
@@ -41,6 +42,12 @@ async def link_of(url: str, **settings: Any) -> LinkChanged:
     await client.request("INFO")
     await client.close()
     return changes[0]
+
+
+@pytest.fixture
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait a second for each step of a connection: what is there answers at once."""
+    monkeypatch.setattr(opening, "_STEP_S", 1.0)
 
 
 async def failure_of(url: str, **settings: Any) -> str:
@@ -119,6 +126,7 @@ async def test_a_client_certificate_connects_and_its_absence_is_named(
         assert place_of(url) in reason
 
 
+@pytest.mark.usefixtures("short_steps")
 async def test_the_handshake_can_come_first(nats_server_factory: Factory, files: Files) -> None:
     url = nats_server_factory(files.server_config("handshake_first: true")).url
     link = await link_of(url, ca=files.ca, tls_first=True)
@@ -193,6 +201,7 @@ async def test_tls_files_that_are_missing_or_wrong_are_named(tmp_path: Path, fil
         await connect(Connection(servers=(url,), cert=files.cert, key=str(encrypted)))
 
 
+@pytest.mark.usefixtures("short_steps")
 async def test_a_port_that_speaks_http_is_named(nats_server_factory: Factory) -> None:
     broker = nats_server_factory()
     place = broker.monitoring_url.partition("://")[2]
@@ -202,6 +211,7 @@ async def test_a_port_that_speaks_http_is_named(nats_server_factory: Factory) ->
     )
 
 
+@pytest.mark.usefixtures("short_steps")
 async def test_the_scheme_that_a_port_for_websockets_wants_is_named(
     nats_server_factory: Factory, files: Files, held_ports: HeldPorts
 ) -> None:
@@ -228,6 +238,7 @@ def held_ports() -> Iterator[HeldPorts]:
         yield ports
 
 
+@pytest.mark.usefixtures("short_steps")
 async def test_a_port_that_says_nothing_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"127.0.0.1:{silent.getsockname()[1]}"

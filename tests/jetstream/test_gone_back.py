@@ -177,8 +177,14 @@ async def test_a_deletion_for_which_a_name_was_typed_is_of_the_key_that_was_show
     assert (await rolling.info("KV_K"))["state"]["messages"] == 2
 
 
-@pytest.mark.parametrize("others", [0, 30])
-@pytest.mark.parametrize("kept_msgs", [0, 5])
+@pytest.mark.parametrize(
+    ("others", "kept_msgs"),
+    [
+        (0, 0),
+        (30, 5),
+        *(pytest.param(*both, marks=pytest.mark.long) for both in ((0, 5), (30, 0))),
+    ],
+)
 async def test_a_copy_whose_target_goes_back_is_no_success(
     rolling: Rolling, tmp_path: Path, others: int, kept_msgs: int
 ) -> None:

@@ -74,7 +74,12 @@ _VERBS: dict[str, str] = {
 @pytest.mark.parametrize(
     ("action", "body", "shown"),
     [
-        ("create_stream", '{"name": "T", "subjects": ["t"]}', "stream T is as requested"),
+        pytest.param(
+            "create_stream",
+            '{"name": "T", "subjects": ["t"]}',
+            "stream T is as requested",
+            marks=pytest.mark.long,
+        ),
         ("edit_stream", '{"name": "S", "max_msgs": 7}', "stream S is as requested"),
         ("delete_stream", "{}", "stream S does not exist"),
         ("purge_stream", "{}", "stream S holds 0 messages"),
@@ -109,7 +114,11 @@ async def test_a_change_without_an_answer_is_read_again_and_told_as_it_is(
     ("action", "shown"),
     [
         ("delete_stream", "stream S is another one: it was created in the meantime"),
-        ("purge_stream", "stream S is another one: it was created in the meantime"),
+        pytest.param(
+            "purge_stream",
+            "stream S is another one: it was created in the meantime",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_a_stream_that_was_created_in_the_meantime_is_not_the_one_that_was_changed(
@@ -142,10 +151,11 @@ async def test_a_stream_that_was_created_in_the_meantime_is_not_the_one_that_was
     ("words", "swallow", "shown"),
     [
         ("kv put B k new", b" $KV.B.k ", "key k of B has this value, at revision 2"),
-        (
+        pytest.param(
             "kv create B other new",
             b" $KV.B.other ",
             "key other of B has this value, at revision 2",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "kv del B k",
@@ -357,7 +367,7 @@ async def test_a_put_that_is_stopped_too_late_is_told_as_it_ended(
         wire = Deafening(nats_server)
         async with wire.listening() as url:
             shell = Shell(url, tmp_path)
-            shell.environment["NATSTUI_CONNECTION_REQUEST_TIMEOUT_S"] = "3"
+            shell.environment["NATSTUI_CONNECTION_REQUEST_TIMEOUT_S"] = "2"
             wire.swallow = b" $O.O.M."
             words = ("object", "put", "O", str(tmp_path / "file"), "--name", "f", "--yes")
             process = await asyncio.create_subprocess_exec(

@@ -12,6 +12,7 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.errors import JetStreamUnavailable, PermissionDenied, RequestFailed
+from natstui.jetstream.connection import link
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
@@ -149,8 +150,9 @@ async def test_a_server_without_jetstream_is_connected_and_says_so(
 
 
 async def test_jetstream_that_is_enabled_later_is_noticed(
-    nats_server_factory: Factory,
+    nats_server_factory: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(link, "_ASK_AGAIN_S", 0.5)
     without = (
         "server_name: server1\naccounts { A: { users: [ { user: plain, password: plain } ] } }\n"
     )

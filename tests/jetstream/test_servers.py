@@ -152,12 +152,11 @@ async def test_a_plain_user_sees_the_own_account_and_is_told_what_would_tell_mor
     assert rates[busy.server_id].in_msgs_per_s > rates[of["n2"].server_id].in_msgs_per_s
     for nc in held:
         await nc.close()
-
-
-async def test_who_is_not_of_the_system_account_sees_the_rest_and_a_server_that_is_gone_is_named(
-    nats_cluster: Cluster,
-) -> None:
     await _told_that_another_account_is_asked_for(nats_cluster)
+
+
+@pytest.mark.long
+async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
     for source in ("system", "monitoring"):
         connection = of_cluster(nats_cluster, source)
         client, system = await connect(connection), System(connection)

@@ -36,6 +36,7 @@ from natstui.model.records.messages import (
 )
 from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
+from tests.jetstream.pending import until_pending
 
 pytestmark = pytest.mark.server
 
@@ -49,14 +50,26 @@ DIRECT_OR_LONG = pytest.mark.parametrize(
 )
 
 
-def filled(session: AdminSession, direct: bool, count: int = 300, **options: Any) -> None:
-    """300 messages on three subjects; every third of a stretch in the middle is deleted."""
-    config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct} | options
-    session.request("STREAM.CREATE.S", config)
-    for number in range(1, count + 1):
-        session.run(session.writer.client.ask(f"s.{number % 3}", b"m%d" % number))
-    for number in range(100, min(200, count), 3):
-        session.request("STREAM.MSG.DELETE.S", {"seq": number})
+def filled(session: AdminSession, direct: bool, *, spaced: bool = False, **options: Any) -> None:
+    """300 messages on three subjects; every third of a stretch in the middle is deleted.
+
+    Those that are `spaced` were stored at different times: none before the one before it is there.
+    """
+    client = session.writer.client
+
+    async def fill() -> None:
+        config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct} | options
+        await client.request("STREAM.CREATE.S", config)
+        for number in range(1, 301):
+            subject, payload = f"s.{number % 3}", b"m%d" % number
+            if spaced or number == 300:
+                await client.ask(subject, payload)
+            else:
+                await client.publish(subject, payload)
+        deletions = ({"seq": number} for number in range(100, 200, 3))
+        await asyncio.gather(*(client.request("STREAM.MSG.DELETE.S", it) for it in deletions))
+
+    session.run(fill())
 
 
 def page(session: AdminSession, **words: Any) -> MessagePage:
@@ -213,7 +226,7 @@ def test_whatever_is_deleted_a_time_leads_to_the_first_message_since(
     account: Account, tmp_path: Path, direct: bool, storage: str
 ) -> None:
     with admin_session(account.url, tmp_path) as session:
-        filled(session, direct, storage=storage)
+        filled(session, direct, storage=storage, spaced=True)
         client = session.writer.client
         for seq in (30, 200, *range(290, 300)):
             session.request("STREAM.MSG.DELETE.S", {"seq": seq})
@@ -233,7 +246,7 @@ def test_the_preview_of_a_start_time_is_what_the_server_then_delivers(
 ) -> None:
     """Compares with a consumer of the server, which on 2.11 does not start where it should."""
     with admin_session(account.url, tmp_path) as session:
-        filled(session, direct)
+        filled(session, direct, spaced=True)
         client = session.writer.client
         for seq in (1, 101, 149, 153, 198, 300):
             message = session.run(read_message(client, ReadMessage(1, "S", seq)))
@@ -264,7 +277,7 @@ def test_a_time_leads_to_the_first_message_since(
     account: Account, tmp_path: Path, direct: bool
 ) -> None:
     with admin_session(account.url, tmp_path) as session:
-        filled(session, direct)
+        filled(session, direct, spaced=True)
         wanted = session.run(read_message(session.writer.client, ReadMessage(1, "S", 153)))
         moment = datetime.fromtimestamp(wanted.stored_at_us / 1_000_000, UTC).isoformat()
         found = page(session, from_time=moment, page_msgs=5)
@@ -369,6 +382,7 @@ def test_browsing_a_work_queue_of_twenty_thousand_leaves_its_consumer_alone(
         session.run(flood(session.writer.client, 20_000))
         taken = [session.run(pull_next(session.writer, PullNext(1, "S", "C"))) for _ in range(4)]
         session.run(session.writer.client.ask(taken[1].reply, b"+ACK"))
+        session.run(until_pending(session.writer.client.nc.jetstream(), "S", 19_996, "C"))
         before = session.request("CONSUMER.INFO.S.C")
         assert sequences(page(session)) == list(range(19_901, 20_001))
         assert sequences(page(session, from_seq=10_000)) == list(range(9_900, 10_000))

@@ -23,7 +23,6 @@ from natstui.jetstream.system.connections import read_connection, read_connectio
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.connection import Connections, traffic_between
-from natstui.model.clients.words import summary
 from tests.jetstream.flushing import flushed
 from tests.jetstream.operator_jwts import Operator, write_creds
 from tests.jetstream.raw_publisher import RawPublisher
@@ -305,16 +304,3 @@ async def test_an_answer_beyond_what_the_connection_may_hold_does_not_cost_it(
             # The same answer, not compressed, ends the connection.
             with pytest.raises(NatstuiError):
                 await client.ask("$SYS.REQ.ACCOUNT.PING.CONNZ", body)
-
-
-@pytest.mark.cluster
-async def test_a_server_that_falls_silent_is_named(nats_cluster: Cluster) -> None:
-    async with asking(as_user(nats_cluster.urls[0], "app")) as (client, servers):
-        seen = await read_connections(client, servers, closed=False)
-        assert len(seen.servers) == 3 and not seen.silent
-        nats_cluster.node("n3").freeze()
-        then = await read_connections(client, servers, closed=False)
-        nats_cluster.node("n3").thaw()
-    assert {one.name for one in then.servers} == {"n1", "n2"}
-    assert then.silent == ("n3",)
-    assert "incomplete, no further reply from n3" in summary(then, closed=False)

@@ -79,6 +79,7 @@ async def walking(server: Broker) -> AsyncIterator[Walk]:
     await nc.close()
 
 
+@pytest.mark.long
 async def test_every_step_of_a_message_shows_in_the_consumers_row(nats_server: Broker) -> None:
     async with walking(nats_server) as walk:
         for _ in range(6):

@@ -9,6 +9,7 @@ import pytest
 
 from natstui.config import Connection
 from natstui.errors import ConnectionFailed
+from natstui.jetstream.connection import opening
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.transport import lookup
 from natstui.jetstream.testbed.broker import Broker
@@ -35,6 +36,7 @@ async def test_a_resolver_that_does_not_answer_is_not_waited_for(
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", never)
+    monkeypatch.setattr(opening, "_STEP_S", 0.5)
     begin = time.monotonic()
     with pytest.raises(ConnectionFailed, match=r"the host 'slow\.example' takes too long"):
         await connect(Connection(servers=("slow.example",)))

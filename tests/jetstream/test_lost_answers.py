@@ -71,35 +71,41 @@ _VERBS: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("action", "body", "shown"),
-    [
-        pytest.param(
-            "create_stream",
-            '{"name": "T", "subjects": ["t"]}',
-            "stream T is as requested",
-            marks=pytest.mark.long,
-        ),
-        ("edit_stream", '{"name": "S", "max_msgs": 7}', "stream S is as requested"),
-        ("delete_stream", "{}", "stream S does not exist"),
-        ("purge_stream", "{}", "stream S holds 0 messages"),
-        ("delete_message", '{"seq": 1}', "message 1 is not there any more"),
-    ],
-)
-async def test_a_change_without_an_answer_is_read_again_and_told_as_it_is(
-    nats_server: Broker, tmp_path: Path, action: Action, body: str, shown: str
+async def test_changes_without_an_answer_are_read_again_and_told_as_they_are(
+    nats_server: Broker, tmp_path: Path
 ) -> None:
+    cases: tuple[tuple[Action, str, str], ...] = (
+        ("create_stream", '{"name": "NEW", "subjects": ["new"]}', "stream NEW is as requested"),
+        ("edit_stream", '{"name": "EDIT", "max_msgs": 7}', "stream EDIT is as requested"),
+        ("delete_stream", "{}", "stream DELETE does not exist"),
+        ("purge_stream", "{}", "stream PURGE holds 0 messages"),
+        ("delete_message", '{"seq": 1}', "message 1 is not there any more"),
+    )
+    async with asyncio.TaskGroup() as changing:
+        # All at once: each waits a second for its answer.
+        for name, case in zip(("NEW", "EDIT", "DELETE", "PURGE", "ONE"), cases, strict=True):
+            folder = tmp_path / name
+            folder.mkdir()
+            changing.create_task(_changed_without_an_answer(nats_server, folder, name, *case))
+
+
+async def _changed_without_an_answer(
+    nats_server: Broker, folder: Path, name: str, action: Action, body: str, shown: str
+) -> None:
+    is_new = action == "create_stream"
     nc = await nats.connect(nats_server.url)
-    await nc.jetstream().add_stream(name="S", subjects=["s"])
-    await nc.jetstream().publish("s", b"x")
+    if not is_new:
+        await nc.jetstream().add_stream(name=name, subjects=[name])
+        await nc.jetstream().publish(name, b"x")
     wire = Deafening(nats_server)
     async with wire.listening() as url:
         client = await connect(Connection(servers=(url,), request_timeout_s=1.0))
-        journal = Journal(tmp_path / "journal.jsonl")
+        journal = Journal(folder / "journal.jsonl")
+        made = None
+        if not is_new:
+            made = time_us(json.loads(await client.request(f"STREAM.INFO.{name}"))["created"])
         wire.swallow = f"PUB $JS.API.STREAM.{_VERBS[action]}.".encode()
-        name = "T" if action == "create_stream" else "S"
-        made = time_us(json.loads(await client.request("STREAM.INFO.S"))["created"])
-        change = Change(1, action, name, None, body, None, name, None if name == "T" else made)
+        change = Change(1, action, name, None, body, None, name, made)
         with pytest.raises(OutcomeUnknown) as caught:
             await apply(Writer(client, journal), change)
         sentence = str(caught.value)
@@ -269,7 +275,12 @@ async def test_a_change_whose_reply_is_lost_is_undone(
     ("words", "swallow", "reason"),
     [
         ("stream add T --subjects t --defaults", b"STREAM.CREATE.T", "create stream T"),
-        ("consumer add S D --defaults", b"CONSUMER.CREATE.S", "create consumer D on S"),
+        pytest.param(
+            "consumer add S D --defaults",
+            b"CONSUMER.CREATE.S",
+            "create consumer D on S",
+            marks=pytest.mark.long,
+        ),
         ("kv put B k new", b" $KV.B.k ", "put key k of B"),
     ],
 )

@@ -15,13 +15,16 @@ from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import ServerRequests
+from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import System
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.clients.words import summary
 from natstui.model.servers.server import Servers, rates_between
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
+from tests.jetstream.test_connections import asking as asking_servers
 from tests.server_versions import version_under_test
 
 pytestmark = pytest.mark.cluster
@@ -69,7 +72,27 @@ async def prepared(cluster: Cluster) -> None:
     await nc.close()
 
 
-async def test_every_number_is_that_of_the_monitoring_port(nats_cluster: Cluster) -> None:
+async def test_servers_of_a_cluster_are_read_by_who_may_read_them(nats_cluster: Cluster) -> None:
+    """One flow: a cluster takes seconds to start."""
+    await every_number_is_that_of_the_monitoring_port(nats_cluster)
+    await a_plain_user_sees_the_own_account_and_is_told_what_would_tell_more(nats_cluster)
+    await another_account_is_no_system_account(nats_cluster)
+    await a_server_that_falls_silent_is_named(nats_cluster)
+
+
+async def a_server_that_falls_silent_is_named(nats_cluster: Cluster) -> None:
+    async with asking_servers(as_user(nats_cluster.urls[0], "app")) as (client, servers):
+        seen = await read_connections(client, servers, closed=False)
+        assert len(seen.servers) == 3 and not seen.silent
+        nats_cluster.node("n3").freeze()
+        then = await read_connections(client, servers, closed=False)
+        nats_cluster.node("n3").thaw()
+    assert {one.name for one in then.servers} == {"n1", "n2"}
+    assert then.silent == ("n3",)
+    assert "incomplete, no further reply from n3" in summary(then, closed=False)
+
+
+async def every_number_is_that_of_the_monitoring_port(nats_cluster: Cluster) -> None:
     await prepared(nats_cluster)
     for source in ("system", "monitoring"):
         await _numbers_are_those_of_the_port(nats_cluster, source)
@@ -127,7 +150,7 @@ async def _numbers_are_those_of_the_port(nats_cluster: Cluster, source: str) -> 
         await nc.close()
 
 
-async def test_a_plain_user_sees_the_own_account_and_is_told_what_would_tell_more(
+async def a_plain_user_sees_the_own_account_and_is_told_what_would_tell_more(
     nats_cluster: Cluster,
 ) -> None:
     held = [await nats.connect(as_user(url, "app")) for url in nats_cluster.urls]
@@ -152,7 +175,6 @@ async def test_a_plain_user_sees_the_own_account_and_is_told_what_would_tell_mor
     assert rates[busy.server_id].in_msgs_per_s > rates[of["n2"].server_id].in_msgs_per_s
     for nc in held:
         await nc.close()
-    await _told_that_another_account_is_asked_for(nats_cluster)
 
 
 @pytest.mark.long
@@ -176,7 +198,7 @@ async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
         await client.close()
 
 
-async def _told_that_another_account_is_asked_for(nats_cluster: Cluster) -> None:
+async def another_account_is_no_system_account(nats_cluster: Cluster) -> None:
     wrong = Connection(servers=nats_cluster.urls, user="app", password=Secret("app"))
     [seen] = await look(
         Connection(servers=nats_cluster.urls, user="app", password=Secret("app"), system=wrong)

@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 
 from natstui.config import Connection
 from natstui.errors import RequestTimedOut
+from natstui.jetstream.connection import client as connection_client
 from natstui.jetstream.connection import link
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling import listing, streams
@@ -99,6 +100,8 @@ async def babbling(babble: bytes) -> AsyncIterator[str]:
 
 async def test_bytes_that_are_no_reply_extend_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "_SILENT_S", 0.5)
+    # Nobody tells who this is.
+    monkeypatch.setattr(connection_client, "_IDENTITY_S", 0.2)
 
     async def hear_only(babble: bytes) -> None:
         async with babbling(babble) as url:
@@ -122,6 +125,8 @@ async def test_messages_of_others_extend_a_deadline_for_a_limited_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(link, "_SILENT_S", 0.5)
+    # Nobody tells who this is.
+    monkeypatch.setattr(connection_client, "_IDENTITY_S", 0.2)
     monkeypatch.setattr(link, "_BEHIND_OTHERS_S", 1.0)
     async with babbling(b"MSG other 1 1\r\nx\r\n") as url, asyncio.timeout(60):
         client = await connect(Connection(servers=(url,)))

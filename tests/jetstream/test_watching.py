@@ -31,6 +31,7 @@ from natstui.model.clients.watch import ClientsRead
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory, Record
+from tests.serving import relay, serving
 
 _WITHIN_S = 20.0
 """Two or three where nothing else runs."""
@@ -175,33 +176,53 @@ async def _announce(broker: Broker, *names: Any) -> None:
     await nc.close()
 
 
+class _Announcing:
+    """A wire to a server on which it can be told that the server is about to leave."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._greeting, self._is_between = url, b"", True
+        self.is_leaving = asyncio.Event()
+
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await relay(reader, writer, self._url, down=self._down)
+
+    def _down(self, data: bytes) -> bytes:
+        if data.startswith(b"INFO "):
+            self._greeting = data.partition(b"\r\n")[0]
+        is_between, self._is_between = self._is_between, data.endswith(b"\r\n")
+        if not (is_between and self.is_leaving.is_set() and self._greeting):
+            return data
+        info, self._greeting = json.loads(self._greeting[5:]) | {"ldm": True}, b""
+        return b"INFO " + json.dumps(info).encode() + b"\r\n" + data
+
+
 @pytest.mark.usefixtures("often")
 @pytest.mark.server
 @pytest.mark.parametrize("by_system", [True, False], ids=["announced", "told to its clients"])
 async def test_a_server_that_is_about_to_leave_is_named_once(
     nats_server_factory: Callable[..., Broker], by_system: bool
 ) -> None:
-    """Without the system account our own connection says it; it stays a while after that."""
-    config = 'lame_duck_duration: "40s"\nlame_duck_grace_period: "30s"\n'
-    broker, sink = nats_server_factory(config + _ACCOUNTS), _Watched()
+    """Without the system account our own connection says it."""
+    broker, sink = nats_server_factory(_ACCOUNTS), _Watched()
+    wire = _Announcing(broker.url)
     own = Connection(servers=(broker.url,), user="app", password=Secret("app"))
     system = replace(own, user="sys", password=Secret("sys"))
-    async with _watching(replace(own, system=system if by_system else None), sink):
-        await sink.until(lambda state: bool(state.servers.known))
-        if by_system:
-            await _announce(broker, broker.name, 7)
-        else:
-            os.kill(broker.pid, signal.SIGUSR2)
-        await sink.until(lambda state: bool(_said_of(broker.name, state)))
-        assert _said_of(broker.name, sink.state) == ["NT-V26"]
-        assert sink.state.servers.leaving == (broker.name,)
-        ((_, event),) = sink.events
-        assert event.type == "server_leaving"
-        assert event.text == f"server {broker.name} is in lame duck mode: " + (
-            "its clients go to other servers"
-        )
-    # Else it would wait for its clients.
-    broker.kill()
+    async with serving(wire.join) as port:
+        if not by_system:
+            own = replace(own, servers=(f"nats://127.0.0.1:{port}",))
+        async with _watching(replace(own, system=system if by_system else None), sink):
+            await sink.until(lambda state: bool(state.servers.known))
+            if by_system:
+                await _announce(broker, broker.name, 7)
+            wire.is_leaving.set()
+            await sink.until(lambda state: bool(_said_of(broker.name, state)))
+            assert _said_of(broker.name, sink.state) == ["NT-V26"]
+            assert sink.state.servers.leaving == (broker.name,)
+            ((_, event),) = sink.events
+            assert event.type == "server_leaving"
+            assert event.text == (
+                f"server {broker.name} is in lame duck mode: its clients go to other servers"
+            )
 
 
 _ACCOUNTS = """accounts {

@@ -6,6 +6,7 @@ import pytest
 
 from natstui.cli.watch import finding
 from natstui.jetstream.managing import configure
+from natstui.jetstream.system.asking import ServerRequests
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +16,9 @@ def short_waits(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "_INTERVAL_S", 0.05)
     monkeypatch.setattr(finding, "_WATCH_S", 0.05)
     monkeypatch.setattr(configure, "OVERWRITTEN_WITHIN_S", 0.02)
+
+
+@pytest.fixture
+def lone_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the reply of the one server that there is, none of another is waited for."""
+    monkeypatch.setattr(ServerRequests.__init__, "__defaults__", (0.1,))

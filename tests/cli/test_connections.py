@@ -15,7 +15,7 @@ from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import APP, as_user
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("lone_server")]
 
 HOSTILE = "evil\x1b]0;title\x07\x1b[31m\u202ename"
 

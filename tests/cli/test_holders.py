@@ -18,7 +18,7 @@ from tests.cli.test_core import connected
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_holders import at_work, consumer, people, pull
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("lone_server")]
 
 
 async def test_the_clients_of_a_pull_consumer_are_named_with_what_the_tap_cost(

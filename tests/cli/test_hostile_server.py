@@ -39,6 +39,7 @@ pytestmark = [
     pytest.mark.server,
     pytest.mark.slow,
     pytest.mark.timeout(300),
+    pytest.mark.usefixtures("lone_server"),
     pytest.mark.xdist_group("hostile server"),
 ]
 

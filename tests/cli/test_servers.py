@@ -12,7 +12,7 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_connections import run
 from tests.jetstream.test_connections import APP, as_user
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("lone_server")]
 
 
 async def test_a_table_and_one_object_of_json_tell_the_same(

@@ -1,4 +1,4 @@
-"""`natstui balance`, step-downs to a chosen server, and the meta group, on a real cluster."""
+"""`natstui balance`, and step-downs to a chosen server, on a real cluster."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from typing import Any
 import nats
 import pytest
 from nats.aio.client import Client as NatsClient
-from nats.aio.msg import Msg
 
-from natstui.jetstream.system import meta as meta_group
-from natstui.jetstream.testbed.cluster import Cluster
 from tests.accounts import ClusterAccount
 from tests.cli.processes import start_beside
-from tests.cli.rewriting import just_before, speaking
+from tests.cli.rewriting import just_before
 from tests.cli.test_connections import run
 from tests.cli.test_manage import Shell
 from tests.cli.test_recreated_meanwhile import request
-from tests.jetstream.test_connections import as_user
 
 pytestmark = pytest.mark.cluster
 
@@ -175,57 +171,6 @@ async def test_a_leader_goes_to_the_server_that_was_named(
     done = await run(url, tmp_path, "stream", "step-down", "S0", "--preferred", "nope")
     assert done.returncode == 2 and "nope has no copy of S0" in done.stderr
     await nc.close()
-
-
-async def test_the_meta_group_is_led_by_the_server_that_was_named(
-    nats_cluster: Cluster, tmp_path: Path, monkeypatch: Any
-) -> None:
-    url = as_user(nats_cluster.urls[0], "app")
-    refused = await run(url, tmp_path, "meta", "step-down")
-    assert refused.returncode == 2 and "[system]" in refused.stderr
-    monkeypatch.setenv("NATSTUI_SYSTEM_USER", "sys")
-    monkeypatch.setenv("NATSTUI_SYSTEM_PASSWORD", "sys")
-    found = json.loads((await run(url, tmp_path, "servers", "--json")).stdout)
-    [meta] = found["metas"]
-    other = meta["peers"][0]["name"]
-    reading = await run(url, tmp_path, "meta", "step-down", "--read-only")
-    assert reading.returncode == 5
-    done = await run(url, tmp_path, "meta", "step-down", "--preferred", other)
-    assert done.stdout == f"LAB is led by {other} now\n", done.stderr
-    journal = await run(url, tmp_path, "journal")
-    assert "step down meta LAB" in journal.stdout
-    # Whoever is a user of the system account needs no [system] beside it.
-    monkeypatch.delenv("NATSTUI_SYSTEM_USER")
-    monkeypatch.delenv("NATSTUI_SYSTEM_PASSWORD")
-    system = as_user(nats_cluster.urls[0], "sys")
-    done = await run(system, tmp_path, "meta", "step-down", "--preferred", meta["leader"])
-    assert done.stdout == f"LAB is led by {meta['leader']} now\n", done.stderr
-    found = json.loads((await run(system, tmp_path, "servers", "--json")).stdout)
-    assert (len(found["servers"]), found["source"]) == (3, "system")
-    assert found["metas"][0]["leader"] == meta["leader"]
-    monkeypatch.setattr(meta_group, "_LEADS_WITHIN_S", 1.0)
-    await its_leader_that_stays_has_not_stepped_down(system, tmp_path, meta["leader"])
-
-
-async def its_leader_that_stays_has_not_stepped_down(
-    url: str, tmp_path: Path, leader: str
-) -> None:
-    nc = await nats.connect(url)
-    kind = "io.nats.jetstream.api.v1.meta_leader_stepdown_response"
-    success = json.dumps({"type": kind, "success": True}).encode()
-
-    async def reply(msg: Msg) -> None:
-        await msg.respond(success)
-
-    # The request goes to somebody who replies as the server does, and does nothing.
-    there = "META.LEADER.STEPDOWN"
-    await nc.subscribe(f"LIE.API.{there}", cb=reply)
-    await nc.flush()
-    with speaking(url, f"LIE.API.{there}".encode(), f"$JS.API.{there}".encode()) as lying:
-        done = await run(lying, tmp_path, "meta", "step-down")
-    await nc.close()
-    assert done.returncode == 4, done
-    assert f"LAB is led by {leader}: no other server took over within 1 s" in done.stderr
 
 
 async def test_what_was_recreated_just_before_its_leader_steps_down_is_named(

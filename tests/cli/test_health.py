@@ -73,7 +73,7 @@ async def filled(url: str) -> None:
 
 def test_a_server_that_is_not_supported_is_told_once_and_not_called_fine(url: str) -> None:
     with too_old(url) as (older, version):
-        done = run("health", "--server", older, "--stream", "WELL")
+        done = run("health", "--server", older, "--stream", "WELL", "--for", "200ms")
     assert (done.returncode, done.stderr) == (3, "")
     told = f"nats-server {version} is not supported: natstui needs 2.10 or newer"
     assert done.stdout.count("not supported") == 1
@@ -88,7 +88,7 @@ def test_what_was_asked_about_is_what_is_counted(url: str) -> None:
         (("--consumer", "WELL/idle"), "1 stream and 1 consumer"),
         ((), "3 streams and 2 consumers"),
     ):
-        done = run("health", "--server", url, *words)
+        done = run("health", "--server", url, "--for", "200ms", *words)
         assert f" in {counts}" in done.stdout.splitlines()[0], done
 
 
@@ -192,7 +192,7 @@ def test_what_was_to_be_read_and_was_not_is_not_called_fine(
     url: str, nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NATSTUI_CONNECTION_MONITORING", "http://127.0.0.1:1")
-    words = ("health", "--server", nats_server.url, "--min-severity", "critical")
+    words = ("health", "--server", nats_server.url, "--min-severity", "critical", "--for", "1s")
     text = "not read: the monitoring ports"
     for format_words in ((), ("--format", "nagios")):
         done = run(*words, *format_words)

@@ -76,7 +76,9 @@ async def _request(client: Nats) -> None:
 def test_requests_are_counted_by_client_and_error_without_those_of_natstui(
     server: Broker,
 ) -> None:
-    code, told = asyncio.run(_audited(server, "health", "--audit", "2s", "--json"))
+    code, told = asyncio.run(
+        _audited(server, "health", "--for", "200ms", "--audit", "2s", "--json")
+    )
     audit = json.loads(told)["audit"]
     assert code in (0, 1) and audit["ended"] == "ended: natstui read for 2s"
     by_name = {one["request"]: one for one in audit["requests"]}
@@ -110,7 +112,7 @@ async def test_requests_of_our_own_connection_are_not_counted(server: Broker) ->
 
 
 def test_stuck_writes_it_for_people_and_no_name_controls_the_terminal(server: Broker) -> None:
-    command = ("stuck", "ORDERS", "billing", "--audit", "1s")
+    command = ("stuck", "ORDERS", "billing", "--for", "200ms", "--audit", "1s")
     _, told = asyncio.run(_audited(server, *command))
     head, _, rows = told.partition("API audit: ")
     assert head.startswith("ORDERS > billing: ")

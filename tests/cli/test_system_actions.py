@@ -1,4 +1,4 @@
-"""Kick, scale, move and both kinds of peer-remove, headless and on the screen, on one cluster."""
+"""Kick, scale, move, the leader of the meta group, both kinds of peer-remove, on one cluster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Any
 import nats
 import pytest
 from nats.aio.client import Client as NatsClient
+from nats.aio.msg import Msg
 from textual.widgets import Static
 
+from natstui.jetstream.system import meta as meta_group
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
+from tests.cli.rewriting import speaking
 from tests.cli.test_connections import run
 from tests.jetstream.test_connections import as_user
 from tests.tui.test_servers_screen import SYSTEM
@@ -55,12 +58,13 @@ async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_remo
     for _ in range(20):
         await js.publish("s", b"x")
     await _replicas(nc, url, tmp_path)
-    refused = await run(url, tmp_path, "kick", "n1", "1", "--yes")
-    assert refused.returncode == 2 and "[system]" in refused.stderr
+    for words in (("kick", "n1", "1", "--yes"), ("meta", "step-down")):
+        refused = await run(url, tmp_path, *words)
+        assert refused.returncode == 2 and "[system]" in refused.stderr
+    leader = await _meta_group(nats_cluster, tmp_path, monkeypatch)
     for name, value in SYSTEM.items():
         monkeypatch.setenv(name, value)
     await _kick(url, urls[1], tmp_path)
-    leader = await _meta_leader(url, tmp_path)
     lost = "n3" if leader == "n2" else "n2"
     async with viewing(urls[0], environ=SYSTEM, size=(160, 50)) as viewer:
         await _kick_on_the_screen(viewer, urls[1])
@@ -199,9 +203,48 @@ async def _as_system_user(
         assert same.stdout == f"LAB is led by {leader} already: nothing was changed\n", same.stderr
 
 
-async def _meta_leader(url: str, folder: Path) -> str:
-    found = json.loads((await run(url, folder, "servers", "--json")).stdout)
-    return str(found["metas"][0]["leader"])
+async def _meta_group(cluster: Cluster, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let another server lead the meta group, and the first one again, which is returned."""
+    home, system = as_user(cluster.urls[0], "app"), as_user(cluster.urls[0], "sys")
+    with monkeypatch.context() as own:
+        for name, value in SYSTEM.items():
+            own.setenv(name, value)
+        [meta] = json.loads((await run(home, folder, "servers", "--json")).stdout)["metas"]
+        other, leader = meta["peers"][0]["name"], str(meta["leader"])
+        reading = await run(home, folder, "meta", "step-down", "--read-only")
+        assert reading.returncode == 5
+        done = await run(home, folder, "meta", "step-down", "--preferred", other)
+        assert done.stdout == f"LAB is led by {other} now\n", done.stderr
+        assert "step down meta LAB" in (await run(home, folder, "journal")).stdout
+    # Whoever is a user of the system account needs no [system] beside it.
+    done = await run(system, folder, "meta", "step-down", "--preferred", leader)
+    assert done.stdout == f"LAB is led by {leader} now\n", done.stderr
+    found = json.loads((await run(system, folder, "servers", "--json")).stdout)
+    assert (len(found["servers"]), found["source"]) == (3, "system")
+    assert found["metas"][0]["leader"] == leader
+    with monkeypatch.context() as own:
+        own.setattr(meta_group, "_LEADS_WITHIN_S", 1.0)
+        await _a_leader_that_stays_has_not_stepped_down(system, folder, leader)
+    return leader
+
+
+async def _a_leader_that_stays_has_not_stepped_down(url: str, folder: Path, leader: str) -> None:
+    nc = await nats.connect(url)
+    kind = "io.nats.jetstream.api.v1.meta_leader_stepdown_response"
+    success = json.dumps({"type": kind, "success": True}).encode()
+
+    async def reply(msg: Msg) -> None:
+        await msg.respond(success)
+
+    # The request goes to somebody who replies as the server does, and does nothing.
+    there = "META.LEADER.STEPDOWN"
+    await nc.subscribe(f"LIE.API.{there}", cb=reply)
+    await nc.flush()
+    with speaking(url, f"LIE.API.{there}".encode(), f"$JS.API.{there}".encode()) as lying:
+        done = await run(lying, folder, "meta", "step-down")
+    await nc.close()
+    assert done.returncode == 4, done
+    assert f"LAB is led by {leader}: no other server took over within 1 s" in done.stderr
 
 
 async def _remove_on_the_screen(viewer: Viewer, lost: str) -> None:

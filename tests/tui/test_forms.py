@@ -177,8 +177,10 @@ async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile() 
 
 @on_the_files_loop
 async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
-    shared: Shared,
+    shared: Shared, tmp_path: Path
 ) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("config:\n  durable_name: c\n  ack_policy: all\n  max_deliver: 4\n")
     async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
         for name in ("OLD", "NEW"):
             await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
@@ -189,9 +191,14 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         await on_form(viewer)
         assert isinstance(viewer.app.focused, Input)
         assert viewer.app.focused.parent is await jump_to(viewer, "name"), "typing names it"
+        # A file fills in the rest.
+        await viewer.press("ctrl+l")
+        await viewer.type(str(file))
+        await viewer.press("enter")
+        await viewer.until(lambda: "max_deliver" in flat(viewer), "the file")
         stream = await jump_to(viewer, "stream")
         assert stream.text == "NEW"
-        await fill(viewer, name="c", stream="NOPE")
+        await fill(viewer, stream="NOPE")
         assert "there is no stream NOPE" in viewer.words
         await fill(viewer, stream="O")
         await viewer.until(lambda: stream.editor._suggestion == "OLD", "the name completed")
@@ -201,7 +208,12 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         await viewer.until(lambda: preview in flat(viewer), preview)
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "it is made")
-        assert (await asked(nc, "CONSUMER.INFO.OLD.c"))["config"]["durable_name"] == "c"
+        made = (await asked(nc, "CONSUMER.INFO.OLD.c"))["config"]
+        assert (made["durable_name"], made["ack_policy"], made["max_deliver"]) == ("c", "all", 4)
+        table = viewer.table.table
+        await viewer.until(
+            lambda: own_key(table.cursor_key)[:2] == ("OLD", "c"), "the cursor on it"
+        )
 
 
 @pytest.mark.long
@@ -427,11 +439,15 @@ async def test_a_template_fills_the_form_and_a_clone_takes_everything_over(
     async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await viewer.press("a")
         await on_form(viewer)
+        await fill(viewer, name="TABLE")
         await viewer.press("ctrl+t")
         await viewer.until(lambda: "last value per key" in viewer.words, "the templates")
-        await viewer.press("down", "down", "down", "down", "enter")
+        await viewer.press("down", "down", "j", "j", "enter")
         await viewer.until(lambda: "max_msgs_per_subject" in flat(viewer), "the template")
-        await fill(viewer, name="TABLE", subjects="table.>")
+        # It leaves what was typed.
+        assert form(viewer).entries.draft.config["name"] == "TABLE"
+        assert (await jump_to(viewer, "name")).text == "TABLE"
+        await fill(viewer, subjects="table.>")
         await viewer.press("ctrl+s")
         await on_streams(viewer)
         await viewer.until(lambda: "TABLE" in viewer.rows())
@@ -495,31 +511,6 @@ async def test_every_section_of_a_consumer_is_filled_in_by_keys_alone_and_kept_b
         await viewer.until(lambda: not isinstance(viewer.app.screen, FormScreen), "it is sent")
         after = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
         assert after == {**made, "description": "edited"}
-
-
-@on_the_files_loop
-async def test_a_consumer_begins_with_a_file(shared: Shared, tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("config:\n  durable_name: C\n  ack_policy: all\n  max_deliver: 4\n")
-    async with connected(shared.url) as nc, shared.as_new(SMALL) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
-        body = {"stream_name": "S", "config": {"durable_name": "A"}, "action": "create"}
-        await asked(nc, "CONSUMER.CREATE.S.A", body)
-        await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("enter")
-        await viewer.until(lambda: "A" in viewer.rows(), "the consumer there is")
-        await viewer.press("a")
-        await on_form(viewer)
-        await viewer.press("ctrl+l")
-        await viewer.type(str(file))
-        await viewer.press("enter")
-        await viewer.until(lambda: "max_deliver" in flat(viewer), "the file")
-        await viewer.press("ctrl+s")
-        await viewer.until(lambda: "C" in viewer.rows(), "the consumer")
-        made = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
-        assert (made["ack_policy"], made["max_deliver"]) == ("all", 4)
-        table = viewer.table.table
-        await viewer.until(lambda: own_key(table.cursor_key)[:2] == ("S", "C"), "the cursor on it")
 
 
 async def test_a_late_reply_of_the_stream_before_warns_of_no_consumer_of_another() -> None:

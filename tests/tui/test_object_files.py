@@ -86,7 +86,9 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
         await says(viewer, "digest checked")
         assert (target / "a file.bin").read_bytes() == CONTENT
         await overwritten_only_when_asked(viewer, store, file, target)
-        await what_was_replaced_while_its_loss_was_shown_stays(viewer, store, file)
+        await what_was_replaced_while_its_loss_was_shown_stays(
+            viewer, store, file, (("ctrl+d", "a file.bin", "6 B"),)
+        )
         await viewer.press("L")
         await answer(viewer, "Name of the new link to", "a file.bin")
         await says(viewer, "exists already")
@@ -141,14 +143,29 @@ async def overwritten_only_when_asked(
     assert (await store.get("a file.bin")).data == b"second"
 
 
-async def what_was_replaced_while_its_loss_was_shown_stays(
-    viewer: Viewer, store: ObjectStore, file: Path
+@pytest.mark.long
+async def test_a_file_that_is_replaced_while_its_loss_is_shown_is_not_put_over(
+    account: Account, tmp_path: Path
 ) -> None:
-    """Delete one file and put another, while somebody else changes both."""
+    nc = await nats.connect(account.url)
+    store = await nc.jetstream().create_object_store("FILES")
     await store.put("other", CONTENT)
-    await viewer.until(lambda: "other" in viewer.rows(), "the other file")
-    # Two names: the same toast again within two seconds is not shown.
-    for key, name, size in (("ctrl+d", "a file.bin", "6 B"), ("a", "other", "293 KiB")):
+    file = tmp_path / "a file.bin"
+    file.write_bytes(b"second")
+    async with viewing(account.url, size=(100, 24)) as viewer:
+        await at_files(viewer)
+        await viewer.until(lambda: "other" in viewer.rows(), "the file")
+        await what_was_replaced_while_its_loss_was_shown_stays(
+            viewer, store, file, (("a", "other", "293 KiB"),)
+        )
+    await nc.close()
+
+
+async def what_was_replaced_while_its_loss_was_shown_stays(
+    viewer: Viewer, store: ObjectStore, file: Path, changes: tuple[tuple[str, str, str], ...]
+) -> None:
+    """Delete or put a file, while somebody else changes it: key, name and size."""
+    for key, name, size in changes:
         await nothing_moves(viewer)
         await viewer.press("home", key)
         if key == "a":

@@ -93,8 +93,13 @@ async def everything(url: str, stream: str) -> list[tuple[Any, ...]]:
 
 
 def test_an_account_is_the_same_after_it_was_restored_elsewhere(
-    shell: Shell, account: Account, new_account: Callable[[], Account], tmp_path: Path
+    shell: Shell,
+    account: Account,
+    new_account: Callable[[], Account],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(restore, "_SETTLED_S", 0.3)
     asyncio.run(filled(account.url))
     folder = str(tmp_path / "kept")
     said = shell.ok("backup", folder)

@@ -281,8 +281,8 @@ SCHEDULED = "Nats-Schedule-Target:$KV.B.k"
 CHANGING_MESSAGES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("pub", "$KV.B.k", "x"), CHANGES_A_KEY),
     (("pub", "$KV.B.k", "x", "-J"), CHANGES_A_KEY),
-    (("request", "$KV.B.k", "x", "--timeout", "1s"), CHANGES_A_KEY),
-    (("request", "$KV.B.k", "x", "--replies", "0", "--timeout", "1s"), CHANGES_A_KEY),
+    (("request", "$KV.B.k", "x", "--timeout", "300ms"), CHANGES_A_KEY),
+    (("request", "$KV.B.k", "x", "--replies", "0", "--timeout", "300ms"), CHANGES_A_KEY),
     (("pub", "s.a", "x", "--reply", "$KV.B.k"), CHANGES_A_KEY),
     (("pub", "s.a", "x", "--header", SCHEDULED), CHANGES_A_KEY),
     (("pub", "$O.F.M.Zg==", "{}"), "it replaces the entry of object f in store F"),

@@ -236,6 +236,7 @@ async def test_nothing_hostile_reaches_the_terminal(nats_server: Broker) -> None
 
 
 @pytest.mark.terminal
+@pytest.mark.long
 async def test_tables_fit_the_terminal_and_nothing_of_the_screen_or_spark_is_loaded(
     nats_server: Broker,
 ) -> None:

@@ -212,7 +212,8 @@ async def test_a_new_consumer_is_for_the_newest_stream_until_another_is_typed(
         assert (made["durable_name"], made["ack_policy"], made["max_deliver"]) == ("c", "all", 4)
         table = viewer.table.table
         await viewer.until(
-            lambda: own_key(table.cursor_key)[:2] == ("OLD", "c"), "the cursor on it"
+            lambda: table.cursor_key and own_key(table.cursor_key)[:2] == ("OLD", "c"),
+            "the cursor on it",
         )
 
 

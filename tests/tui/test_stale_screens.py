@@ -124,7 +124,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(
         assert screen.pages.message.stream_seq == 2
         await viewer.until(lambda: "2…4 of 2…4  ·  now" in viewer.text, "its age")
         # Where a page was quicker than the poll that tells why, it is read once more.
-        for _ in range(3):
+        for _ in range(8):
             read_s = screen.pages._asked_s
             await viewer.pilot.pause(1.5)
             if screen.pages._asked_s == read_s:

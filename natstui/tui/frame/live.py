@@ -44,7 +44,6 @@ from natstui.tui.kit.text import safe
 from natstui.tui.kit.textual_fixes import TerminalSized
 
 _TOLD_AGAIN_S = 60.0
-_WIDE_FROM_CELLS = 100
 """How long a defect that occurs with every poll is not reported again."""
 _KEEP_OR_DROP = (
     ("keep", "go back to it"),
@@ -132,7 +131,8 @@ class LiveScreen(TerminalSized, Screen[None]):
     ]
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it so
         (0, "-narrow"),
-        (_WIDE_FROM_CELLS, "-wide"),
+        (100, "-normal"),
+        (160, "-wide"),
     ]
 
     TYPING: ClassVar[bool] = False
@@ -166,7 +166,10 @@ class LiveScreen(TerminalSized, Screen[None]):
     def compose(self) -> ComposeResult:
         """Yield the frame of the screen with its body."""
         # Before there is anything in it: Textual would set it later, and style all of it again.
-        self.add_class("-wide" if self.app.size.width >= _WIDE_FROM_CELLS else "-narrow")
+        width = self.app.size.width
+        self.add_class(
+            [name for from_cells, name in self.HORIZONTAL_BREAKPOINTS if width >= from_cells][-1]
+        )
         yield TabBar(self._tab)
         yield StatusStrip(self.second_line)
         yield self.note

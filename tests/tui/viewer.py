@@ -85,6 +85,8 @@ class Viewer:
     @property
     def text(self) -> str:
         """Everything on the screen, line by line."""
+        # Otherwise a dialog is over what lay below another one that was drawn for this test.
+        visible_screen_stack.set(self.app._background_screens)
         return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
 
     def line(self, number: int) -> str:

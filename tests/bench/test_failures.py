@@ -21,6 +21,7 @@ from natstui.bench.job.job import published_msgs
 from natstui.bench.job.protocol import CreatedStream
 from natstui.bench.run import progress
 from natstui.bench.run.controller import Benchmark
+from natstui.bench.wire import pull
 from natstui.bench.wire.batches import FastPublisher
 from natstui.bench.worker.process import clean_up
 from natstui.children import own_program
@@ -245,6 +246,33 @@ async def test_a_server_that_restarts_does_not_end_a_run_that_only_consumes(
     assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (600, 0)
 
 
+async def test_a_consumer_that_somebody_deletes_ends_the_run_with_its_name(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "_RECOVERY_NS", 200_000_000)
+    connection = Connection(servers=(account.url,))
+    own = await connect(connection)
+    await own.request("STREAM.CREATE.FAILING", {"name": "FAILING", "subjects": ["bench"]})
+    for _ in range(600):
+        await own.nc.publish("bench", b"x" * 24)
+    await own.nc.flush()
+
+    async def delete_it(workers: Workers) -> None:
+        while not workers.sum("received_msgs"):
+            await asyncio.sleep(0.01)
+        (name,) = json.loads(await own.request("CONSUMER.NAMES.FAILING"))["consumers"]
+        await own.request(f"CONSUMER.DELETE.FAILING.{name}")
+        # The run ends before this.
+        await asyncio.sleep(60)
+
+    role = Role("subs", "js-consume", think_s=0.01)
+    what = plan(role, stream=replace(STREAM, create=False), duration_s=50)
+    with pytest.raises(NotFound, match=r"^consumer FAILING > .* was deleted: "):
+        await run_here(connection, what, delete_it)
+    await own.close()
+
+
+@pytest.mark.long
 async def test_a_consumer_that_a_restart_deleted_is_named_and_nothing_is_told_as_lost(
     nats_server: Broker,
 ) -> None:
@@ -665,7 +693,7 @@ async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_
     account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
 ) -> None:
     monkeypatch.setattr(progress, "WAIT_REPORT_AFTER_S", 0.5)
-    monkeypatch.setattr(progress, "IDLE_S", 3.0)
+    monkeypatch.setattr(progress, "IDLE_S", 2.0)
     client = await connect(Connection(servers=(account.url,)))
     await client.request("STREAM.CREATE.OWN", {"name": "OWN", "subjects": ["own"]})
     await client.ask("own", b"x")
@@ -675,7 +703,7 @@ async def test_who_waits_for_messages_that_do_not_come_says_so_and_ends_without_
     result = await asyncio.wait_for(benchmark.run(), 90)
     assert (result.verdict, result.partial) == ("failed", True)
     assert benchmark.failure is not None and benchmark.failure.exit_code == 1
-    assert "1 of 20 messages arrived, then none for 3 s" in str(benchmark.failure)
+    assert "1 of 20 messages arrived, then none for 2 s" in str(benchmark.failure)
     told = [record.text for record in records.all if isinstance(record, BenchmarkLog)]
     assert [
         text for text in told if text.startswith("waiting for messages: 1 of 20 arrived so far")

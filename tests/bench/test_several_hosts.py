@@ -239,7 +239,7 @@ async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
 @pytest.mark.server
 async def test_all_begin_at_the_moment_and_who_was_not_ready_says_so(account: Account) -> None:
     connection = Connection(servers=(account.url,))
-    what = plan(Role("pubs", "publish", schedule=RATE), duration_s=1)
+    what = plan(Role("pubs", "publish", schedule=RATE), duration_s=0.3)
     for ready_s in READY_S:
         start_at_us = time.time_ns() // 1000 + ready_s * 1_000_000
         benchmark = Benchmark(what, connection, Records())

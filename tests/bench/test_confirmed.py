@@ -16,6 +16,7 @@ from nats.aio.client import Client as NatsClient
 from natstui.bench.plan.check import plan_errors
 from natstui.bench.result.accounting import ConsumerFigures, ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import RunOutcome, WorkerEnd, conclude
+from natstui.bench.run import worker_processes
 from natstui.bench.run.assets import RunAssets, published_loss
 from natstui.bench.run.controller import Benchmark, RunEntry
 from natstui.config.connection import Connection, Secret
@@ -173,7 +174,10 @@ async def test_a_run_on_what_exists_is_in_the_journal_and_is_not_undone(account:
     await nc.close()
 
 
-async def test_of_a_run_that_ends_early_the_journal_has_the_reason(account: Account) -> None:
+async def test_of_a_run_that_ends_early_the_journal_has_the_reason(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_processes, "_END_S", 0.5)
     connection = Connection(servers=(account.url,))
     nc = await nats.connect(account.url)
     await fill(nc)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import nats
 import pytest
@@ -27,7 +28,7 @@ from tests.serving import serving
 pytestmark = pytest.mark.server
 
 STEADY = Wire(20_000, 0.05, stall_share=0.0)
-FAR = Wire(1_000_000, 0.15, stall_share=0.0)
+FAR = Wire(1_000_000, 0.1, stall_share=0.0)
 FAR_COUNT = 48
 LISTED_COUNT = 40
 """A list that is read as pages only where a page does not take too long."""
@@ -184,7 +185,7 @@ async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(
 async def test_rows_of_which_a_page_would_take_too_long_come_one_by_one(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "_LONGEST_PAGE_S", 0.5)
+    monkeypatch.setattr(listing, "_LONGEST_PAGE_S", 0.25)
     near = await connect(Connection(servers=(nats_server.url,)))
     names = {f"S{number:03}" for number in range(LISTED_COUNT)}
     for name in names:
@@ -194,7 +195,7 @@ async def test_rows_of_which_a_page_would_take_too_long_come_one_by_one(
     def listed(snapshot: Snapshot) -> set[str]:
         return set(snapshot.streams.name)
 
-    link_of_all = SlowLink(nats_server.url, STEADY)
+    link_of_all = SlowLink(nats_server.url, replace(STEADY, bytes_per_s=40_000))
     async with link_of_all.listening() as url, polling(url) as polled:
         polled.control.set_interval(0.2)
         first = await polled.until(Snapshot, lambda s: bool(s.streams.name))

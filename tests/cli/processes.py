@@ -80,6 +80,23 @@ def pids_of(folder: Path, word: str = "") -> list[int]:
     return [int(pid) for pid, line in filter(None, lines) if str(folder) in line and word in line]
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process works; one that has ended may wait for whoever reaps it."""
+    listing = subprocess.run(
+        [_PS[0], "-o", "stat=", "-p", str(pid)], capture_output=True, check=False
+    )
+    state = listing.stdout.strip()
+    return bool(state) and not state.startswith(b"Z")
+
+
+def wait_until_ended(pid: int) -> None:
+    """Wait for the end of a process that is no child: one that was killed ends a moment later."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while is_running(pid):
+        assert time.monotonic() < give_up_at, f"{pid} runs"
+        time.sleep(0.05)
+
+
 def assert_nothing_is_left(folder: Path) -> None:
     """Wait until neither a process nor a file is left."""
     give_up_at = time.monotonic() + PATIENCE_S

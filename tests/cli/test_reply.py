@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
-from tests.cli.processes import start_beside
+from tests.cli.processes import start_beside, wait_until_ended
 from tests.cli.test_core import PATIENCE_S, connected, ended, listened_to, run
 from tests.cli.test_manage import Done, Shell, run_here
 from tests.jetstream.flushing import flushed
@@ -257,8 +257,7 @@ async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named
         said = (await replying).stderr
     assert "sh ended, but what it has started kept its output open for longer than 0.5 s" in said
     assert "Traceback" not in said
-    state = Path(f"/proc/{int(pid_file.read_text())}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    wait_until_ended(int(pid_file.read_text()))
 
 
 async def test_a_command_that_takes_long_does_not_keep_it_from_ending(

@@ -18,7 +18,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.processes import NatstuiProcess
+from tests.cli.processes import NatstuiProcess, is_running
 from tests.cli.watching import watch
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -260,12 +260,3 @@ def test_every_process_ends_when_the_command_is_killed_also_one_that_writes_noth
                 name: pid for name, pid in children.items() if is_running(pid)
             }
             time.sleep(0.05)
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process works; one that has ended may wait for whoever reaps it."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"

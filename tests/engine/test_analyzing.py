@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from natstui.model.records.analysis import (
 )
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Record
+from tests.cli.processes import wait_until_ended
 from tests.engine.engine_process import EngineProcess
 
 NOWHERE = "nats://127.0.0.1:1"
@@ -51,12 +51,6 @@ def engine(sessions: Path) -> Iterator[EngineProcess]:
 def children(pid: int) -> list[int]:
     found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
     return [int(word) for word in found.stdout.split()]
-
-
-def is_alive(pid: int) -> bool:
-    words = ["ps", "-o", "stat=", "-p", str(pid)]
-    state = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-    return bool(state) and not state.startswith("Z")
 
 
 @pytest.mark.slow
@@ -96,10 +90,7 @@ def one_is_cancelled_and_another_started(engine: EngineProcess) -> None:
 def an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess) -> None:
     (child,) = children(engine.process.pid)
     engine.process.kill()
-    give_up_at = time.monotonic() + 60
-    while is_alive(child) and time.monotonic() < give_up_at:
-        time.sleep(0.1)
-    assert not is_alive(child)
+    wait_until_ended(child)
 
 
 def refusal(sessions: Path) -> str:

@@ -27,8 +27,8 @@ from natstui.model.records.record import (
     Unavailable,
     WriteNote,
 )
+from tests.cli.processes import wait_until_ended
 from tests.engine.engine_process import EngineProcess
-from tests.jetstream.test_broker import is_alive
 
 pytestmark = pytest.mark.server
 
@@ -144,10 +144,7 @@ def test_it_ends_with_a_killed_parent(nats_server: Broker) -> None:
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    give_up_at = time.monotonic() + 30
-    while is_alive(engine_pid):
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
+    wait_until_ended(engine_pid)
 
 
 def it_ends_with_its_viewer_while_a_change_waits_for_a_hung_server(

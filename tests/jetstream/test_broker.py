@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ import pytest
 from natstui.errors import BrokerFailed, MissingExtra
 from natstui.jetstream.testbed.broker import Broker, HeldPorts
 from natstui.jetstream.testbed.cluster import Cluster
+from tests.cli.processes import is_running, wait_until_ended
 
 pytestmark = pytest.mark.server
 
@@ -34,14 +34,6 @@ async def _add_stream(url: str) -> None:
     nc = await nats.connect(url, connect_timeout=5)
     await nc.jetstream().add_stream(name="S", subjects=["s"])
     await nc.close()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 async def test_a_restarted_server_has_the_same_address_and_streams(nats_server: Broker) -> None:
@@ -63,20 +55,20 @@ async def test_it_works_with_async_with_and_leaves_nothing() -> None:
     async with Broker() as broker:
         assert await _stream_names(broker.url) == []
         store, pid = broker.store, broker.pid
-    assert not store.exists() and not is_alive(pid)
+    assert not store.exists() and not is_running(pid)
 
 
 def test_a_frozen_server_can_be_stopped(nats_server: Broker) -> None:
     nats_server.freeze()
     pid = nats_server.pid
     nats_server.close()
-    assert not is_alive(pid)
+    assert not is_running(pid)
 
 
 def test_a_server_that_does_not_stop_in_time_is_killed(nats_server: Broker) -> None:
     pid = nats_server.pid
     nats_server.stop(within_s=0.0)
-    assert not is_alive(pid) and not nats_server.is_running
+    assert not is_running(pid) and not nats_server.is_running
 
 
 def test_a_wrong_configuration_is_told_in_the_words_of_the_server(
@@ -178,11 +170,8 @@ def test_the_server_dies_with_a_killed_parent() -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert parent.stdout is not None
     server_pid = int(parent.stdout.readline())
-    assert is_alive(server_pid)
+    assert is_running(server_pid)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    give_up_at = time.monotonic() + 30
-    while is_alive(server_pid) and time.monotonic() < give_up_at:
-        time.sleep(0.02)
-    assert not is_alive(server_pid)
+    wait_until_ended(server_pid)

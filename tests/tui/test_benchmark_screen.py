@@ -541,7 +541,8 @@ async def test_a_run_asks_a_scenario_is_edited_and_run_another_is_steered_and_bo
     account: Account,
 ) -> None:
     nc = await nats.connect(account.url)
-    async with viewing(account.url) as viewer:
+    # So high that its summary has room, however long the figures are in it.
+    async with viewing(account.url, size=(120, 50)) as viewer:
         await viewer.type_command("bench nonsense")
         await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
         assert isinstance(viewer.app.screen, BenchmarkScreen)

@@ -18,7 +18,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.cli.processes import NatstuiProcess, is_running
+from tests.cli.processes import NatstuiProcess, wait_until_ended
 from tests.cli.watching import watch
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
@@ -254,9 +254,5 @@ def test_every_process_ends_when_the_command_is_killed_also_one_that_writes_noth
         children = watched.children()
         assert sorted(children) == ["a", "c"]
         watched.process.kill()
-        end_s = time.monotonic() + LONG_S
-        while any(is_running(pid) for pid in children.values()):
-            assert time.monotonic() < end_s, {
-                name: pid for name, pid in children.items() if is_running(pid)
-            }
-            time.sleep(0.05)
+        for pid in children.values():
+            wait_until_ended(pid)

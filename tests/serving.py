@@ -19,6 +19,7 @@ Change = Callable[[bytes], bytes]
 async def serving(handle: Handler, port: int = 0) -> AsyncIterator[int]:
     """Yield the port; at the end every handler is cancelled and every connection closed."""
     handlers: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+    is_over = False
 
     async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
@@ -26,13 +27,20 @@ async def serving(handle: Handler, port: int = 0) -> AsyncIterator[int]:
         writer.close()
 
     def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if is_over:
+            # Who reconnects may be accepted when the end has begun.
+            writer.transport.abort()
+            return
         handlers[asyncio.create_task(run(reader, writer))] = writer
 
     server = await asyncio.start_server(join, "127.0.0.1", port)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
+        is_over = True
         server.close()
+        # What was accepted before comes here in the next turns of the loop.
+        await asyncio.sleep(0)
         await ended(*handlers)
         for writer in handlers.values():
             writer.transport.abort()

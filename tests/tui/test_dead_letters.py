@@ -10,6 +10,7 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.dead_letters import DeadLettersScreen
 from natstui.tui.messages.message import MessageScreen
+from natstui.tui.messages.screen import MessagesScreen
 from tests.accounts import Account
 from tests.cli.test_messages_copy import counts, gave_up
 from tests.tui.viewer import Viewer, viewing
@@ -53,6 +54,8 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Accoun
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessageScreen))
         await viewer.until(lambda: "Subject: s.3" in viewer.words, "the message")
+        await viewer.press("escape", "m")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
         await viewer.press("escape", "space", "x", "home", "enter")
         await asks(viewer, Pick, "1 marked message")
         await viewer.press("enter")

@@ -98,7 +98,7 @@ OWN_TESTS = {
     "BenchmarkScreen", "BucketForm", "BucketsScreen", "ConnectionDetail", "ConnectionsScreen",
     "ConsumerDetail", "ConsumerForm", "ConsumersScreen", "EventsScreen", "FindingDetail",
     "HelpScreen", "KeysScreen", "OverviewScreen", "PublishersScreen", "PullScreen",
-    "PullersScreen", "RawScreen", "RestoreScreen", "RevisionScreen", "RunsScreen",
+    "PullersScreen", "RawScreen", "RestoreScreen", "RunsScreen",
     "ScenariosScreen", "ServerScreen", "SessionsScreen", "StreamForm", "StreamsScreen",
     "TapScreen",
 }  # fmt: skip

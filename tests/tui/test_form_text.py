@@ -14,7 +14,7 @@ from natstui.model.assets.meaning import behaviour_text
 from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_fields import NEW_STREAM, STREAM_FIELD
 from natstui.model.live.state import State
-from natstui.model.records.messages import DeliveryPreview
+from natstui.model.records.messages import DeliveryPreview, StoredMessage
 from natstui.model.records.record import Permitted
 from natstui.tui.frame.action_keys import allowed
 from natstui.tui.frame.form.text import (
@@ -170,8 +170,12 @@ def test_a_durable_consumer_has_its_name_twice() -> None:
     assert ephemeral.problems == ()
 
 
-def test_nothing_to_deliver_is_said() -> None:
+def test_what_is_delivered_first_and_how_much_is_pending_is_said() -> None:
     assert delivery_text(DeliveryPreview(None, 0)) == "would deliver none of the stored messages"
+    first = StoredMessage(3, "s.2", 1, (), "eA==", 1)
+    said = "would deliver message 3 (s.2) first"
+    assert delivery_text(DeliveryPreview(first, None)) == said
+    assert delivery_text(DeliveryPreview(first, 1200)) == f"{said}, 1,200 pending from there"
 
 
 def test_a_file_in_the_home_of_nobody_is_a_mistake_in_the_form() -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from textual.widgets import Input
 
-from natstui.model.records.analysis import AnalysisProgress, StartAnalysis
+from natstui.model.records.analysis import AnalysisFinished, AnalysisProgress, StartAnalysis
 from natstui.model.records.managing import ReadPlace
 from natstui.model.records.messages import Answered
 from natstui.model.records.recording import ListSessions, SessionSummary
@@ -253,6 +253,12 @@ async def test_a_key_analyses_the_recording_under_the_cursor() -> None:
             AnalysisProgress(1, start.command_id, "one", "starting Spark", 0, 0, 0, 0),
         )
         await viewer.until(lambda: "Analysis  ›  one" in viewer.text, "its analysis")
+        # Whoever left it hears how it ended.
+        await viewer.press("escape")
+        done = AnalysisFinished(2, start.command_id, "one", "done", "one: nothing stood out")
+        await viewer.feed(done)
+        told = "one: nothing stood out; :analyze shows it"
+        await viewer.until(lambda: told in viewer.toasts, told)
 
 
 async def test_sentences_name_the_key_that_the_settings_gave_an_action() -> None:

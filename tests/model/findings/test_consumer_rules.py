@@ -444,6 +444,24 @@ def test_a_start_beyond_the_end_is_told_until_the_stream_gets_there() -> None:
     assert life.open == {}
 
 
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        ("2100-01-01T00:00:00Z", "at 2100-01-01T00:00:00Z"),
+        ("2001-01-01T00:00:00Z", ""),
+        ("soon", ""),
+        (None, ""),
+    ],
+)
+def test_a_start_at_a_time_to_come_is_told(start: str | None, said: str) -> None:
+    life = Life({"deliver_policy": "by_start_time", "settings": {"opt_start_time": start}})
+    life.poll()
+    if said:
+        text = life.open["NT-C33"].text
+        assert text.startswith("the consumer starts in ") and text.endswith(said)
+    assert bool(said) is ("NT-C33" in life.open)
+
+
 def test_a_consumer_that_is_nearly_removed_is_told() -> None:
     life = Life({"inactive_threshold_ns": 20_000_000_000})
     life.polls(3, delivered_at_us=at_us(0), waiting_pulls_count=1)

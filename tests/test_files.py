@@ -257,6 +257,7 @@ def kill_at(number: int) -> Callable[[FrameType, str, object], object]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_writer_killed_at_any_line_leaves_nothing_that_the_next_does_not_remove(
     folder: Path,
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from natstui.cli.watch import finding
 from natstui.jetstream.managing import configure
-from natstui.jetstream.system.asking import ServerRequests
+from natstui.jetstream.system import asking
 
 
 @pytest.fixture(autouse=True)
@@ -21,4 +21,4 @@ def short_waits(own_folders: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def lone_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the reply of the one server that there is, none of another is waited for."""
-    monkeypatch.setattr(ServerRequests.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(asking, "_QUIET_S", 0.1)

@@ -14,6 +14,7 @@ import pytest
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.system import asking as system_asking
 from natstui.jetstream.system.asking import ServerRequests
 from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.servers import read_servers
@@ -217,13 +218,14 @@ async def another_account_is_no_system_account(nats_cluster: Cluster) -> None:
 
 @pytest.mark.server
 async def test_nobody_else_is_waited_for_where_there_is_one_server(
-    nats_server_factory: Callable[..., Broker],
+    nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(system_asking, "_QUIET_S", 120.0)
     accounts = "accounts { SYS: { users: [ { user: sys, password: sys } ] } }\nsystem_account: SYS"
     server = nats_server_factory(accounts)
     client = await connect(Connection(servers=(server.url,), user="sys", password=Secret("sys")))
     async with asyncio.timeout(60):
         # Else the first question would take two minutes.
-        (answer,) = await ServerRequests(client, 120.0).ask("$SYS.REQ.SERVER.PING.VARZ", {})
+        (answer,) = await ServerRequests(client).ask("$SYS.REQ.SERVER.PING.VARZ", {})
     assert answer.server_id == client.nc.server_info["server_id"]
     await client.close()

@@ -81,9 +81,8 @@ class ServerRequests:
     time.
     """
 
-    def __init__(self, client: Client, quiet_s: float = _QUIET_S) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._quiet_s = quiet_s
         self._known: dict[str, str] = {}
         self._refusing: frozenset[str] = frozenset()
         """Servers that replied to the last request with an error."""
@@ -111,7 +110,7 @@ class ServerRequests:
             subject,
             json.dumps(body).encode(),
             timeout_s=timeout_s or self._client.connection.request_timeout_s,
-            quiet_s=self._quiet_s,
+            quiet_s=_QUIET_S,
             headers={"Accept-Encoding": "gzip"} if packed else None,
         )
         try:
@@ -165,7 +164,7 @@ class ServerRequests:
             return False
         subject = f"$SYS.REQ.SERVER.{info.get('server_id')}.STATSZ"
         try:
-            reply = (await self._client.ask(subject, timeout_s=self._quiet_s)).data
+            reply = (await self._client.ask(subject, timeout_s=_QUIET_S)).data
             return read(subject, reply, _Statz).statsz.active_servers == 1
         except (RequestFailed, ServerGone):
             return False

@@ -95,7 +95,7 @@ def by_the_way() -> set[tuple[str, str]]:
 
 OWN_TESTS = {
     "ActionScreen", "AnalysisScreen", "AuditScreen", "BackupScreen", "BenchmarkForm",
-    "BenchmarkScreen", "BucketForm", "BucketsScreen", "ConnectionDetail", "ConnectionsScreen",
+    "BenchmarkScreen", "BucketForm", "BucketsScreen", "ConnectionDetail",
     "ConsumerDetail", "ConsumerForm", "ConsumersScreen", "EventsScreen", "FindingDetail",
     "HelpScreen", "KeysScreen", "OverviewScreen", "PublishersScreen", "PullScreen",
     "PullersScreen", "RawScreen", "RestoreScreen", "RunsScreen",

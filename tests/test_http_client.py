@@ -74,6 +74,7 @@ async def test_an_address_without_a_server_is_one_sentence(address: str) -> None
     assert "\n" not in str(failed.value) and "SECRET" not in str(failed.value)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_other_command_loads_the_http_client() -> None:
     modules = (

@@ -87,6 +87,7 @@ payload = { msg-ids = true, duplicates = 0.1 }
 """
 
 
+@pytest.mark.long
 def test_a_run_that_ends_in_its_warm_up_measured_nothing_and_counts_the_refused_repeats(
     account: Account, tmp_path: Path
 ) -> None:

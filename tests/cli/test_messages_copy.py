@@ -1137,6 +1137,7 @@ async def test_an_empty_flag_does_not_mean_all_messages(shell: Shell, flag: str)
     assert (done.returncode, "is empty" in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.terminal
 async def test_what_comes_while_a_copy_asks_is_not_copied(
     shell: Shell, nats_server: Broker, monkeypatch: pytest.MonkeyPatch

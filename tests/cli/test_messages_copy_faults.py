@@ -505,6 +505,7 @@ async def test_a_stream_whose_acks_cannot_be_read_leaves_it_open_what_is_stored(
     assert [entry["outcome"] for entry in entries] == ["unknown", "unknown"]
 
 
+@pytest.mark.long
 async def test_the_order_is_kept_when_the_server_restarts_and_there_is_a_rate(
     nats_server: Broker, tmp_path: Path
 ) -> None:

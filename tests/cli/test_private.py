@@ -78,6 +78,7 @@ def test_an_address_with_a_password_is_no_word_of_an_engine(words: tuple[str, ..
     assert secrets_to_stdin(plain) == (plain, b"")
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_no_benchmark_worker_shows_the_password_of_its_server(secured: str) -> None:
     words = ("bench", "pub", "hello", "--duration", "2s", "--server", secured)
@@ -127,6 +128,7 @@ def test_an_engine_without_its_first_line_says_so() -> None:
     assert b"--server -: the first line on stdin holds no address" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_nothing_that_natstui_makes_is_open_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nats_server: Broker

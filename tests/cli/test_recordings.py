@@ -44,6 +44,7 @@ def recorder(
     return NatstuiProcess(*words, environment=environment, before=before)
 
 
+@pytest.mark.long
 @pytest.mark.server
 async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
     nats_server: Broker, tmp_path: Path

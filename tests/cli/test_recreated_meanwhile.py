@@ -342,6 +342,7 @@ def test_messages_of_a_stream_that_was_recreated_with_others_are_not_called_stor
     assert "S was deleted and recreated meanwhile: what it stored before" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("nth", [30, pytest.param(100, marks=pytest.mark.long)])
 def test_a_benchmark_does_not_count_what_a_recreated_stream_has(
     shell: Shell, account: Account, nth: int

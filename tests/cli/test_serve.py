@@ -142,12 +142,12 @@ async def test_a_visitor_of_a_read_only_page_writes_nothing_on_the_host(
     headers = {"Origin": origin_of(address)}
     async with (
         aiohttp.ClientSession() as session,
-        session.ws_connect(f"{address}ws?width=120&height=40", headers=headers) as socket,
+        session.ws_connect(f"{address}ws?width=80&height=24", headers=headers) as socket,
     ):
         await draw_until(socket, b"WEBSTREAM", b"read-only")
         await socket.send_str("{")
         await socket.send_json(["resize", {"width": "wide", "height": -1}])
-        await socket.send_json(["resize", {"width": 110, "height": 35}])
+        await socket.send_json(["resize", {"width": 84, "height": 26}])
         await socket.send_json(["stdin", "1"])
         await draw_until(socket, b"by STATUS")
         await socket.send_json(["stdin", "E"])
@@ -208,7 +208,8 @@ async def test_changes_are_allowed_where_that_was_said(account: Account, tmp_pat
             assert all(b"--read-only" not in words for words in viewers), viewers
 
 
-@pytest.mark.parametrize("length_bytes", [0, pytest.param(4096, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("length_bytes", [0, 4096])
 def test_a_page_that_is_closed_or_whose_serve_is_killed_is_no_crash_of_its_viewer(
     length_bytes: int, account: Account, tmp_path: Path
 ) -> None:

@@ -79,7 +79,7 @@ def test_a_full_disk_refuses_a_change_before_it_is_made(account: Account, tmp_pa
     journal = tmp_path / "STATE" / "natstui" / "journal.jsonl"
     before = journal.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for room_bytes in (0, 1, 300, 1000):
+    for room_bytes in (1, 300):
         # As on a disk with so much left: the beginning of an entry would still be written.
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room_bytes, limits[1]))
         try:

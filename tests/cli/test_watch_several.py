@@ -239,6 +239,7 @@ def test_what_cannot_be_meant_is_one_sentence(
     assert sentence in said.err and said.err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_every_process_ends_when_the_command_is_killed_also_one_that_writes_nothing(
     systems: tuple[dict[str, Broker], dict[str, str]],
 ) -> None:

@@ -88,7 +88,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -
 
 @pytest.mark.slow
 def test_a_moment_is_the_same_as_it_was_live(recording: Recording, records: list[Record]) -> None:
-    moments = [START_US + second * 1_000_000 + 500_000 for second in (0, 1, 59, 60, 1017, 4299)]
+    moments = [START_US + second * 1_000_000 + 500_000 for second in (1, 60, 1017, 4299)]
     for at_us, state in zip(moments, lived_until(records, moments), strict=True):
         assert facts(replayed(recording, at_us)) == facts(state), at_us
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from io import BytesIO
+from typing import Any, TextIO
 
 from tests.cli.test_manage import Done, run_here
 
@@ -48,6 +50,24 @@ def run_beside(
         has_ended.set()
         working.result()
     return done
+
+
+def written_to(stream: TextIO) -> str:
+    """Return what the command has written so far to `sys.stdout` or `sys.stderr`."""
+    # Before it begins, these are not its own.
+    return stream.buffer.getvalue().decode() if isinstance(stream.buffer, BytesIO) else ""
+
+
+async def until_said(text: str) -> None:
+    """Wait until the command has written something to stderr."""
+    while text not in written_to(sys.stderr):
+        await asyncio.sleep(0.02)
+
+
+async def until_printed(text: str) -> None:
+    """Wait until the command has written something to stdout."""
+    while text not in written_to(sys.stdout):
+        await asyncio.sleep(0.02)
 
 
 def stop(number: signal.Signals = signal.SIGTERM) -> None:

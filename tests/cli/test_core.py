@@ -21,6 +21,7 @@ from natstui.cli.core.payload import fill_templates
 from natstui.errors import UsageError
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop, until_said
 from tests.cli.processes import close_stdout, start_beside
 from tests.cli.rewriting import just_before
 from tests.cli.test_manage import Done, Shell
@@ -308,16 +309,12 @@ async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
     assert subjects == ["a.b", "a.c"]
 
 
-async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
+async def test_it_ends_when_nothing_comes_and_when_nobody_reads(
     shell: Shell, account: Account
 ) -> None:
     quiet = await run(shell, "sub", "a", "--wait", "200ms")
     assert (quiet.returncode, quiet.stdout) == (0, "")
     assert quiet.stderr.splitlines()[1:] == ["natstui: 0 messages"]
-    stopped = await listening(shell, "a")
-    stopped.send_signal(signal.SIGINT)
-    await ended(stopped)
-    assert stopped.returncode == 0
     unread = await listening(shell, "a", "--raw")
     assert unread.stdout is not None
     close_stdout(unread)
@@ -329,6 +326,15 @@ async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
     assert unread.returncode == 0
     assert unread.stderr is not None
     assert b"Traceback" not in await unread.stderr.read()
+
+
+def test_it_ends_when_it_is_stopped(shell: Shell) -> None:
+    async def work(begin: Begin) -> None:
+        begin()
+        await until_said("natstui: listening to ")
+        stop(signal.SIGINT)
+
+    assert run_beside(work, "sub", "a", environment=shell.environment).returncode == 0
 
 
 @pytest.mark.long

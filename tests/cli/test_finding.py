@@ -53,11 +53,13 @@ async def filled(url: str) -> None:
         js = nc.jetstream()
         await js.add_stream(name="A", subjects=["a.>"])
         await js.add_stream(name="B", subjects=["b"])
-        await js.add_stream(name="COPY", mirror={"name": "A"})
         for number in range(12):
             await js.publish(f"a.{number}", b"x" * 100)
         for seq in (3, 4, 5, 9):
             await js.delete_msg("A", seq)
+        await js.add_stream(name="COPY", mirror={"name": "A"})
+        while (await js.stream_info("COPY")).state.messages < 8:
+            await asyncio.sleep(0.02)
         await js.add_consumer("A", durable_name="one", ack_policy="explicit")
         await js.add_consumer("B", durable_name="two", deliver_subject="push")
 

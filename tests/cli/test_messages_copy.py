@@ -270,6 +270,34 @@ def test_what_was_removed_in_the_middle_while_a_copy_was_stopped_is_named(
         assert first_seq <= removed[0] and removed[1] <= last_seq
 
 
+@pytest.mark.parametrize("is_recent", [False, True])
+def test_what_was_in_flight_longer_than_its_ids_last_is_not_sent_again_unasked(
+    shell: Shell, nats_server: Broker, tmp_path: Path, is_recent: bool
+) -> None:
+    ready(nats_server.url, 200)
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>")
+    stopped_here(shell, nats_server.url, 30, *words)
+    # As a kill leaves it.
+    file = state_file(tmp_path)
+    left = json.loads(file.read_bytes())
+    done_seq = left["done_seq"]
+    for unknown_count in (7, 1_000):
+        file.write_text(json.dumps({**left, "unknown_msgs": unknown_count, "sent_at_us": 1}))
+        refused = shell.run("messages", "copy", *words, "--resume")
+        most = min(unknown_count, 200 - done_seq)
+        limit = f"up to {most} messages from sequence {done_seq + 1} on may be stored twice"
+        assert refused.returncode == 2 and limit in refused.stderr, refused
+    flags = ("--resume", "--accept-duplicates", "--json")
+    if is_recent:
+        file.write_text(
+            json.dumps({**left, "unknown_msgs": 7, "sent_at_us": time.time_ns() // 1_000})
+        )
+        flags = ("--resume", "--json")
+    done = shell.run("messages", "copy", *words, *flags)
+    assert copied(done.stdout)["acknowledged_msgs"] == 200 - done_seq, done.stderr
+
+
+@pytest.mark.long
 async def test_no_more_is_stored_twice_after_a_kill_than_the_copy_says(
     shell: Shell, nats_server: Broker, tmp_path: Path
 ) -> None:

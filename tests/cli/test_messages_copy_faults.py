@@ -25,7 +25,7 @@ from nats.aio.client import Client
 
 from natstui.jetstream.messages import reading
 from natstui.jetstream.messages.copying import account as copy_account
-from natstui.jetstream.messages.copying import copy, window
+from natstui.jetstream.messages.copying import copy, message_file, window
 from natstui.jetstream.messages.copying.account import (
     Ranges,
     add_seq,
@@ -441,22 +441,22 @@ async def test_answers_that_are_lost_with_a_leader_are_all_asked_for_again_at_on
 ) -> None:
     monkeypatch.setattr(window, "_LATE_S", 1.5)
     async with connected(account.url) as nc:
-        await filled(nc, "S", 1_000)
+        await filled(nc, "S", 400)
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
     answers_count = 0
 
     def lost(body: bytes) -> bytes | None:
         nonlocal answers_count
         answers_count += 1
-        return None if 1 < answers_count <= 450 else body
+        return None if 1 < answers_count <= 180 else body
 
     with lying(account.url) as wire:
         wire.carries_changes, wire.lie = True, Lie("publish", lost)
         copying = copying_here(Shell(wire.url, tmp_path), *TO_T[:-1])
         done = await copying
     account = copied(done.stdout)
-    assert (done.returncode, account["acknowledged_msgs"]) == (0, 1_000), done.stderr
-    assert account["confirmed_msgs"] == 449
+    assert (done.returncode, account["acknowledged_msgs"]) == (0, 400), done.stderr
+    assert account["confirmed_msgs"] == 179
 
 
 async def test_a_lost_ack_ends_a_copy_whose_target_may_not_be_read(
@@ -677,14 +677,15 @@ async def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "folder", "line"])
 async def test_what_has_no_end_is_no_file_of_messages(
-    shell: Shell, account: Account, tmp_path: Path, name: str
+    shell: Shell, account: Account, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(message_file, "_MOST_LINE_BYTES", 1_000_000)
     path = Path(name) if name.startswith("/") else tmp_path / name
     if name == "folder":
         path.mkdir()
     if name == "line":
         with path.open("wb") as file:
-            file.truncate(1024**3)
+            file.truncate(1024**2)
     async with connected(account.url) as nc:
         await nc.jetstream().add_stream(name="T", subjects=["t.>"])
         refused = await run(

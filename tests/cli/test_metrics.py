@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import struct
+import sys
 import threading
 import time
 import urllib.error
@@ -33,7 +34,7 @@ from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
 from tests.accounts import Account
-from tests.cli.beside import Begin, run_beside, stop
+from tests.cli.beside import Begin, run_beside, stop, until_said, written_to
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import run_here
 from tests.session.scenario import Scenario
@@ -110,6 +111,11 @@ def served_here(port: int, look: Callable[[str], None], *words: str) -> None:
 
     done = run_beside(work, "metrics", "--listen", f"127.0.0.1:{port}", *words)
     assert done.returncode == 0, done.stderr
+
+
+def has_consumers(metrics: dict[str, Metric]) -> bool:
+    """Return whether what the exporter tells of consumers is among them."""
+    return "jetstream_consumer_num_pending" in metrics
 
 
 def scraped(url: str, until: Callable[[dict[str, Metric]], bool]) -> dict[str, Metric]:
@@ -271,19 +277,30 @@ def test_the_page_is_that_of_the_exporter_and_has_no_old_numbers_of_a_server_tha
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("name", ["watch", pytest.param("record", marks=pytest.mark.long)])
-async def test_watch_and_record_serve_the_same_beside(
-    name: str, account: Account, tmp_path: Path
-) -> None:
+def test_watch_serves_the_same_beside(account: Account) -> None:
+    asyncio.run(filled(account.url))
+    there: list[dict[str, Metric]] = []
+
+    async def work(begin: Begin) -> None:
+        begin()
+        await until_said("/metrics")
+        (url,) = re.findall(r"http://\S+", written_to(sys.stderr))
+        there.append(await asyncio.to_thread(scraped, url, has_consumers))
+        stop(signal.SIGINT)
+
+    done = run_beside(work, "watch", "--metrics", "127.0.0.1:0", "--server", account.url)
+    assert done.returncode == 0, done.stderr
+    assert there[0].keys() >= EXPECTED.keys() - {"natstui_finding_since_seconds"}
+
+
+@pytest.mark.server
+@pytest.mark.long
+async def test_a_recording_serves_the_same_beside(account: Account, tmp_path: Path) -> None:
     await filled(account.url)
-    command = [name, "--metrics", "127.0.0.1:0", "--server", account.url]
-    if name == "record":
-        command += ["--sessions", str(tmp_path)]
-    with metrics(command=command) as (_, url):
-        found = await asyncio.to_thread(
-            scraped, url, lambda found: "jetstream_consumer_num_pending" in found
-        )
-    assert found.keys() >= EXPECTED.keys() - {"natstui_finding_since_seconds"}
+    words = ("record", "--sessions", str(tmp_path), "--server", account.url)
+    with metrics(command=(*words, "--metrics", "127.0.0.1:0")) as (_, url):
+        there = await asyncio.to_thread(scraped, url, has_consumers)
+    assert there.keys() >= EXPECTED.keys() - {"natstui_finding_since_seconds"}
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop, until_printed, until_said
 from tests.cli.processes import close_stdout, start_beside
 from tests.cli.test_core import PATIENCE_S, connected, ended, run
 from tests.cli.test_manage import Shell
@@ -72,23 +73,30 @@ async def test_messages_of_a_pull_consumer_come_until_there_are_enough_of_them(
     assert gone.returncode == 4
 
 
-async def test_it_ends_with_its_accounts_when_stopped_and_when_nobody_reads(
-    shell: Shell, account: Account
-) -> None:
-    await filled(account.url, 1)
-    stopped = await receiving(shell, "C", "--ack", "--raw")
-    async with asyncio.timeout(PATIENCE_S):
-        assert await stopped.stdout.readline() == b"0\n"
+def test_it_ends_with_its_accounts_when_stopped(shell: Shell, account: Account) -> None:
+    asyncio.run(filled(account.url, 1))
+
+    async def work(begin: Begin) -> None:
+        begin()
+        await until_printed("0\n")
+        async with connected(account.url) as nc:
+            js = nc.jetstream()
+            while (await js.consumer_info("S", "C")).ack_floor.stream_seq < 1:
+                await asyncio.sleep(0.02)
+        stop(signal.SIGINT)
+
+    words = ("consumer", "sub", "S", "C", "--ack", "--raw")
+    done = run_beside(work, *words, environment=shell.environment)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+    assert done.stderr.splitlines()[-1] == "natstui: 1 message, 1 acknowledged"
+
+
+async def test_it_ends_with_its_accounts_when_nobody_reads(shell: Shell, account: Account) -> None:
+    await filled(account.url, 0)
     async with connected(account.url) as nc, asyncio.timeout(PATIENCE_S):
-        js = nc.jetstream()
-        while (await js.consumer_info("S", "C")).ack_floor.stream_seq < 1:
-            await asyncio.sleep(0.02)
-        stopped.send_signal(signal.SIGINT)
-        assert await ended(stopped) == ([], "natstui: 1 message, 1 acknowledged\n")
-        assert stopped.returncode == 0
         unread = await receiving(shell, "C", "--ack", "--raw")
         close_stdout(unread)
-        await js.publish("s", b"lost")
+        await nc.jetstream().publish("s", b"lost")
         assert await unread.wait() == 0
     assert await unread.stderr.read() == b"natstui: 0 messages, 0 acknowledged\n"
     assert await state_of(shell, "C") == (0, 1), "what nobody saw comes again"
@@ -119,19 +127,21 @@ async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answ
     assert process.returncode == 0
 
 
-async def test_a_lost_connection_is_printed_at_once_and_counted(
+def test_a_lost_connection_is_printed_at_once_and_counted(
     nats_server: Broker, tmp_path: Path
 ) -> None:
     shell = Shell(nats_server.url, tmp_path)
-    await filled(nats_server.url, 1)
-    process = await receiving(shell, "C", "--ack", "--raw")
-    async with asyncio.timeout(PATIENCE_S):
-        assert await process.stdout.readline() == b"0\n"
-        nats_server.kill()
-        line = (await process.stderr.readline()).decode()
-    assert line.startswith(
-        "natstui: the connection is lost; no messages are received in the meantime"
-    )
-    process.send_signal(signal.SIGINT)
-    _, said = await ended(process)
+    asyncio.run(filled(nats_server.url, 1))
+    lost = "natstui: the connection is lost; no messages are received in the meantime"
+
+    async def work(begin: Begin) -> None:
+        begin()
+        await until_printed("0\n")
+        await asyncio.to_thread(nats_server.kill)
+        await until_said(lost)
+        stop(signal.SIGINT)
+
+    words = ("consumer", "sub", "S", "C", "--ack", "--raw")
+    said = run_beside(work, *words, environment=shell.environment).stderr
+    assert f"\n{lost}" in said
     assert "1 message, " in said and "; the connection was lost 1 time and is not back: " in said

@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop, until_said
 from tests.cli.processes import start_beside, wait_until_ended
 from tests.cli.test_core import PATIENCE_S, connected, ended, listened_to, run
 from tests.cli.test_manage import Done, Shell, run_here
@@ -160,24 +161,26 @@ async def test_with_json_a_request_that_was_not_answered_is_an_error_object(
     assert done.returncode == 4
 
 
-async def test_a_lost_connection_is_printed_at_once_and_counted(
+def test_a_lost_connection_is_printed_at_once_and_counted(
     nats_server: Broker, tmp_path: Path
 ) -> None:
     shell = Shell(nats_server.url, tmp_path)
-    process = await answering(shell, "ask", "x")
-    nats_server.kill()
-    async with asyncio.timeout(PATIENCE_S):
-        line = (await process.stderr.readline()).decode()
-    assert line.startswith(
-        "natstui: the connection is lost; requests sent in the meantime are missed: "
-    )
-    process.send_signal(signal.SIGINT)
-    _, said = await ended(process)
-    assert said.endswith(
+    lost = "natstui: the connection is lost; requests sent in the meantime are missed: "
+
+    async def work(begin: Begin) -> None:
+        begin()
+        await until_said("natstui: replying on ")
+        await asyncio.to_thread(nats_server.kill)
+        await until_said(lost)
+        stop(signal.SIGINT)
+
+    done = run_beside(work, "reply", "ask", "x", environment=shell.environment)
+    assert done.stderr.splitlines()[1].startswith(lost)
+    assert done.stderr.endswith(
         "natstui: 0 replies; the connection was lost 1 time and is not back: "
         "what came since then, if anything, is missing\n"
     )
-    assert process.returncode == 0
+    assert done.returncode == 0
 
 
 async def test_a_payload_that_is_no_variable_is_on_stdin_alone(
@@ -260,25 +263,28 @@ async def test_a_command_that_ends_but_leaves_a_process_with_its_output_is_named
     wait_until_ended(int(pid_file.read_text()))
 
 
-async def test_a_command_that_takes_long_does_not_keep_it_from_ending(
+def test_a_command_that_takes_long_does_not_keep_it_from_ending(
     shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
     command = f'sh -c "touch {begun}; sleep 600"'
-    process = await answering(shell, "ask.me", "--command", command, "--timeout", "600s")
-    async with connected(account.url) as nc:
-        for _ in range(3):
-            await nc.publish("ask.me", b"?", reply="nobody.hears")
-        await nc.flush()
-    async with asyncio.timeout(PATIENCE_S):
+
+    async def work(begin: Begin) -> None:
+        begin()
+        await until_said("natstui: replying on ")
+        async with connected(account.url) as nc:
+            for _ in range(3):
+                await nc.publish("ask.me", b"?", reply="nobody.hears")
+            await nc.flush()
         while not begun.exists():
             await asyncio.sleep(0.05)
-    process.terminate()
-    async with asyncio.timeout(PATIENCE_S):
-        _, said = await ended(process)
-    assert "natstui was stopped" in said
-    assert said.endswith("natstui: 0 replies; 3 requests were not answered\n")
-    assert process.returncode == 4
+        stop()
+
+    words = ("reply", "ask.me", "--command", command, "--timeout", "600s")
+    done = run_beside(work, *words, environment=shell.environment)
+    assert "natstui was stopped" in done.stderr
+    assert done.stderr.endswith("natstui: 0 replies; 3 requests were not answered\n")
+    assert done.returncode == 4
 
 
 async def test_an_echo_has_every_header_of_the_request_and_of_the_command_line(

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.accounts import Account
+from tests.cli.beside import Begin, run_beside, stop, until_printed, until_said
 from tests.cli.test_core import PATIENCE_S, connected, ended, listening, run
 from tests.cli.test_manage import Shell
 
@@ -112,22 +113,23 @@ async def test_new_messages_follow_the_stored_ones_also_over_a_restart(
     )
 
 
-async def test_what_is_stopped_while_disconnected_does_not_know_that_none_is_missing(
+def test_what_is_stopped_while_disconnected_does_not_know_that_none_is_missing(
     nats_server: Broker, tmp_path: Path
 ) -> None:
     shell = Shell(nats_server.url, tmp_path)
-    async with connected(nats_server.url) as nc:
-        await filled(nc, 2)
-    process = await listening(shell, "s.>", "--since", "1h", "--subjects-only")
-    for _ in range(2):
-        await process.stdout.readline()
-    await asyncio.to_thread(nats_server.stop)
-    async with asyncio.timeout(30):
-        while b"the connection is lost" not in await process.stderr.readline():
-            pass
-    process.send_signal(signal.SIGINT)
-    _, said = await ended(process)
-    assert said.splitlines()[-1] == (
+
+    async def work(begin: Begin) -> None:
+        async with connected(nats_server.url) as nc:
+            await filled(nc, 2)
+        begin()
+        await until_printed("s.2\n")
+        await asyncio.to_thread(nats_server.stop)
+        await until_said("the connection is lost")
+        stop(signal.SIGINT)
+
+    words = ("sub", "s.>", "--since", "1h", "--subjects-only")
+    done = run_beside(work, *words, environment=shell.environment)
+    assert done.stderr.splitlines()[-1] == (
         "natstui: 2 messages; the connection was lost 1 time and is not back: what came since "
         "then, if anything, is missing"
     )

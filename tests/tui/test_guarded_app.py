@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from pathlib import Path
 
+import pytest
 from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -42,6 +45,26 @@ async def test_a_small_terminal_is_told_what_is_needed_until_it_grows() -> None:
         await shows(app, "too small")
         await pilot.press("q")
     assert app.return_code == 0
+
+
+class PageApp(SmallApp):
+    """In a browser, whose page is closed when a key is pressed."""
+
+    @property
+    def is_web(self) -> bool:
+        return True
+
+    def on_key(self) -> None:
+        raise BrokenPipeError
+
+
+async def test_a_page_that_is_closed_is_no_crash_of_its_viewer(tmp_path: Path) -> None:
+    app = PageApp(log_to=tmp_path)
+    with pytest.raises(BrokenPipeError):
+        async with app.run_test() as pilot:
+            await pilot.press("x")
+    assert app.return_code == 128 + signal.SIGHUP
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_there_is_nothing_to_deselect_before_the_first_screen() -> None:

@@ -266,7 +266,14 @@ async def test_the_pointer_lights_one_row_and_the_wheel_leaves_the_cursor() -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "height"), [(60, 20), (80, 24), (200, 60)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [
+        (60, 20),
+        pytest.param(80, 24, marks=pytest.mark.long),
+        pytest.param(200, 60, marks=pytest.mark.long),
+    ],
+)
 async def test_every_column_is_reachable_at_every_size(width: int, height: int) -> None:
     app = TableApp()
     async with app.run_test(size=(width, height)) as pilot:

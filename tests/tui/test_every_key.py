@@ -96,11 +96,12 @@ def by_the_way() -> set[tuple[str, str]]:
 OWN_TESTS = {
     "ActionScreen", "AnalysisScreen", "AuditScreen", "BackupScreen", "BenchmarkForm",
     "BenchmarkScreen", "BucketForm", "BucketsScreen", "ConnectionDetail",
-    "ConsumerDetail", "ConsumerForm", "ConsumersScreen", "EventsScreen", "FindingDetail",
-    "HelpScreen", "KeysScreen", "OverviewScreen", "PublishersScreen", "PullScreen",
+    "ConsumerDetail", "ConsumerForm", "ConsumersScreen", "DeadLettersScreen", "EventsScreen",
+    "FindingDetail", "HelpScreen", "HistoryScreen", "KeysScreen", "ListenScreen", "ObjectsScreen",
+    "OverviewScreen", "PublishersScreen", "PullScreen",
     "PullersScreen", "RawScreen", "RestoreScreen", "RunsScreen",
     "ScenariosScreen", "ServerScreen", "SessionsScreen", "StreamForm", "StreamsScreen",
-    "TapScreen",
+    "TailScreen", "TapScreen",
 }  # fmt: skip
 """Tests of these screens, or of their like, press their keys; here it is left to `make long`."""
 

@@ -12,12 +12,11 @@ import pytest
 
 from natstui.errors import NatstuiError
 from natstui.lines import decode_command
-from natstui.model.records.record import Noted, Record, WriteNote
+from natstui.model.records.record import EngineStarted, Noted, Record, WriteNote
 from natstui.tui.app import link as link_module
 from natstui.tui.app.engine_process import EngineFailed
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
-from tests.session.making import made
 from tests.session.scenario import Scenario
 
 pytestmark = pytest.mark.slow
@@ -152,13 +151,15 @@ async def test_an_engine_that_ends_as_it_is_closed_ends_its_records() -> None:
     assert await reading == []
 
 
-async def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it(tmp_path: Path) -> None:
+def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it() -> None:
     scenario = Scenario(streams=1, consumers=1)
-    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
-    words = (sys.executable, "-P", "-m", "natstui", "replay-engine", str(folder), "--paused")
-    link = Link(words)
+    started, *rest = scenario.beginning()
+    assert isinstance(started, EngineStarted)
+    link = Link(("true",))
     try:
-        follower = Follower(link, await asyncio.to_thread(link.wait_started))
+        follower = Follower(link, started)
+        for record in rest:
+            follower.fold(record)
         shown = follower.state
         assert follower.take(scenario.poll(2)) and follower.state is shown
         # What nothing is judged by is not shown before what it comes after, either.
@@ -171,7 +172,7 @@ async def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it(tmp_path: Pa
         assert follower.take(Noted(2, "y"))
         assert follower.state is not judged and follower.state.happenings[-1] == Noted(2, "y")
     finally:
-        await asyncio.to_thread(link.close)
+        link.close()
 
 
 async def test_commands_reach_an_engine_that_reads_slowly_whole_and_in_order(

@@ -73,6 +73,9 @@ async def test_subjects_are_counted_in_a_tree_and_a_list_and_two_screens_do_not_
         await viewer.until(lambda: subjects(viewer) == whole, str(whole))
         await viewer.press("down", "enter")
         await viewer.until(lambda: subjects(viewer) == tree, "enter closes what is open")
+        for internal in (True, False):
+            await viewer.press("i")
+            assert screen_of(viewer).looking.look.internal is internal
         await viewer.press("t")
         flat = {"shop.eu.paid": "3", "shop.eu.sent": "2", "shop.us": "1"}
         await viewer.until(lambda: subjects(viewer) == flat, str(flat))

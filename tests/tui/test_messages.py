@@ -241,6 +241,13 @@ async def test_a_tail_shows_what_arrives_and_can_be_paused(shared: Shared) -> No
         await nc.publish("s.a", b"second words")
         await shows(viewer, "2 arrived")
         assert "second words" not in viewer.words
+        await viewer.press("slash")
+        await viewer.type("first")
+        await viewer.press("enter", "space")
+        await nc.publish("s.a", b"words of another")
+        await shows(viewer, "3 arrived")
+        await shows(viewer, "first words")
+        assert "second words" not in viewer.words and "of another" not in viewer.words
 
 
 async def test_what_wants_its_subject_typed_is_sent_with_it_or_not_at_all() -> None:

@@ -13,6 +13,7 @@ import pytest
 from textual.widgets import Input
 
 from natstui.model.records.analysis import AnalysisFinished, AnalysisProgress, StartAnalysis
+from natstui.model.records.copies import FindGivenUp
 from natstui.model.records.managing import ReadPlace
 from natstui.model.records.messages import Answered
 from natstui.model.records.recording import ListSessions, SessionSummary
@@ -24,6 +25,7 @@ from natstui.tui.app import link
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.managing.journal import JournalScreen
+from natstui.tui.messages.dead_letters import DeadLettersScreen
 from natstui.tui.sessions.screen import SessionsScreen
 from tests.accounts import Account
 from tests.session.making import made
@@ -213,6 +215,12 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes() -> None:
             await viewer.press("escape")
         await viewer.press("m")
         await says("S  ·  reading")
+        await viewer.app.push_screen(given_up := DeadLettersScreen("S", "C"))
+        await viewer.until(lambda: viewer.sent(FindGivenUp), "it is looked for")
+        assert given_up.empty_text(0) == "looking …"
+        (command,) = viewer.sent(FindGivenUp)
+        await viewer.feed(Answered(1, command.command_id, "failed", "no advisory is stored"))
+        await viewer.until(lambda: given_up.empty_text(0) == "no advisory is stored", "why not")
 
 
 async def test_live_leads_from_a_recording_back_to_the_server(library: Path) -> None:

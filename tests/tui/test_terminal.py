@@ -61,15 +61,6 @@ sys.exit(Probe().run_guarded())
 LEFT = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?2004l", b"\x1b[?25h")
 
 
-def test_a_signal_ends_it_in_order(tmp_path: Path) -> None:
-    with OnTerminal(APP, str(tmp_path)) as terminal:
-        terminal.read("ready ●".encode())
-        terminal.process.send_signal(signal.SIGTERM)
-        assert terminal.wait() == 143
-        for sequence in LEFT:
-            assert sequence in terminal.output
-
-
 def test_a_terminal_that_is_closed_ends_it_in_order(tmp_path: Path) -> None:
     with OnTerminal(APP, str(tmp_path)) as terminal:
         terminal.read("ready ●".encode())
@@ -133,14 +124,16 @@ def test_a_crash_leaves_one_line_and_a_private_report(tmp_path: Path) -> None:
         assert sequence in output
 
 
-def test_ascii_mode_draws_ascii_only_and_no_color_only_greys(
+def test_ascii_mode_draws_ascii_only_no_color_only_greys_and_a_signal_ends_it_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     with OnTerminal(APP, str(tmp_path), "ascii") as terminal:
         terminal.read(b"ready o")
         terminal.process.send_signal(signal.SIGTERM)
-        terminal.wait()
+        assert terminal.wait() == 143
+        for sequence in LEFT:
+            assert sequence in terminal.output
         assert terminal.output.isascii()
         colors = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", terminal.output)
         assert colors

@@ -41,10 +41,6 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("a")
         await on_form(viewer)
-        await viewer.press("escape")
-        await on_streams(viewer)
-        await viewer.press("a")
-        await on_form(viewer)
         await fill(viewer, name="HALF", description="long to type")
         for stays in ("escape", "enter"):
             await viewer.press("escape")

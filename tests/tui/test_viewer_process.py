@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import pty
 import sys
+import termios
+import tty
 from pathlib import Path
 
 import pytest
 
 from natstui.session.files.folder import segments
-from natstui.tui.kit.terminal import RESET
+from natstui.tui.kit.terminal import RESET, reset_terminal
 from tests.cli.processes import assert_nothing_is_left
 from tests.cli.test_manage import run_here
 from tests.session.making import made
@@ -22,18 +25,32 @@ MAIN = "import sys; from natstui.__main__ import main; sys.argv[0] = 'natstui'; 
 
 
 def test_without_a_terminal_one_sentence_names_the_plain_command() -> None:
-    command = [sys.executable, "-m", "natstui", "--server", "nats://127.0.0.1:1"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = run_here("--server", "nats://127.0.0.1:1")
     assert done.returncode == 2
     assert done.stdout == ""
     assert "run `natstui watch`" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_terminal_can_be_reset() -> None:
-    with OnTerminal(MAIN, "--reset-terminal") as terminal:
-        assert terminal.wait() == 0
-        assert RESET.encode() in terminal.output
+def test_a_terminal_can_be_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run_here("--reset-terminal")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", RESET)
+    master, slave = pty.openpty()
+    try:
+        tty.setraw(slave)
+        with open(slave, closefd=False) as stdin, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", stdin)
+            reset_terminal()
+        taken, given, _, local, *_ = termios.tcgetattr(slave)
+        for flags, flag in (
+            (taken, termios.ICRNL), (taken, termios.IXON), (taken, termios.BRKINT),
+            (given, termios.OPOST), (given, termios.ONLCR), (local, termios.ICANON),
+            (local, termios.ECHO), (local, termios.ISIG), (local, termios.IEXTEN),
+        ):  # fmt: skip
+            assert flags & flag
+    finally:
+        os.close(master)
+        os.close(slave)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from textual.message_pump import MessagePump
 from textual.notifications import Notify
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Input
 
 from natstui.lines import decode_command, encode_record
 from natstui.model.records.record import Command, Record
@@ -81,10 +82,21 @@ class Viewer:
     pilot: Pilot[int]
     toasts: list[str]
     """What toasts have said: they are seen for seconds, which a busy machine may miss."""
+    _waits: bool = field(default=False, init=False)
+
+    _drawn: tuple[int, Screen[object], str] | None = field(default=None, init=False)
+    """While something is waited for: how often anything had changed, on which screen, and its text."""
 
     @property
     def text(self) -> str:
         """Everything on the screen, line by line."""
+        screen, changes = self.app.screen, _changes.count
+        if self._waits and self._drawn is not None and self._drawn[:2] == (changes, screen):
+            return self._drawn[2]
+        self._drawn = changes, screen, self._draw()
+        return self._drawn[2]
+
+    def _draw(self) -> str:
         # Otherwise a dialog is over what lay below another one that was drawn for this test.
         visible_screen_stack.set(self.app._background_screens)
         return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
@@ -135,8 +147,14 @@ class Viewer:
         What is looked at more often than usual passes: then this returns at once.
         """
         began_s = time.monotonic()
+        self._drawn = None
         while (waited_s := time.monotonic() - began_s) < s:
-            if holds():
+            self._waits = True
+            try:
+                is_so = holds()
+            finally:
+                self._waits = False
+            if is_so:
                 if every_s >= LOOK_AGAIN_S:
                     await until_idle()
                 return
@@ -216,9 +234,11 @@ class Viewer:
         driver.send_message(event)
 
     async def type_command(self, line: str) -> None:
-        """Enter a command line."""
+        """Enter a command line, at once: each key of it would be completed anew."""
         await self.press("colon")
-        await self.type(line)
+        field = self.app.focused
+        assert isinstance(field, Input), field
+        field.insert_text_at_cursor(line)
         await self.press("enter")
 
 
@@ -422,6 +442,16 @@ async def _running(
         app.link.close()
 
 
+@dataclass
+class _Changes:
+    """How often a screen was drawn anew, or would have been."""
+
+    count: int = 0
+
+
+_changes = _Changes()
+
+
 @contextmanager
 def drawn_when_read() -> Iterator[None]:
     """Lay screens out as ever, but draw no update of them: no terminal is there to show it.
@@ -437,6 +467,7 @@ def drawn_when_read() -> Iterator[None]:
         screen_stack: list[Screen] | None = None,
         simplify: bool = False,
     ) -> RenderableType | None:
+        _changes.count += 1
         if full:
             return render_update(self, full, screen_stack, simplify)
         visible_screen_stack.set(screen_stack or [])

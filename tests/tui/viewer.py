@@ -85,7 +85,7 @@ class Viewer:
     _waits: bool = field(default=False, init=False)
 
     _drawn: tuple[int, Screen[object], str] | None = field(default=None, init=False)
-    """While something is waited for: how often anything had changed, on which screen, and its text."""
+    """What was drawn while something is waited for: after how many changes, and which screen."""
 
     @property
     def text(self) -> str:

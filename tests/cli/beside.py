@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from tests.cli.test_manage import Done, run_here
 
@@ -25,6 +26,7 @@ def run_beside(
     *words: str,
     environment: Mapping[str, str] | None = None,
     ended: threading.Event | None = None,
+    stdin: IO[bytes] | None = None,
 ) -> Done:
     """Run `natstui WORDS` here to its end while `work` goes on, which may send it a signal.
 
@@ -46,7 +48,7 @@ def run_beside(
         assert begun.wait(PATIENCE_S)
         if working.done():
             working.result()
-        done = run_here(*words, environment=environment)
+        done = run_here(*words, environment=environment, stdin=stdin)
         has_ended.set()
         working.result()
     return done
@@ -68,6 +70,18 @@ async def until_printed(text: str) -> None:
     """Wait until the command has written something to stdout."""
     while text not in written_to(sys.stdout):
         await asyncio.sleep(0.02)
+
+
+@contextmanager
+def standard_input(descriptor: int) -> Iterator[None]:
+    """Make a file the standard input of this process, as a command reads that by its number."""
+    own = os.dup(0)
+    os.dup2(descriptor, 0)
+    try:
+        yield
+    finally:
+        os.dup2(own, 0)
+        os.close(own)
 
 
 def stop(number: signal.Signals = signal.SIGTERM) -> None:

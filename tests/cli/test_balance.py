@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from nats.aio.client import Client as NatsClient
 
 from tests.accounts import ClusterAccount
-from tests.cli.processes import start_beside
+from tests.cli.beside import Begin, run_beside, stop, written_to
 from tests.cli.rewriting import just_before
 from tests.cli.test_connections import run
 from tests.cli.test_manage import Shell
@@ -122,32 +123,46 @@ async def test_a_lopsided_cluster_is_balanced_while_publishing_goes_on(
     await nc.close()
 
 
-async def test_stopped_half_way_it_says_what_was_done(
+def test_stopped_half_way_it_says_what_was_done(
     cluster_account: ClusterAccount, tmp_path: Path
 ) -> None:
     url = cluster_account.url
-    nc = await nats.connect(url)
-    await lopsided(nc, 3)
     shell = Shell(url, tmp_path)
 
-    async def stopped() -> str:
-        words = ("balance", "--yes", "--pause", "60s")
-        process = await start_beside(*words, environment=shell.environment)
-        lines: list[str] = []
-        async with asyncio.timeout(120):
-            while not any(re.search(r"is led by n[23] now", line) for line in lines):
-                lines.append((await process.stdout.readline()).decode())
-            process.send_signal(signal.SIGINT)
-            rest = (await process.stdout.read()).decode()
-            assert await process.wait() == 130
-        return rest
-
-    # On a busy machine servers miss heartbeats, and elect somebody else by themselves.
-    while "leaders now: n1 2," not in (rest := await stopped()):
+    async def again() -> None:
+        nc = await nats.connect(url)
         await n1_leads(nc, 3)
-    assert "stopped: 1 move done, 1 left to do" in rest, rest
-    assert (await leaders(nc))["n1"] == 2
-    await nc.close()
+        await nc.close()
+
+    async def n1_count() -> int:
+        nc = await nats.connect(url)
+        count = (await leaders(nc))["n1"]
+        await nc.close()
+        return count
+
+    async def begin_lopsided() -> None:
+        nc = await nats.connect(url)
+        await lopsided(nc, 3)
+        await nc.close()
+
+    async def work(begin: Begin) -> None:
+        begin()
+        while not re.search(r"is led by n[23] now", written_to(sys.stdout)):
+            await asyncio.sleep(0.02)
+        stop(signal.SIGINT)
+
+    def stopped() -> str:
+        words = ("balance", "--yes", "--pause", "60s")
+        done = run_beside(work, *words, environment=shell.environment)
+        assert done.returncode == 130, done.stderr
+        return done.stdout
+
+    asyncio.run(begin_lopsided())
+    # On a busy machine servers miss heartbeats, and elect somebody else by themselves.
+    while "leaders now: n1 2," not in (printed := stopped()):
+        asyncio.run(again())
+    assert "stopped: 1 move done, 1 left to do" in printed, printed
+    assert asyncio.run(n1_count()) == 2
 
 
 async def test_a_leader_goes_to_the_server_that_was_named(

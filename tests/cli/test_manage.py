@@ -38,9 +38,11 @@ class Done:
     stderr: str
 
 
-def run_here(*words: str, environment: Mapping[str, str] | None = None) -> Done:
+def run_here(
+    *words: str, environment: Mapping[str, str] | None = None, stdin: IO[bytes] | None = None
+) -> Done:
     """Run `natstui WORDS` in this process, to the errors and the code that it ends with."""
-    isolated = CliRunner().isolation(env=environment)
+    isolated = CliRunner().isolation(input=stdin, env=environment)
     with pytest.MonkeyPatch.context() as patch, isolated as (out, err, _):
         patch.setattr(sys, "argv", ["natstui", *words])
         code: object = 0

@@ -653,26 +653,29 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-async def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
+def test_a_copy_to_a_file_that_lost_what_it_had_does_not_go_on(
     shell: Shell, account: Account, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.jsonl"
-    async with connected(account.url) as nc:
-        await filled(nc, "S", 4_000)
-        process = started(shell, "S", "--to-file", str(kept), "--rate", "1k")
+    words = ("messages", "copy", "S", "--to-file", str(kept))
+
+    async def work(begin: Begin) -> None:
+        async with connected(account.url) as nc:
+            await filled(nc, "S", 4_000)
+        begin()
         await position_saved(tmp_path, 200)
-        process.kill()
-        await asyncio.to_thread(process.communicate)
-        (part,) = tmp_path.glob(".kept.jsonl*/messages.jsonl")
-        whole = part.read_bytes()
-        for name, damaged in DAMAGES.items():
-            part.write_bytes(damaged(whole))
-            words = ("messages", "copy", "S", "--to-file", str(kept), "--resume")
-            refused = await run(shell, *words)
-            assert refused.returncode == 2, (name, refused.stderr)
-            reason = "some were changed or are missing: copy again without --resume"
-            assert reason in refused.stderr and "Traceback" not in refused.stderr, name
-            assert not kept.exists(), name
+        stop()
+
+    run_beside(work, *words, "--rate", "1k", environment=shell.environment)
+    (part,) = tmp_path.glob(".kept.jsonl*/messages.jsonl")
+    whole = part.read_bytes()
+    for name, damaged in DAMAGES.items():
+        part.write_bytes(damaged(whole))
+        refused = shell.run(*words, "--resume")
+        assert refused.returncode == 2, (name, refused.stderr)
+        reason = "some were changed or are missing: copy again without --resume"
+        assert reason in refused.stderr and "Traceback" not in refused.stderr, name
+        assert not kept.exists(), name
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "folder", "line"])
@@ -696,29 +699,36 @@ async def test_what_has_no_end_is_no_file_of_messages(
     assert "Traceback" not in refused.stderr
 
 
-async def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
+def test_a_fifo_of_messages_is_waited_for_and_a_signal_ends_that(
     shell: Shell, account: Account, tmp_path: Path
 ) -> None:
-    fifo = tmp_path / "fifo"
+    fifo, file = tmp_path / "fifo", tmp_path / "messages"
     os.mkfifo(fifo)
-    async with connected(account.url) as nc:
-        await filled(nc, "S", 3)
-        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
-        file = tmp_path / "messages"
-        done = await run(shell, "messages", "copy", "S", "--to-file", str(file))
-        assert done.returncode == 0, done
-        words = ("--from-file", str(fifo), "--to-stream", "T", "--map", "s.>:t.>")
-        process = started(shell, *words)
-        await waits_at(process, fifo)
-        process.terminate()
-        out, error = await asyncio.to_thread(process.communicate, timeout=30)
-        assert process.returncode == 143, (out, error)
-        copying = copying_here(shell, *words)
+    words = ("messages", "copy", "--from-file", str(fifo), "--to-stream", "T", "--map", "s.>:t.>")
+
+    async def make() -> None:
+        async with connected(account.url) as nc:
+            await filled(nc, "S", 3)
+            await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+
+    async def end_it(begin: Begin) -> None:
+        begin()
+        while str(fifo) not in opened_by(os.getpid()):
+            await asyncio.sleep(0.05)
+        stop()
+
+    async def write(begin: Begin) -> None:
+        begin()
         # Its opening waits for whoever reads.
         await asyncio.to_thread(fifo.write_bytes, file.read_bytes())
-        done = await copying
-        assert done.returncode == 0, done.stderr
-        assert copied(done.stdout)["acknowledged_msgs"] == 3
+
+    asyncio.run(make())
+    shell.ok("messages", "copy", "S", "--to-file", str(file))
+    done = run_beside(end_it, *words, environment=shell.environment)
+    assert done.returncode == 143, done
+    done = run_beside(write, *words, "--json", environment=shell.environment)
+    assert done.returncode == 0, done.stderr
+    assert copied(done.stdout)["acknowledged_msgs"] == 3
 
 
 @pytest.mark.long

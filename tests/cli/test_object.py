@@ -8,14 +8,13 @@ import os
 import random
 import signal
 from pathlib import Path
-from typing import IO
 
 import nats.js.errors
 import pytest
 from nats.js import api
 
 from tests.accounts import Account
-from tests.cli.processes import NatstuiProcess
+from tests.cli.beside import Begin, run_beside, stop
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
@@ -29,13 +28,8 @@ def shell(account: Account, tmp_path: Path) -> Shell:
     return Shell(account.url, tmp_path)
 
 
-def putting(shell: Shell) -> tuple[NatstuiProcess, IO[bytes]]:
-    """Put what is written into a pipe."""
-    reader, writer = os.pipe()
-    words = ("object", "put", "B", "--name", "f", "--yes")
-    process = NatstuiProcess(*words, environment=shell.environment, stdin=reader)
-    os.close(reader)
-    return process, os.fdopen(writer, "wb", 0)
+PUT = ("object", "put", "B", "--name", "f", "--yes")
+"""Of what is written into the standard input."""
 
 
 async def test_a_file_put_here_is_got_with_another_client_and_deleted(
@@ -201,28 +195,35 @@ async def test_chunks_that_cannot_be_removed_again_are_counted(
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)]
 )
-async def test_a_put_that_is_stopped_leaves_nothing(
+def test_a_put_that_is_stopped_leaves_nothing(
     shell: Shell, account: Account, number: signal.Signals
 ) -> None:
-    async with connected(account.url) as nc:
-        js = nc.jetstream()
-        store = await js.create_object_store("B")
-        await store.put("f", b"before")
-        process, stdin = putting(shell)
-        stdin.write(CONTENT)
-        async with asyncio.timeout(60):
+    async def work(begin: Begin) -> None:
+        async with connected(account.url) as nc:
+            js = nc.jetstream()
+            await (await js.create_object_store("B")).put("f", b"before")
+            begin()
+            await asyncio.to_thread(file.write, CONTENT)
             while (await js.stream_info("OBJ_B")).state.messages < 5:
                 await asyncio.sleep(0.05)
         # Whoever writes into the pipe has stalled, and leaves it open.
-        process.send_signal(number)
-        await asyncio.to_thread(process.communicate)
-        assert process.returncode == 128 + number
-        stdin.close()
-        (entry,) = json.loads((await run(shell, "journal", "--json")).stdout)
-        reason = "it was stopped: what it had stored was removed"
-        assert (entry["outcome"], entry["reason"]) == ("failed", reason)
-        assert (await js.stream_info("OBJ_B")).state.messages == 2
-        assert (await store.get("f")).data == b"before"
+        stop(number)
+
+    async def left() -> tuple[int, bytes | None]:
+        async with connected(account.url) as nc:
+            js = nc.jetstream()
+            count = (await js.stream_info("OBJ_B")).state.messages
+            return count, (await (await js.object_store("B")).get("f")).data
+
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as stdin, os.fdopen(writer, "wb", 0) as file:
+        done = run_beside(work, *PUT, environment=shell.environment, stdin=stdin)
+        file.close()
+    assert done.returncode == 128 + number
+    (entry,) = json.loads(shell.ok("journal", "--json"))
+    reason = "it was stopped: what it had stored was removed"
+    assert (entry["outcome"], entry["reason"]) == ("failed", reason)
+    assert asyncio.run(left()) == (2, b"before")
 
 
 @pytest.mark.parametrize(
@@ -239,26 +240,28 @@ async def test_a_put_that_is_stopped_leaves_nothing(
 async def test_a_file_whose_chunks_are_removed_while_it_is_put_is_not_stored(
     shell: Shell, account: Account, change: str, said: str
 ) -> None:
-    async with connected(account.url) as nc:
-        js = nc.jetstream()
-        await js.create_object_store("B")
-        process, stdin = putting(shell)
-        stdin.write(CONTENT)
-        async with asyncio.timeout(60):
-            while (await js.stream_info("OBJ_B")).state.messages < 5:
-                await asyncio.sleep(0.05)
-        if change == "recreate":
-            await js.delete_stream("OBJ_B")
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as stdin, os.fdopen(writer, "wb", 0) as file:
+        async with connected(account.url) as nc:
+            js = nc.jetstream()
             await js.create_object_store("B")
-        else:
-            await js.purge_stream("OBJ_B")
-        await asyncio.to_thread(stdin.write, CONTENT)
-        stdin.close()
-        _, error = await asyncio.to_thread(process.communicate)
-        assert process.returncode == 4, error
-        assert said in error
-        # What was stored after the removal is removed too.
-        assert (await js.stream_info("OBJ_B")).state.messages == 0
+            putting = asyncio.create_task(asyncio.to_thread(shell.run, *PUT, stdin=stdin))
+            await asyncio.to_thread(file.write, CONTENT)
+            async with asyncio.timeout(60):
+                while (await js.stream_info("OBJ_B")).state.messages < 5:
+                    await asyncio.sleep(0.05)
+            if change == "recreate":
+                await js.delete_stream("OBJ_B")
+                await js.create_object_store("B")
+            else:
+                await js.purge_stream("OBJ_B")
+            await asyncio.to_thread(file.write, CONTENT)
+            file.close()
+            done = await putting
+            assert done.returncode == 4, done.stderr
+            assert said in done.stderr
+            # What was stored after the removal is removed too.
+            assert (await js.stream_info("OBJ_B")).state.messages == 0
 
 
 async def test_a_store_that_makes_room_for_the_end_of_a_file_has_not_stored_it(

@@ -22,6 +22,7 @@ from natstui.config.references import file_or_secret
 from natstui.errors import UsageError
 from natstui.files import read_given
 from tests.accounts import Account
+from tests.cli.beside import standard_input
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_manage import Shell
 from tests.cli.test_messages_copy_faults import waits_at
@@ -164,11 +165,8 @@ def test_messages_of_stdin_are_copied(account: Account, tmp_path: Path) -> None:
     file = tmp_path / "messages"
     shell.ok("messages", "copy", "S", "--to-file", str(file))
     words = ("messages", "copy", "--from-file", "-", "--map", "s:t", "--to-stream", "T")
-    with file.open() as stdin:
-        copying = NatstuiProcess(*words, environment=shell.environment, stdin=stdin.fileno())
-    out, error = copying.communicate()
-    assert copying.returncode == 0, error
-    assert "3 read from /dev/stdin" in out
+    with file.open() as stdin, standard_input(stdin.fileno()):
+        assert "3 read from /dev/stdin" in shell.ok(*words)
     assert json.loads(shell.ok("stream", "info", "T", "--json"))["state"]["messages"] == 3
 
 

@@ -287,6 +287,7 @@ def test_a_command_that_takes_long_does_not_keep_it_from_ending(
     assert done.returncode == 4
 
 
+@pytest.mark.long
 async def test_an_echo_has_every_header_of_the_request_and_of_the_command_line(
     shell: Shell,
 ) -> None:

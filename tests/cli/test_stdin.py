@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from natstui.cli import options
 from natstui.jetstream.messages.copying import message_file
 from tests.accounts import Account
+from tests.cli.beside import standard_input
 from tests.cli.processes import NatstuiProcess
-from tests.cli.test_manage import Shell
+from tests.cli.test_manage import Shell, run_here
 
 pytestmark = pytest.mark.server
 
@@ -71,7 +73,10 @@ READ_HERE = [
 ]
 """What reads `sys.stdin`, whatever that is."""
 REFUSED = [
-    (ZERO, ("engine", "--server", "-"), 2, "the first line on stdin is longer than 1,048,576"),
+    pytest.param(
+        ZERO, ("engine", "--server", "-"), 2, "the first line on stdin is longer than 1,048,576",
+        marks=pytest.mark.long,
+    ),
     pytest.param(
         ZERO, ("pub", "s", "--file", "/dev/stdin"), 2, "it is larger than 67,108,864 bytes",
         marks=pytest.mark.long,
@@ -122,6 +127,22 @@ def test_an_input_without_an_end_is_refused_with_one_sentence(
     ended_with, err = ended_of(shell, source, *words)
     assert (ended_with, said in err, err.count("natstui: ")) == (code, True, 1), err
     assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 0
+
+
+def test_no_more_is_read_of_a_line_with_an_address_than_one_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(options, "MOST_LINE_BYTES", 1_000)
+    reader, writer = os.pipe()
+    os.write(writer, bytes(3_000))
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        with standard_input(reader):
+            done = run_here("engine", "--server", "-")
+        assert len(file.read()) == 3_000 - 1_001
+    assert done.returncode == 2
+    assert done.stderr.count("natstui: ") == 1
+    assert "the first line on stdin is longer than 1,000 bytes" in done.stderr
 
 
 def test_a_line_without_an_end_in_a_fifo_is_refused(

@@ -60,7 +60,7 @@ PARTLY = (
     *(case for name in OF_A_KIND for case in cases_of(name, *SOME, *OF_OTHERS)),
     *cases_of("record --log-file", "a plain file"),
     *cases_of("bench --csv", "a full disk"),
-    *cases_of("screenshot", "a link to a file", "a full disk"),
+    *cases_of("screenshot", "a link to a file"),
     *cases_of("analyze --html", *REFUSED, *REPLACED),
     *cases_of("analyze --html --force", *REFUSED),
     *cases_of("analyze --notebook", *REFUSED, *REPLACED),

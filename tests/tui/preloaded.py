@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import IO
 
@@ -65,8 +66,9 @@ class PreloadedProcess:
         self._process.kill()
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        os.kill(self.pid, number)
+        """Send it a signal, unless it has ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
 
 def _run(

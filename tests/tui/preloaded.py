@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import IO
 
@@ -29,6 +30,11 @@ FORKS.set_forkserver_preload([
     "natstui.engine.recording", "natstui.engine.replay", "natstui.engine.stopping",
     "natstui.session.write.settings", __name__,
 ])  # fmt: skip
+
+
+def make_ready() -> None:
+    """Start what forks engines: it cannot be started beside an app, whose stderr is no file."""
+    forkserver.ensure_running()
 
 
 class PreloadedProcess:

@@ -40,7 +40,7 @@ from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.frame.detail.peek import KEPT_AS
 from natstui.tui.frame.remembered import keep
 from natstui.tui.frame.table_screen import TableScreen
-from tests.tui.preloaded import start_preloaded
+from tests.tui.preloaded import make_ready, start_preloaded
 
 C = TypeVar("C")
 PATIENCE_S = 60.0
@@ -424,6 +424,7 @@ async def _running(
     if not panel:
         # To draw text and charts of a row with each key costs more than all the rest.
         keep(KEPT_AS, "none")
+    make_ready()
     link = start(argv)
     started = await asyncio.to_thread(link.wait_started)
     app = NatstuiApp(

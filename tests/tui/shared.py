@@ -51,7 +51,8 @@ class Shared:
             for name in (await asked(nc, "STREAM.NAMES"))["streams"] or ():
                 await asked(nc, f"STREAM.DELETE.{name}")
         viewer, app = self._viewer, self._viewer.app
-        await viewer.pilot.resize_terminal(*size)
+        if tuple(app.size) != size:
+            await viewer.pilot.resize_terminal(*size)
         await viewer.until(
             lambda: (
                 not viewer.rows()
@@ -67,11 +68,14 @@ class Shared:
 
     async def _close_screens(self) -> None:
         app = self._viewer.app
-        for mode in [*app._screen_stacks]:
-            await app.switch_mode(mode)
-            while len(app.screen_stack) > 1:
-                await app.pop_screen()
-        await app.switch_mode("streams")
+        # To switch costs a drawing: only where something lies on the list.
+        for mode, screens in [*app._screen_stacks.items()]:
+            if len(screens) > 1:
+                await app.switch_mode(mode)
+                while len(app.screen_stack) > 1:
+                    await app.pop_screen()
+        if app.current_mode != "streams":
+            await app.switch_mode("streams")
         self._viewer.table.command_line.close()
         self._viewer.table.table.action_unmark()
         for lines in CommandLine.history.values():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from natstui.errors import NatstuiError
-from natstui.lines import decode_command
+from natstui.lines import decode_command, encode_record
 from natstui.model.records.record import EngineStarted, Noted, Record, WriteNote
 from natstui.tui.app import link as link_module
 from natstui.tui.app.engine_process import EngineFailed
@@ -57,19 +57,23 @@ async def test_what_a_slow_viewer_has_not_folded_stays_with_the_engine(tmp_path:
         link.close()
 
 
-SAYS = """
-import os
-from natstui.lines import encode_record
-from natstui.model.records.record import Noted
-good, huge = encode_record(Noted(1, "good")), b'{"kind":"noted","at_us":"x"}'
-for bad in (b"", b"\\xff\\xfe", b"Warning: a word of a library", huge, b'{"kind":"of_tomorrow"}'):
-    os.write(1, good + bad + b"\\n")
-os.write(1, good)
-"""
+GOOD = encode_record(Noted(1, "good"))
+BAD = (
+    b"", b"\xff\xfe", b"Warning: a word of a library", b'{"kind":"noted","at_us":"x"}',
+    b'{"kind":"of_tomorrow"}',
+)  # fmt: skip
 
 
-async def test_lines_that_cannot_be_read_are_counted_and_left_out() -> None:
-    link = Link((sys.executable, "-c", SAYS))
+@pytest.fixture
+def said(tmp_path: Path) -> str:
+    """A file of records between lines that are none."""
+    file = tmp_path / "said"
+    file.write_bytes(b"".join(GOOD + bad + b"\n" for bad in BAD) + GOOD)
+    return str(file)
+
+
+async def test_lines_that_cannot_be_read_are_counted_and_left_out(said: str) -> None:
+    link = Link(("cat", said))
     counts: list[int] = []
     try:
         records = link.records(lambda _error, count: counts.append(count))
@@ -79,18 +83,11 @@ async def test_lines_that_cannot_be_read_are_counted_and_left_out() -> None:
     assert counts == [1, 2, 3, 4, 5]
 
 
-ENDLESS = """
-import os, sys
-from natstui.lines import encode_record
-from natstui.model.records.record import Noted
-os.write(1, encode_record(Noted(1, "good")) if sys.argv[1:] else b"x")
-while True:
-    os.write(1, b"x" * 1_000_000)
-"""
+ENDLESS = 'cat "$1"; exec tr "\\000" x < /dev/zero'
 
 
 async def test_output_that_never_ends_a_line_is_no_engine(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = link_module._FIRST_LINE_BYTES, link_module.MOST_LINE_BYTES
     assert limits == (1 << 20, 128 << 20)
@@ -98,13 +95,14 @@ async def test_output_that_never_ends_a_line_is_no_engine(
     monkeypatch.setattr(link_module, "_FIRST_LINE_BYTES", 1 << 15)
     monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
     monkeypatch.setattr(link_module, "MOST_LINE_BYTES", 4 << 20)
-    link = Link((sys.executable, "-c", ENDLESS))
+    link = Link(("sh", "-c", ENDLESS, "sh", "/dev/null"))
     try:
         with pytest.raises(EngineFailed, match=r"more than 32\.0 KiB without a line end"):
             link.wait_started()
     finally:
         link.close()
-    link = Link((sys.executable, "-c", ENDLESS, "later"))
+    (tmp_path / "good").write_bytes(GOOD)
+    link = Link(("sh", "-c", ENDLESS, "sh", str(tmp_path / "good")))
     records = link.records()
     try:
         assert await anext(records) == Noted(1, "good")
@@ -116,16 +114,16 @@ async def test_output_that_never_ends_a_line_is_no_engine(
 
 
 def test_a_program_that_says_something_else_and_goes_on_is_no_engine(
-    monkeypatch: pytest.MonkeyPatch,
+    said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "STOP_TIMEOUT_S", 0.5)
-    link = Link((sys.executable, "-c", "import sys; print('{}', flush=True); sys.stdin.read()"))
+    link = Link(("sh", "-c", "echo '{}'; exec cat"))
     try:
         with pytest.raises(NatstuiError):
             link.wait_started()
     finally:
         link.close()
-    link = Link((sys.executable, "-c", SAYS + "import sys; sys.stdin.read()"))
+    link = Link(("sh", "-c", 'cat "$1"; exec cat', "sh", said))
     try:
         with pytest.raises(
             EngineFailed, match="is not an engine of natstui: its first line is wrong"
@@ -136,7 +134,7 @@ def test_a_program_that_says_something_else_and_goes_on_is_no_engine(
 
 
 async def test_an_engine_that_ends_as_it_is_closed_ends_its_records() -> None:
-    link = Link((sys.executable, "-c", "import sys; sys.stdin.read()"))
+    link = Link(("cat",))
 
     async def read() -> list[Record]:
         return [record async for record in link.records()]

@@ -121,24 +121,6 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         assert form(viewer).draft.texts["consumers"] == "2"
 
 
-@pytest.mark.slow
-async def test_scenarios_that_are_not_read_neither_fill_the_form_nor_run() -> None:
-    async with fed(*engine_records(), size=(80, 24)) as viewer:
-        await viewer.press("b", "b")
-        await on_form(viewer)
-        await go_to_field(viewer, "subject")
-        await viewer.type("mine")
-        await viewer.press("ctrl+o")
-        await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
-        await viewer.press("ctrl+o", "ctrl+s")
-        await viewer.until(lambda: "the scenarios are not read" in viewer.said, "neither")
-        assert isinstance(viewer.app.screen, ScenariosScreen)
-        assert not viewer.sent(StartBenchmark)
-        await viewer.press("escape")
-        await on_form(viewer)
-        assert form(viewer).draft.texts["subject"] == "mine"
-
-
 async def read_scenarios(viewer: FedViewer) -> None:
     """Open the list of scenarios, and answer as an engine does."""
     await viewer.press("ctrl+o")
@@ -154,9 +136,21 @@ async def read_scenarios(viewer: FedViewer) -> None:
 
 
 @pytest.mark.slow
-async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not() -> None:
+async def test_a_scenario_that_was_read_fills_the_form_and_the_file_has_what_it_does_not() -> None:
     async with fed(*engine_records(), size=(120, 50)) as viewer:
         await viewer.press("b", "b")
+        await on_form(viewer)
+        await go_to_field(viewer, "subject")
+        await viewer.type("mine")
+        await viewer.press("ctrl+o")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
+        await viewer.press("ctrl+o", "ctrl+s")
+        await viewer.until(lambda: "the scenarios are not read" in viewer.said, "neither")
+        assert isinstance(viewer.app.screen, ScenariosScreen)
+        assert not viewer.sent(StartBenchmark)
+        await viewer.press("escape")
+        await on_form(viewer)
+        assert form(viewer).draft.texts["subject"] == "mine"
         await read_scenarios(viewer)
         assert 'title = "From the form"' in viewer.text
         await viewer.press("end")

@@ -414,10 +414,15 @@ async def finished(viewer: Viewer) -> None:
 
 
 @pytest.mark.slow
-async def test_keys_that_steer_a_run_do_nothing_where_there_is_none() -> None:
+async def test_keys_that_steer_no_run_do_nothing_and_a_command_is_seen_above_the_footer() -> None:
     """Which of them are offered, test_key_footer.py tests."""
     async with fed(*engine_records(), size=(80, 24)) as viewer:
-        await viewer.press("b", "ctrl+x", "a", "k", "P", "r", "f", "h")
+        for keys in (("colon", "Z", "Z"), ("b", "colon", "Z", "Z")):
+            await viewer.press(*keys)
+            await viewer.until(lambda: ":ZZ" in viewer.text, "what was typed")
+            assert "esc Cancel" in viewer.words
+            await viewer.press("escape")
+        await viewer.press("ctrl+x", "a", "k", "P", "r", "f", "h")
         assert not viewer.toasts
         steering = (StartBenchmark, StopBenchmark, AddWorker, KillWorker, HoldWorkers)
         assert not any(isinstance(command, steering) for command in viewer.commands)
@@ -604,12 +609,3 @@ async def test_a_run_asks_a_scenario_is_edited_and_run_another_is_steered_and_bo
         await viewer.press("space", "down", "space", "equals_sign")
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
     await nc.close()
-
-
-async def test_the_command_line_is_seen_above_the_footer() -> None:
-    async with fed(*engine_records(), size=(80, 24)) as viewer:
-        for keys in ((), ("b",)):
-            await viewer.press(*keys, "colon", "Z", "Z")
-            await viewer.until(lambda: ":ZZ" in viewer.text, "what was typed")
-            assert "esc Cancel" in viewer.words
-            await viewer.press("escape")

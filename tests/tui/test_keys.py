@@ -143,7 +143,7 @@ def help_text(viewer: Viewer, title: str) -> str:
 
 
 @pytest.mark.slow
-async def test_help_uses_the_width_there_is_and_says_what_columns_mean() -> None:
+async def test_help_uses_the_width_there_is_says_what_columns_mean_and_is_searched() -> None:
     first: dict[int, str] = {}
     async with fed(*engine_records(STREAMS), size=(80, 40)) as viewer:
         await viewer.press("question_mark")
@@ -159,7 +159,15 @@ async def test_help_uses_the_width_there_is_and_says_what_columns_mean() -> None
         assert "including hidden ones of mirrors and sources" in help_text(viewer, "TOP LINES")
         assert "Name of the stream." in help_text(viewer, "COLUMNS")
         assert help_text(viewer, "CHARTS") == ""
+        await viewer.press("slash")
+        await viewer.type("orphaned")
+        await viewer.until(lambda: "COMMANDS" not in viewer.text and "orphaned" in viewer.words)
         await viewer.press("escape")
+        await viewer.until(lambda: "COMMANDS" in viewer.text or "KEYS" in viewer.text)
+        await viewer.press("escape")
+        assert isinstance(viewer.app.screen, HelpScreen), "only its line is closed"
+        await viewer.press("escape")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "closed")
         await viewer.app.push_screen(ConsumerDetail("BETA", "one"))
         await viewer.press("question_mark")
         assert "The first series is an area" in help_text(viewer, "CHARTS")

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from natstui.tui.app.app import recall_theme
-from natstui.tui.app.help import HelpScreen
 from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.kit.pick import PickSeveral
 from natstui.tui.streams.screen import StreamsScreen
@@ -86,17 +85,3 @@ async def test_who_leaves_the_guide_finds_the_screen_of_the_last_run_without_it(
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
     assert recall("screen") == "streams"
-
-
-@pytest.mark.slow
-async def test_the_help_is_searched_and_an_empty_line_closes_with_escape() -> None:
-    async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
-        await viewer.press("question_mark", "slash")
-        await viewer.type("orphaned")
-        await viewer.until(lambda: "COMMANDS" not in viewer.text and "orphaned" in viewer.words)
-        await viewer.press("escape")
-        await viewer.until(lambda: "COMMANDS" in viewer.text or "KEYS" in viewer.text)
-        await viewer.press("escape")
-        assert isinstance(viewer.app.screen, HelpScreen), "only its line is closed"
-        await viewer.press("escape")
-        await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "closed")

@@ -35,8 +35,8 @@ async def bucket(nc: Client, name: str = "CONF", history: int = 5) -> KeyValue:
 
 async def at_keys(viewer: Viewer, name: str = "CONF") -> None:
     await viewer.until(lambda: f"KV_{name}" in viewer.rows(), "the bucket's stream")
-    await viewer.type_command(f"buckets {name}")
-    await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen))
+    await viewer.app.push_screen(KeysScreen(name))
+    await viewer.settle()
 
 
 async def edited(viewer: Viewer, value: str) -> None:

@@ -116,8 +116,7 @@ async def test_an_account_is_put_beside_ones_own_and_only_read(
         await viewer.type_command("account OTHER")
         await viewer.until(lambda: viewer.table.where.system == "OTHER", "gone to")
         await viewer.type_command("account NOPE")
-        unknown = "no server knows an account NOPE"
-        await viewer.until(lambda: any(unknown in toast for toast in viewer.toasts), "told")
+        await viewer.until(lambda: "no server knows an account NOPE" in viewer.said, "told")
         # One that changes its mind leaves it as every other system.
         await viewer.type_command("ctx -own")
         await viewer.until(lambda: "own" not in viewer.app.parts.engines.systems, "it is left")

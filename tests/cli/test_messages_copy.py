@@ -27,7 +27,7 @@ from natstui.jetstream.messages.copying.selection import Gaps, Selection, Wanted
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.given_up import recorded_give_ups
 from natstui.session.read.recording import Recording
-from tests.cli.beside import Begin, run_beside, stop
+from tests.cli.beside import Begin, run_beside, stop, until_printed
 from tests.cli.processes import NatstuiProcess
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Done, Shell
@@ -485,19 +485,33 @@ async def told(folder: Path, word: str, count: int) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_a_recording_knows_what_was_given_up(
-    shell: Shell, nats_server: Broker, tmp_path: Path
-) -> None:
-    environment = {**shell.environment, "NATSTUI_MONITOR_INTERVAL_S": "0.5"}
-    process = NatstuiProcess("record", "--name", "night", environment=environment)
-    async with connected(nats_server.url) as nc:
-        with process:
-            folder = Path((await asyncio.to_thread(process.stdout.readline)).strip())
+def recorded_giving_up(shell: Shell, url: str) -> Path:
+    """Record, here, how a consumer gives 5 messages up; return the recording."""
+    home = Path(shell.environment["XDG_DATA_HOME"]) / "natstui" / "sessions"
+
+    async def work(begin: Begin) -> None:
+        begin()
+        await until_printed("\n")
+        (folder,) = home.iterdir()
+        async with connected(url) as nc:
             await told(folder, '"snapshot"', 1)
             await gave_up(nc, 5, acked=2, seen=told(folder, "durable_name", 1))
             await told(folder, '"max_deliver"', 5)
-            process.send_signal(signal.SIGINT)
-            await asyncio.to_thread(process.communicate)
+        stop(signal.SIGINT)
+
+    environment = {**shell.environment, "NATSTUI_MONITOR_INTERVAL_S": "0.5"}
+    assert run_beside(work, "record", "--name", "night", environment=environment).returncode == 0
+    (folder,) = home.iterdir()
+    return folder
+
+
+def test_a_recording_knows_what_was_given_up(shell: Shell, nats_server: Broker) -> None:
+    folder = recorded_giving_up(shell, nats_server.url)
+    asyncio.run(what_was_recorded_is_sent_again(shell, nats_server.url, folder))
+
+
+async def what_was_recorded_is_sent_again(shell: Shell, url: str, folder: Path) -> None:
+    async with connected(url) as nc:
         await nc.jetstream().add_stream(name="AGAIN", subjects=["again"])
         words = ("S", "--given-up", "C", "--session", "night", "--to-subject", "again", "--json")
         done = await run(shell, "messages", "copy", *words)
@@ -508,10 +522,10 @@ async def test_a_recording_knows_what_was_given_up(
         drop._replace(at_us=time.time_ns() // 1000 + 60_000_000)
         for drop in recorded_give_ups(recording, "S", "C")[0]
     ]
-    async with connected(nats_server.url) as nc:
+    async with connected(url) as nc:
         await nc.jetstream().delete_consumer("S", "C")
         await nc.jetstream().add_consumer("S", durable_name="C", max_deliver=1)
-        client = await connect(Connection(servers=(nats_server.url,)))
+        client = await connect(Connection(servers=(url,)))
         wanted = Wanted("S", consumer="C", of="given_up", recorded=tuple(drops))
         assert "0 in recordings" in (await select(client, wanted)).remark
         unknown = tuple(drop._replace(consumer_created_at_us=None) for drop in drops)

@@ -59,16 +59,36 @@ a command without a handler is ended by SIGTERM without being asked.
 """
 
 
-IN_SHORT = ("watch --once", "stream ls --json")
+def assert_neither_success_nor_finding(words: str, err: str) -> None:
+    assert "Aborted" not in err and "Traceback" not in err
+    if words == "stream ls --json":
+        assert json.loads(err) == {"error": "natstui was stopped", "code": 130}
+    if words == "watch --once":
+        assert err == "natstui: natstui was stopped\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "number"),
-    [
-        pytest.param(words, number, marks=() if words in IN_SHORT else pytest.mark.long)
-        for words, number in CONNECTING.items()
-    ],
-)
+@pytest.mark.parametrize("words", ["watch --once", "stream ls --json"])
+def test_a_command_that_is_interrupted_while_it_connects_says_so(
+    words: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        shell = Shell(f"nats://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
+        silent.settimeout(PATIENCE_S)
+        connections = []
+
+        async def work(begin: Begin) -> None:
+            begin()
+            connections.append((await asyncio.to_thread(silent.accept))[0])
+            stop(signal.SIGINT)
+
+        done = run_beside(work, *words.split(), environment=shell.environment)
+        connections[0].close()
+    assert (done.returncode, done.stdout) == (130, ""), done
+    assert_neither_success_nor_finding(words, done.stderr)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("words", "number"), CONNECTING.items())
 def test_a_command_that_is_stopped_while_it_connects_is_neither_success_nor_finding(
     words: str, number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -82,11 +102,7 @@ def test_a_command_that_is_stopped_while_it_connects_is_neither_success_nor_find
         connection.close()
     assert process.returncode is not None
     assert (shell_code(process.returncode), out) == (128 + number, ""), err
-    assert "Aborted" not in err and "Traceback" not in err
-    if words == "stream ls --json":
-        assert json.loads(err) == {"error": "natstui was stopped", "code": 130}
-    if words == "watch --once":
-        assert err == "natstui: natstui was stopped\n"
+    assert_neither_success_nor_finding(words, err)
 
 
 @pytest.mark.parametrize(("key", "code"), [("", 130), ("\x04", 5), ("no\n", 5)])

@@ -101,7 +101,6 @@ def test_a_worker_that_dies_unasked_leaves_a_saved_partial_result(
     assert saved["metrics"]["lost"] is None
 
 
-@pytest.mark.long
 def test_an_interrupted_run_is_saved_with_the_repetitions_before_and_exits_as_interrupted(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -202,6 +202,7 @@ async def tried(broker: Broker, folder: Path, seed: int, count: int, faults: int
     await trial.check()
 
 
+@pytest.mark.long
 async def test_a_copy_under_faults_forgets_nothing(nats_server: Broker, tmp_path: Path) -> None:
     await tried(nats_server, tmp_path, 5, SMALL, 1)
 

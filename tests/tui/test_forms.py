@@ -359,6 +359,7 @@ async def test_a_change_made_meanwhile_is_shown_and_fields_begin_as_the_server_h
         assert (after["description"], after["max_msgs"]) == ("mine", 77)
 
 
+@pytest.mark.long
 @on_the_files_loop
 async def test_several_consumers_are_deleted_with_one_confirmation(shared: Shared) -> None:
     url = shared.url

@@ -40,7 +40,7 @@ def at_s(viewer: Viewer) -> float:
 async def test_a_recording_is_looked_through_with_keys_and_mouse_until_q_ends_it(
     folder: Path,
 ) -> None:
-    async with replaying(folder, size=(160, 40)) as viewer:
+    async with replaying(folder, size=(160, 30)) as viewer:
         await viewer.until(lambda: "paused 1×" in viewer.words)
         assert "q Quit" in viewer.text.splitlines()[-1], "where q leads"
         await offers_nothing_that_needs_a_server(viewer)
@@ -140,7 +140,7 @@ async def test_the_timeline_says_how_many_lines_are_left_out(tmp_path: Path) -> 
 async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
     account: Account,
 ) -> None:
-    async with viewing(account.url, size=(160, 40)) as viewer:
+    async with viewing(account.url, size=(160, 30)) as viewer:
         # A recording that begins before the first poll is replayed from there.
         await viewer.until(lambda: viewer.app.state.costs)
         await viewer.press("R")

@@ -68,7 +68,7 @@ async def written(viewer: Viewer, text: str) -> None:
 async def test_the_palette_and_keys_rename_note_pack_and_delete_a_recording(
     account: Account, library: Path, tmp_path: Path
 ) -> None:
-    async with viewing(account.url, size=(160, 40)) as viewer:
+    async with viewing(account.url, size=(160, 30)) as viewer:
         await listed(viewer)
         # The palette offers the keys of the screen.
         await viewer.press("ctrl+p")
@@ -120,7 +120,7 @@ async def test_what_cannot_be_done_to_the_recording_that_is_shown_is_one_sentenc
 ) -> None:
     """What else cannot be done, `test_asked_again.py` tests."""
     (folder,) = session_folders(library)
-    async with replaying(folder, size=(160, 40)) as viewer:
+    async with replaying(folder, size=(160, 30)) as viewer:
         await listed(viewer)
         await viewer.press("ctrl+d")
         await answer(viewer, "test")
@@ -163,7 +163,7 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
     made(tmp_path, [*scenario.beginning(), *scenario.records(0, polls_count)])
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
     target = tmp_path / "out"
-    async with viewing(account.url, size=(160, 40)) as viewer:
+    async with viewing(account.url, size=(160, 30)) as viewer:
         await listed(viewer)
         await viewer.press("enter")
         await viewer.until(lambda: viewer.app.state.replay, "the replay")
@@ -245,7 +245,7 @@ async def test_live_leads_from_a_recording_back_to_the_server(library: Path) -> 
 
 async def test_a_key_analyses_the_recording_under_the_cursor() -> None:
     session = SessionSummary("/there/one", "one", "", "server", 1, 2, 3, 1, 1, 1, 0, 0, "", ())
-    async with fed(*engine_records({}), size=(160, 40)) as viewer:
+    async with fed(*engine_records({}), size=(160, 30)) as viewer:
         await viewer.type_command("sessions")
         await viewer.until(lambda: viewer.sent(ListSessions), "the list is requested")
         (request,) = viewer.sent(ListSessions)

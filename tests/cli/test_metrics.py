@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import re
 import signal
 import socket
@@ -208,6 +209,17 @@ def value(found: dict[str, Metric], name: str, **labels: str) -> float:
     return sample.value
 
 
+async def have_copied(nc: nats.NATS) -> None:
+    """Wait until mirror and source were in touch with their stream, which the server then says."""
+    async with asyncio.timeout(PATIENCE_S):
+        for name in ("MIRROR", "ALL"):
+            active_ns = -1
+            while active_ns < 0:
+                reply = json.loads((await nc.request(f"$JS.API.STREAM.INFO.{name}")).data)
+                (upstream,) = [*filter(None, [reply.get("mirror")]), *reply.get("sources", ())]
+                active_ns = upstream["active"]
+
+
 async def filled(url: str) -> dict[str, int]:
     """Make streams and a consumer with something in every counter; return what the server says."""
     nc = await nats.connect(url)
@@ -225,6 +237,7 @@ async def filled(url: str) -> dict[str, int]:
     await second.nak()
     await pull.fetch(1)
     await nc.flush()
+    await have_copied(nc)
     info = await js.consumer_info("A", "c")
     assert info.num_ack_pending is not None
     assert info.num_pending is not None

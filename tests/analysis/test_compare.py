@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
@@ -51,10 +53,8 @@ def values(session: str, seed: int, factor: float) -> list[tuple[str, str, int, 
     return rows
 
 
-DDL = (
-    "session string, metric string, at_us bigint, value double, stream string, consumer string, "
-    "waiting boolean"
-)
+IN_PART = ("stream string", "consumer string", "waiting boolean")
+DDL = ", ".join(("session string, metric string, at_us bigint, value double", *IN_PART))
 
 
 def in_full(rows: list[tuple[str, str, int, float]]) -> list[tuple[Any, ...]]:
@@ -64,12 +64,19 @@ def in_full(rows: list[tuple[str, str, int, float]]) -> list[tuple[Any, ...]]:
 @pytest.fixture(scope="module")
 def reduced(spark: SparkSession) -> list[Reduced]:
     """20 baselines, 20 equal sessions and 20 that are a tenth slower, reduced by Spark."""
-    rows = []
+    series = defaultdict[tuple[str, str], list[float]](list)
     for pair in range(PAIRS):
-        rows += values(f"{pair:02d}-a", 3 * pair, 1.0)
-        rows += values(f"{pair:02d}-b", 3 * pair + 1, 1.0)
-        rows += values(f"{pair:02d}-c", 3 * pair + 2, 1.1)
-    return reduce(spark.createDataFrame(in_full(rows), DDL))[0]
+        for number, (name, factor) in enumerate((("a", 1.0), ("b", 1.0), ("c", 1.1))):
+            for *of, _, value in values(f"{pair:02d}-{name}", 3 * pair + number, factor):
+                series[of[0], of[1]].append(value)
+    # One row each: Python hands over every row by itself.
+    rows = [(*of, many) for of, many in series.items()]
+    frame = spark.createDataFrame(rows, "session string, metric string, many array<double>")
+    blocks = frame.select("session", "metric", F.posexplode("many").alias("block", "value"))
+    nothing = (f"CAST(NULL AS {type_}) {name}" for name, type_ in map(str.split, IN_PART))
+    return reduce(
+        blocks.selectExpr("session", "metric", f"block * {BLOCK_US}L at_us", "value", *nothing)
+    )[0]
 
 
 def verdicts(reduced: list[Reduced], pair: int, other: str) -> dict[str, str]:

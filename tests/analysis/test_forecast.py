@@ -93,11 +93,12 @@ def told(spark: SparkSession) -> Told:
         for number in range(SERIES):
             growth = steps(random.Random(f"{steps.__name__}-{number}"))
             name = f"{steps.__name__}/{number}"
-            rows += [(name, part, next(growth) / PART_S, room) for part in range(PARTS)]
+            rows.append((name, [next(growth) / PART_S for _ in range(PARTS)], room))
             if steps in GROWING:
                 truth[name] = PART_S * parts_until(room, growth)
-    frame = spark.createDataFrame(rows, "name string, part bigint, pace double, room double")
-    parts = numbered_parts(frame, ["name"], "part", ["pace"])
+    frame = spark.createDataFrame(rows, "name string, paces array<double>, room double")
+    paces = frame.select("name", "room", F.posexplode("paces").alias("part", "pace"))
+    parts = numbered_parts(paces, ["name"], "part", ["pace"])
     series = parts.groupBy("name").agg(F.max("room").alias("room"), *growth_sums("pace"))
     ends = with_growth(series, ["pace"], PART_S).select(
         "name",

@@ -114,11 +114,11 @@ def any_records(each_count: int) -> list[Any]:
     return drawn
 
 
-@pytest.mark.parametrize("each_count", [1, pytest.param(14, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_lines_of_every_kind_with_any_content_are_read(
-    spark: SparkSession, sessions: Path, each_count: int
+    spark: SparkSession, sessions: Path
 ) -> None:
-    records = any_records(each_count)
+    records = any_records(each_count=14)
     assert len({type(record) for record in records}) == len(KINDS)
     folder = made(sessions, records)
     assert verify(folder).unreadable_lines_count == 0

@@ -20,7 +20,7 @@ from natstui.analysis.bronze import parts
 from natstui.analysis.bronze.build import build_bronze, line_schema
 from natstui.analysis.bronze.files import segment_files
 from natstui.analysis.bronze.records import POLL as POLL_KIND
-from natstui.analysis.bronze.sources import find_sources
+from natstui.analysis.bronze.sources import Source, find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.folders import escape_glob
 from natstui.analysis.gold import build as gold
@@ -71,9 +71,30 @@ def plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().executedPlan().toString())
 
 
+def left_by_a_run(spark: SparkSession, out: Path, sources: list[Source], rows_count: int) -> None:
+    """Write what a run leaves of sessions of which the small ones lie together: some tables."""
+    store, files_of_all = Store(spark, str(out), "1"), segment_files(spark, sources)
+    planned = parts.plan_sessions(files_of_all, {}, store.part_of_many)
+    store.set_parts(planned.parts, planned.new.keys())
+    for table in (POLL, CONSUMER_SAMPLE):
+        unknown = (None,) * (len(table.columns) - 1)
+        rows = [(one.session, *unknown) for one in sources] * rows_count
+        store.write_silver(table, store.known_rows(table, rows))
+    complete = [
+        (one.session, planned.new[one.session], one.folder, planned.parts[one.session])
+        for one in sources
+    ]
+    store.write_silver(silver.MANIFEST, store.known_rows(silver.MANIFEST, complete))
+
+
 @pytest.mark.usefixtures("broadcasting")
+@pytest.mark.parametrize("built", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_together_replaced(
-    spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    sessions: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    built: bool,
 ) -> None:
     # They may have any name and lie anywhere; those with files of their own have folders of it.
     names, other, alone = ("50%20 %", "größe + &#", "a b"), "{x}[2]*", "alone = 1"
@@ -85,14 +106,16 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
         polls_only(sessions, name, ticks=12)
     held, out = persisted(spark), tmp_path / "out"
 
+    def sources(asked: set[str]) -> list[Source]:
+        return find_sources(spark, [escape_glob(str(sessions / name)) for name in asked])
+
     def build(run: str, asked: set[str], left_out: str) -> tuple[int, dict[str, int]]:
         """Return how many sessions a run reads, and the rows of each that are there then.
 
         `left_out` is none of the sessions that are read then.
         """
         store = Store(spark, str(out), run)
-        sources = find_sources(spark, [escape_glob(str(sessions / name)) for name in asked])
-        count = silver.build_silver(spark, store, sources, str)
+        count = silver.build_silver(spark, store, sources(asked), str)
         assert persisted(spark) == held
         rows = spark.read.parquet(f"{out}/silver/consumer_sample").groupBy("session")
         found = {row["session"]: row["count"] for row in rows.count().collect()}
@@ -100,8 +123,12 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
         assert read.count() == sum(found.get(name, 0) for name in asked - {left_out})
         return count, found
 
-    counts = {**dict.fromkeys(names, 30), other: 72, alone: 72}
-    assert build("1", {*names, other, alone}, names[1]) == (5, counts)
+    if built:
+        counts = {**dict.fromkeys(names, 30), other: 72, alone: 72}
+        assert build("1", {*names, other, alone}, names[1]) == (5, counts)
+    else:
+        # As such a run would: to build all tables takes ten times as long.
+        left_by_a_run(spark, out, sources({*names, other, alone}), rows_count=72)
     first = files(out)
     assert len(first) == 3
     # One of those that lie together has changed, and of another one no poll is left that could
@@ -111,14 +138,16 @@ def test_new_sessions_are_added_the_others_left_alone_and_those_that_lie_togethe
     assert without_polls(sessions / other) == 12
     polls_only(sessions, "new", ticks=5)
     counts = {**dict(zip(names, (54, 30, 30), strict=True)), "new": 30, alone: 72}
-    assert build("2", {*names, other, "new"}, "") == (5, counts)
+    assert build("2", {*names, other, "new"}, names[1]) == (5, counts)
     (kept,) = first.items() & files(out).items()
     assert f"/{part_folder(PART, alone)}/" in kept[0]
     rows = Store(spark, str(out), "other").silver(POLL, None)
     assert {row["session"] for row in rows.collect()} == {*names, "new", alone}
-    # Another version knows of none of them.
+    # What that run has left is complete: another one reads nothing.
     store = Store(spark, str(out), "3")
+    assert silver.build_silver(spark, store, sources({*names, other, "new", alone}), str) == 0
     assert silver.complete_sessions(store).keys() == {*names, other, "new", alone}
+    # Another version knows of none of them.
     with monkeypatch.context() as patch:
         patch.setattr(silver_files, "PIPELINE_VERSION", 1000)
         assert silver.complete_sessions(store) == {}
@@ -138,35 +167,35 @@ def test_of_a_session_that_grows_only_new_segments_are_read(
     if not can_delete:
         nothing_can_be_deleted(monkeypatch)
     # Of polls alone: what else is in a session takes as long to plan.
-    grown, out = polls_only(sessions, NAME, ticks=85), tmp_path / "out"
+    grown, out = polls_only(sessions, NAME, ticks=45), tmp_path / "out"
     complete = lines_read(lines_of(spark, grown))
     *_, sealed, recorded = sorted(grown.glob("records-*"))
     later = [path.rename(tmp_path / path.name) for path in (sealed, recorded)]
     begun = grown / sealed.name.removesuffix(".gz")
     begun.write_bytes(gzip.decompress(later[0].read_bytes())[:3000])
 
-    def build(run: str) -> tuple[str, list[Row]]:
+    def build(run: str) -> tuple[str, DataFrame]:
         """Return what a run says that it reads, and the lines that are there then."""
         store, told = Store(spark, str(out), run), []
         store.set_parts({grown.name: grown.name}, [grown.name])
         sources = find_sources(spark, [str(grown)])
         lines, *_ = build_bronze(store, sources, segment_files(spark, sources), told.append)
-        return told[0], lines_read(lines)
+        return told[0], lines
 
     first, _ = build("1")
-    assert first.startswith("reading 4 of 4 segments, ")
+    assert first.startswith("reading 2 of 2 segments, ")
     begun.unlink()
     for path in later:
         path.rename(grown / path.name)
     size_bytes = sum((grown / path.name).stat().st_size for path in later)
-    again, rows = build("2")
-    assert again == f"reading 2 of 5 segments, {bytes_text(size_bytes)}"
-    assert rows == complete
+    again, lines = build("2")
+    assert again == f"reading 2 of 3 segments, {bytes_text(size_bytes)}"
+    assert lines_read(lines) == complete
     # A piece without the list of its segments is of a run that was killed.
     (piece,) = (out / "bronze" / "segment").glob("*2-0")
     shutil.rmtree(piece)
-    again, rows_again = build("3")
-    assert again.startswith("reading 1 of 5 segments, ") and rows_again == rows
+    again, lines = build("3")
+    assert again.startswith("reading 1 of 3 segments, ") and lines_read(lines) == complete
 
 
 def lines_read(lines: DataFrame) -> list[Row]:

@@ -40,9 +40,10 @@ test:
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \
-		-m 'not server and not cluster and not spark and not terminal and not slow and not long'
+		-m 'not server and not cluster and not spark and not terminal and not slow and not long' $(TESTS)
 
-# The lowest versions that pyproject.toml allows, in an environment that is removed afterwards.
+# The lowest versions that pyproject.toml allows, in an environment that is removed afterwards:
+# the quick tests, or those in TESTS="tests/tui …".
 lowest:
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && bin="$$folder/bin" && \
 	$(PYTHON) -m venv "$$folder" && "$$bin/pip" install -q uv && \

@@ -395,7 +395,7 @@ async def test_findings_lead_to_the_message_and_to_the_field_but_not_in_a_replay
         position = ReplayPosition(3, 1, 9, 1.0, playing=False, recording=False)
         await viewer.feed(position)
         await viewer.until(lambda: viewer.app.state.replay, "it is a replay")
-        assert "Messages" not in viewer.text.splitlines()[-1]
+        await viewer.until(lambda: "Messages" not in viewer.text.splitlines()[-1], "no such key")
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "no form")
         await viewer.press("escape", "d")

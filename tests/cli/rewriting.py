@@ -86,6 +86,9 @@ def _pass(one: socket.socket, other: socket.socket, rewrite: Rewrite) -> None:
     try:
         while data := one.recv(1 << 20):
             other.sendall(rewrite(data))
+    except TimeoutError:
+        # Of what is done on the way: a wire that only ends would not say so.
+        raise
     except OSError:
         pass
     finally:

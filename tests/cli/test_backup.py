@@ -888,8 +888,8 @@ def test_a_stream_with_a_control_character_in_its_name_is_restored_and_blocks_no
     async def created() -> None:
         async with connected(account.url) as nc:
             config = json.dumps({"name": name, "subjects": ["t"]}).encode()
-            await nc.request(f"$JS.API.STREAM.CREATE.{name}", config)
-            await nc.request("t", b"x")
+            await nc.request(f"$JS.API.STREAM.CREATE.{name}", config, 30)
+            await nc.request("t", b"x", 30)
 
     asyncio.run(created())
     shell.ok("backup", str(folder))

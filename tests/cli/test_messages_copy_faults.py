@@ -252,10 +252,12 @@ async def test_what_was_purged_where_limits_or_acks_remove_messages_is_no_succes
         js = nc.jetstream()
         await filled(nc, "S", 10)
         body = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4} | config
-        await nc.request("$JS.API.STREAM.CREATE.T", json.dumps(body).encode())
+        await nc.request("$JS.API.STREAM.CREATE.T", json.dumps(body).encode(), 30)
         assert (await run(shell, "messages", "copy", *TO_T)).returncode == 4
         await js.purge_stream("T")
-        await nc.request("$JS.API.STREAM.UPDATE.T", json.dumps(body | {"max_msgs": 99}).encode())
+        await nc.request(
+            "$JS.API.STREAM.UPDATE.T", json.dumps(body | {"max_msgs": 99}).encode(), 30
+        )
         resumed = await run(shell, "messages", "copy", *TO_T, "--resume")
         account = copied(resumed.stdout)
         assert (resumed.returncode, account["acknowledged_msgs"]) == (4, 6), resumed

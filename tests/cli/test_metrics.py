@@ -215,7 +215,7 @@ async def have_copied(nc: nats.NATS) -> None:
         for name in ("MIRROR", "ALL"):
             active_ns = -1
             while active_ns < 0:
-                reply = json.loads((await nc.request(f"$JS.API.STREAM.INFO.{name}")).data)
+                reply = json.loads((await nc.request(f"$JS.API.STREAM.INFO.{name}", b"", 30)).data)
                 (upstream,) = [*filter(None, [reply.get("mirror")]), *reply.get("sources", ())]
                 active_ns = upstream["active"]
 

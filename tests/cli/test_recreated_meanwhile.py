@@ -32,7 +32,7 @@ def request(url: str, *requests: tuple[str, dict[str, Any] | bytes]) -> None:
         try:
             for subject, body in requests:
                 payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-                reply = json.loads((await nc.request(subject, payload)).data)
+                reply = json.loads((await nc.request(subject, payload, 30)).data)
                 assert "error" not in reply, reply
         finally:
             await nc.close()

@@ -90,7 +90,9 @@ async def _answered_by(client: Client, stream: str, names: set[str]) -> None:
         while waiting:
             for subject in ("s.0", "s.1"):
                 request = json.dumps({"last_by_subj": subject}).encode()
-                reply = await client.nc.request(f"$JS.API.DIRECT.GET.{stream}", request)
+                reply = await client.nc.request(
+                    f"$JS.API.DIRECT.GET.{stream}", request, timeout=30
+                )
                 waiting.discard((reply.headers or {}).get("Nats-Stream", ""))
 
 

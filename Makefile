@@ -34,9 +34,10 @@ contracts:
 collection:
 	-@$(PYTEST) --collect-only --ignore=tests/fuzz >/dev/null
 
-# Three workers per core of a small machine: tests wait for a part of their time.
+# Two workers per core of a small machine: tests wait for some of their time. Three took longer, for
+# what waits beside others looks more often.
 test:
-	$(PYTEST) -n 6 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
+	$(PYTEST) -n 4 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \

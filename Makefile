@@ -44,11 +44,12 @@ quick-test:
 		-m 'not server and not cluster and not spark and not terminal and not slow and not long' $(TESTS)
 
 # The lowest versions that pyproject.toml allows, in an environment that is removed afterwards:
-# the quick tests, or those in TESTS="tests/tui …".
+# the quick tests, or those in TESTS="tests/tui …", with the EXTRAS that these need.
+lowest: EXTRAS ?= dev
 lowest:
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && bin="$$folder/bin" && \
 	$(PYTHON) -m venv "$$folder" && "$$bin/pip" install -q uv && \
-	"$$bin/uv" pip install -q -p "$$bin/python" --resolution lowest-direct -e '.[dev]' && \
+	"$$bin/uv" pip install -q -p "$$bin/python" --resolution lowest-direct -e '.[$(EXTRAS)]' && \
 	$(MAKE) quick-test PYTHON="$$bin/python" && \
 	"$$bin/python" .ci/first_frame.py run "$$bin/natstui" demo
 

@@ -9,7 +9,7 @@ from natstui.model.findings.thresholds import STUCK_AFTER_S
 MASTER = "local[*]"
 MEMORY = "1g"
 """Heap of Spark's driver, and of each executor."""
-PARTITION_BYTES = 8 * 1024 * 1024
+PARTITION_BYTES = 16 * 1024 * 1024
 """Bytes of recorded text per partition of a sort; its rows take about ten times as much."""
 ROWS_COUNT = 200
 """Maximum rows of each table in a result."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -79,7 +80,12 @@ def settings_for_size(settings: SparkSettings) -> dict[str, str]:
         # A cluster has a number of its own, and Spark puts small partitions together.
         return {}
     if not settings.is_small:
-        return {_PARTITIONS: str(math.ceil(settings.size_bytes / PARTITION_BYTES))}
+        return {
+            _PARTITIONS: str(math.ceil(settings.size_bytes / PARTITION_BYTES)),
+            # Each task generates and compiles the code of its steps, which takes longer than to
+            # read a segment.
+            "spark.sql.files.minPartitionNum": str(2 * _cores_count(settings.master)),
+        }
     return {
         # One task sorts, groups and joins what is there in milliseconds.
         _PARTITIONS: "1",
@@ -94,6 +100,14 @@ def settings_for_size(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.optimizer.disableHints": "true",
     }
+
+
+def _cores_count(master: str) -> int:
+    """Return the number of cores that `local`, `local[2]` or `local[*]` uses."""
+    number = re.match(r"local\[(\d+)", master)
+    if number:
+        return int(number[1])
+    return (os.cpu_count() or 1) if "*" in master else 1
 
 
 def open_session(settings: SparkSettings) -> SparkSession:

@@ -247,11 +247,7 @@ def first_rows(store: Store, answer: Answer, count: int) -> list[Row]:
 
 def in_order(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
     """Return rows sorted by columns; `-` before a name sorts the largest first."""
-    keys = [
-        F.col(n[1:]).desc_nulls_last() if n.startswith("-") else F.col(n).asc_nulls_first()
-        for n in names
-    ]
-    return rows.orderBy(*keys)
+    return rows.orderBy(*(F.desc(n[1:]) if n.startswith("-") else F.asc(n) for n in names))
 
 
 def _plain(value: Any) -> Any:

@@ -87,20 +87,18 @@ class Table:
 
     def contract(self, rows: DataFrame) -> DataFrame:
         """Return exactly the columns of this table, in order, with types and comments."""
-        cast = (f"CAST(`{c.name}` AS {c.type}) AS `{c.name}`" for c in self.columns)
-        return rows.selectExpr(*cast).to(self.schema())
+        return rows.to(self.schema())
 
     def no_rows(self, spark: SparkSession) -> DataFrame:
         """Return the table without rows, which Spark optimizes away in queries."""
-        null_columns = (f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in self.columns)
-        return spark.sql(f"SELECT {', '.join(null_columns)} WHERE false")
+        return self.contract(spark.sql("SELECT NULL WHERE false"))
 
     def stored(self, rows: DataFrame) -> DataFrame:
-        """Return the rows for writing, with a timestamp column beside each time in µs."""
+        """Return rows of the contract with a timestamp column beside each time in µs."""
         moments = (
             f"timestamp_micros(`{c.name}`) AS `{c.moment}`" for c in self.columns if c.moment
         )
-        return self.contract(rows).selectExpr("*", *moments)
+        return rows.selectExpr("*", *moments)
 
     def schema(self) -> StructType:
         """Return the Spark schema, each column with its meaning as comment."""

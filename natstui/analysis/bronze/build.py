@@ -204,8 +204,7 @@ def _without_marks(column: StructField, present_columns: list[str]) -> str:
 
 
 def _of_kind(kind: str) -> Column:
-    struct = record(F.col("value"), class_of(kind), F.col("line_number"))
-    return F.when(F.col("whole") & (F.col("kind") == kind), struct)
+    return F.when(F.col("whole") & (F.col("kind") == kind), record(class_of(kind)))
 
 
 def _bytes_of(text: Column, start: int | Column, length: int | Column) -> Column:

@@ -8,9 +8,9 @@ analysis leaves out exactly the lines that `natstui sessions verify` reports.
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -96,93 +96,86 @@ def _fields(cls: type) -> tuple[_Field, ...]:
     return tuple(fields_)
 
 
-def _is_invalid(value: Column, hint: Any, *, required: bool = True) -> Column | None:
-    """Return whether a value has not this type; None if it always has."""
+def _is_invalid(value: str, hint: Any, *, required: bool = True) -> str | None:
+    """Return whether a value has not this type, as SQL; None if it always has."""
     conditions = list(_invalid_conditions(value, hint))
-    inside = _any(iter(conditions)) if conditions else None
     if required:
-        return value.isNull() if inside is None else value.isNull() | inside
-    return None if inside is None else value.isNotNull() & inside
+        return _any([f"{value} IS NULL", *conditions])
+    return f"({value} IS NOT NULL AND {_any(conditions)})" if conditions else None
 
 
-def _invalid_conditions(value: Column, hint: Any) -> Iterator[Column]:
+def _invalid_conditions(value: str, hint: Any) -> Iterator[str]:
     """Yield the conditions under which a present value has not this type."""
     origin = typing.get_origin(hint)
     if origin is typing.Literal:
-        yield ~value.isin(*typing.get_args(hint))
+        yield f"{value} NOT IN ({', '.join(map(repr, typing.get_args(hint)))})"
     elif origin is tuple:
         item_hint, optional = without_none(item_of(hint))
         if Ellipsis not in typing.get_args(hint):
-            yield F.size(value) != len(typing.get_args(hint))
+            yield f"size({value}) != {len(typing.get_args(hint))}"
         if not optional or not is_scalar(item_hint):
-            yield F.exists(
-                value, lambda item: _is_invalid_item(item, item_hint, optional=optional)
-            )
+            yield _has_invalid_item(value, item_hint, optional=optional)
     elif isinstance(hint, type) and is_dataclass(hint):
         yield from _invalid_fields(value, hint)
 
 
-def _is_invalid_item(item: Column, hint: Any, *, optional: bool) -> Column:
-    broken = _is_invalid(item, hint, required=not optional)
-    return F.lit(False) if broken is None else broken
+def _has_invalid_item(values: str, hint: Any, *, optional: bool = False) -> str:
+    broken = _is_invalid("item", hint, required=not optional)
+    return f"exists({values}, item -> {broken or 'false'})"
 
 
-def _invalid_fields(value: Column, cls: type, without: tuple[str, ...] = ()) -> Iterator[Column]:
+def _invalid_fields(value: str, cls: type, without: tuple[str, ...] = ()) -> Iterator[str]:
     if cls in _TABLES:
         yield from _invalid_columns(value, cls)
         return
     for field in _fields(cls):
         if field.name not in without:
-            broken = _is_invalid(value[field.name], field.type, required=field.required)
+            broken = _is_invalid(f"{value}.{field.name}", field.type, required=field.required)
             if broken is not None:
                 yield broken
     if cls is LatencyCounts:
-        yield F.size(value["buckets"]) != F.size(value["counts"])
-        yield F.exists(value["buckets"], lambda bucket: (bucket < 0) | (bucket >= BUCKETS_COUNT))
+        yield f"size({value}.buckets) != size({value}.counts)"
+        yield f"exists({value}.buckets, bucket -> bucket < 0 OR bucket >= {BUCKETS_COUNT})"
 
 
-def _invalid_columns(table: Column, cls: type) -> Iterator[Column]:
+def _invalid_columns(table: str, cls: type) -> Iterator[str]:
     """Yield the conditions under which columns are missing, differ in length, or have nulls."""
-    length = F.coalesce(F.size(table["name"]), F.lit(0))
-    never_null: dict[Any, list[Column]] = {}
+    length, later = f"coalesce(size({table}.name), 0)", _optional_columns(cls)
+    never_null: dict[Any, list[str]] = {}
+    sizes: dict[bool, list[str]] = {False: [], True: []}
     for field in _fields(cls):
-        values, is_later = table[field.name], field.name in _optional_columns(cls)
-        yield ~_fits(values, length, later=is_later)
+        values, is_later = f"{table}.{field.name}", field.name in later
+        sizes[is_later].append(f"size({values})")
         item, optional = without_none(item_of(field.type))
         if typing.get_origin(item) is tuple:
-            yield values.isNotNull() & _has_invalid_lists(F.flatten(values), item_of(item))
+            rows = f"flatten({values})"
+            broken = f"{rows} IS NULL OR {_has_invalid_item(rows, item_of(item))}"
+            yield f"({values} IS NOT NULL AND ({broken}))"
         elif not is_scalar(item):
-            yield from (
-                values.isNotNull() & broken for broken in _invalid_conditions(values, field.type)
-            )
+            for broken in _invalid_conditions(values, field.type):
+                yield f"({values} IS NOT NULL AND {broken})"
         elif not optional:
-            absent = F.array().cast(f"array<{ddl_type(item)}>")
-            values = F.coalesce(values, absent) if is_later else values
+            absent = f"CAST(array() AS array<{ddl_type(item)}>)"
+            values = f"coalesce({values}, {absent})" if is_later else values
             never_null.setdefault(item, []).append(values)
+    yield f"array_distinct(array({', '.join(sizes[False])})) != array({length})"
+    if sizes[True]:
+        # Of none, Spark says null or -1, as it is set.
+        fitting = f"array({length}, 0, -1, CAST(NULL AS int))"
+        yield f"size(array_except(array({', '.join(sizes[True])}), {fitting})) > 0"
     for item, columns in never_null.items():
-        yield _has_null(F.concat(*columns), item)
+        yield _has_null(f"concat({', '.join(columns)})", item)
 
 
-def _has_invalid_lists(rows: Column, cls: type) -> Column:
-    """Return whether flattened lists are null or have a row that is no `cls`."""
-    return rows.isNull() | F.exists(rows, lambda row: _is_invalid_item(row, cls, optional=False))
-
-
-def _has_null(values: Column, item: Any) -> Column:
+def _has_null(values: str, item: Any) -> str:
     """Return whether an array has a null, without a lambda, which would be slow.
 
     Spark returns null for `array_contains` of a missing value in an array with a null.
     """
     if item is bool:
-        values, item = values.cast("array<bigint>"), int
-    missing_value = {int: -(2**63), float: float("-inf"), str: "\ufffe\uffff"}
-    return F.array_contains(values, F.lit(missing_value[item])).isNull()
-
-
-def _fits(column: Column, length: Column, *, later: bool) -> Column:
-    size = F.size(column)
-    # Of none, Spark says null or -1, as it is set.
-    return (size == length) | ~(size > 0) | size.isNull() if later else size.eqNullSafe(length)
+        values, item = f"CAST({values} AS array<bigint>)", int
+    missing_value = {int: -(2**63), float: "double('-infinity')", str: r"'\ufffe\uffff'"}
+    return f"array_contains({values}, {missing_value[item]}) IS NULL"
 
 
 def _optional_columns(cls: type) -> set[str]:
@@ -190,36 +183,38 @@ def _optional_columns(cls: type) -> set[str]:
     return {*later_columns(cls)} - {*PACKED_AS.values()}
 
 
-def record(value: Column, cls: type, line_number: Column) -> Column:
-    """Return a line as a struct of the fields of its class; null for an invalid line.
+def record(cls: type) -> Column:
+    """Return `value`, a line, as a struct of the fields of its class; null for an invalid line.
 
     `line_number` is the number at its end: if the beginning has another number, the line consists
     of two lines with a hole between them.
+
+    It is one text of SQL: a call into the JVM for each part would take longer than to parse it.
     """
     ddl = _with_number(ddl_fields(cls))
-
-    def sound(line: Column) -> Column:
-        return _is_sound(line, line_number) & ~_any(_invalid_fields(line, cls))
-
     # In an array, because a lambda is given the parsed line, and a condition would parse again.
-    parsed = F.transform(
-        F.array(F.from_json(value, ddl, OPTIONS)), partial(_repair_numbers, value, ddl)
-    )
-    return F.get(F.filter(parsed, sound), F.lit(0))
+    parsed = f"transform(array({_from_json('value', ddl)}), line -> {_repaired('line', ddl)})"
+    is_sound = _is_sound("line", _any(_invalid_fields("line", cls)))
+    return F.expr(f"get(filter({parsed}, line -> {is_sound}), 0)")
 
 
 def _with_number(fields: str) -> str:
     return f"struct<{fields},`line`:int,`{CORRUPT}`:string>"
 
 
-def _repair_numbers(value: Column, ddl: str, line: Column) -> Column:
+def _from_json(value: str, ddl: str) -> str:
+    options = ", ".join(f"'{name}', '{option}'" for name, option in OPTIONS.items())
+    return f"from_json({value}, '{ddl}', map({options}))"
+
+
+def _repaired(line: str, ddl: str) -> str:
     """Return a parsed line, parsed again if it has numbers beyond signed 64 bits."""
-    huge = line[CORRUPT].isNotNull() & is_huge(value)
-    return F.when(huge, F.from_json(clamp_numbers(value), ddl, OPTIONS)).otherwise(line)
+    huge = f"{line}.{CORRUPT} IS NOT NULL AND {is_huge('value')}"
+    return f"IF({huge}, {_from_json(clamp_numbers('value'), ddl)}, {line})"
 
 
-def _is_sound(line: Column, line_number: Column) -> Column:
-    return line[CORRUPT].isNull() & line["line"].eqNullSafe(line_number)
+def _is_sound(line: str, is_broken: str) -> str:
+    return f"{line}.{CORRUPT} IS NULL AND {line}.line <=> line_number AND NOT {is_broken}"
 
 
 def with_polls(lines: DataFrame) -> DataFrame:
@@ -228,43 +223,46 @@ def with_polls(lines: DataFrame) -> DataFrame:
     It is built column by column, not in a lambda: Spark compiles these steps, and parses each poll
     once.
     """
-    ddl, value = _with_number(poll_fields()), F.col("value")
-    is_poll = F.col("whole") & (F.col("kind") == POLL)
-    rows = lines.withColumn(POLL, F.when(is_poll, F.from_json(value, ddl, OPTIONS)))
-    rows = rows.withColumn(POLL, _repair_numbers(value, ddl, F.col(POLL)))
-    poll = F.col(POLL)
-    is_broken = _any(_invalid_poll(poll))
-    sound = _is_sound(poll, F.col("line_number")) & ~is_broken
-    return rows.withColumn(POLL, F.when(sound, poll))
+    ddl = _with_number(poll_fields())
+    steps = (
+        f"IF(whole AND kind = '{POLL}', {_from_json('value', ddl)}, NULL)",
+        _repaired(POLL, ddl),
+        f"IF({_is_sound(POLL, _any(_invalid_poll(POLL)))}, {POLL}, NULL)",
+    )
+    return reduce(lambda rows, step: rows.withColumn(POLL, F.expr(step)), steps, lines)
 
 
-def _invalid_poll(poll: Column) -> Iterator[Column]:
+def _invalid_poll(poll: str) -> Iterator[str]:
     yield from _invalid_fields(poll, Snapshot, ("streams", "consumers"))
-    streams, consumers = poll["streams"], poll["consumers"]
-    yield streams.isNull() | consumers.isNull()
+    streams, consumers = f"{poll}.streams", f"{poll}.consumers"
+    yield f"{streams} IS NULL OR {consumers} IS NULL"
     yield from _invalid_fields(streams, StreamColumns)
     as_differences = _any(_invalid_fields(consumers, ConsumersAsDifferences))
     as_they_are = _any(_invalid_fields(consumers, ConsumerColumns))
-    yield F.when(is_packed(consumers), as_differences).otherwise(as_they_are)
+    is_packed = f"{consumers}.{_PACKED} IS NOT NULL"
+    yield f"IF({is_packed}, {as_differences}, {as_they_are})"
+
+
+_PACKED = PACKED_AS["ack_floor_stream_seq"]
 
 
 def is_packed(consumers: Column) -> Column:
     """Return whether the five columns of a poll are differences, by one of them."""
-    return consumers[PACKED_AS["ack_floor_stream_seq"]].isNotNull()
+    return consumers[_PACKED].isNotNull()
 
 
-def _any(conditions: Iterator[Column]) -> Column:
-    return reduce(lambda first, second: first | second, conditions)
+def _any(conditions: Iterable[str]) -> str:
+    return f"({' OR '.join(conditions)})"
 
 
-def clamp_numbers(value: Column) -> Column:
+def clamp_numbers(value: str) -> str:
     """Return a line with numbers beyond signed 64 bits replaced by the largest number."""
-    return F.regexp_replace(value, _HUGE, str(2**63 - 1))
+    return f"regexp_replace({value}, r'{_HUGE}', '{2**63 - 1}')"
 
 
-def is_huge(value: Column) -> Column:
+def is_huge(value: str) -> str:
     """Return whether a line may have numbers beyond signed 64 bits."""
-    return value.rlike(_HUGE)
+    return f"{value} RLIKE r'{_HUGE}'"
 
 
 def class_of(kind: str) -> type:

@@ -32,8 +32,11 @@ Each growth of heap or classes would cause a garbage collection.
 """
 _JVM = "-XX:+UseParallelGC"
 """Option for the garbage collector with the least total work."""
-_JVM_SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""Options for small data: a collector with one thread, and only the fast compiler (C1)."""
+_JVM_SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Options for small data: a collector with one thread, and only the fast compiler (C1).
+
+Its code has as much room as with both compilers: without, what is compiled is thrown out.
+"""
 _JVM_ENVIRONMENT = {
     # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
     "MALLOC_ARENA_MAX": "2",

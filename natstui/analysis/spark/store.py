@@ -148,7 +148,7 @@ class Store:
         self._rows_count += 1
         path = f"{self._rows_folder}/{table.name}-{self._rows_count}.json"
         self._files.write_text(path, "\n".join(lines))
-        return self.spark.read.schema(table.ddl()).json(path, mode="FAILFAST")
+        return self.spark.read.schema(table.schema()).json(path, mode="FAILFAST")
 
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
@@ -187,8 +187,8 @@ class Store:
         writer.option("partitionOverwriteMode", "dynamic").parquet(folder)
 
     def write_silver(self, table: Table, rows: DataFrame) -> None:
-        """Replace the parts of the sessions in `rows`."""
-        rows = table.contract(rows).withColumn(PART, self._part())
+        """Replace the parts of the sessions in `rows`, which have the columns of the table."""
+        rows = rows.withColumn(PART, self._part())
         if len({*self._new.values()}) > 1:
             # As few files in each part as its size asks for, and not one of each task.
             rows = rows.hint("rebalance", PART)
@@ -288,7 +288,7 @@ class Store:
                 rows = rows.where(F.col(PART).isin(parts))
             if {session for session, part in self._parts.items() if part in parts} != {*sessions}:
                 rows = rows.where(F.col("session").isin(sessions))
-        return rows.select([column.name for column in table.columns])
+        return table.contract(rows)
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
         """Write a table to the folder of this run, so that later reads do not compute it again.
@@ -297,7 +297,7 @@ class Store:
         """
         self._read.pop(table.name, None)
         counted = Observation()
-        stored = table.stored(rows).observe(counted, F.count(F.lit(1)).alias("n"))
+        stored = table.stored(rows).observe(counted, F.expr("count(1) AS n"))
         folder = f"{self._run_folder}/{table.name}"
         if table.day_of:
             partitioned = with_folder_columns(table, stored, self.servers)
@@ -337,7 +337,7 @@ class Store:
                 # To find it in the files takes a job; other formats may keep their own.
                 reader = reader.schema(table.ddl())
             rows = reader.load(f"{self._gold}/{table.name}")
-            self._read[table.name] = rows.select([column.name for column in table.columns])
+            self._read[table.name] = table.contract(rows)
         return self._read[table.name]
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:

@@ -9,6 +9,7 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, counted, finding, time_text
 from natstui.analysis.gold.api_use import since_last_poll
 from natstui.analysis.gold.rates import UNSEEN, with_unseen
+from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.telling.forecast import (
     between,
     full_in_s,
@@ -21,7 +22,7 @@ from natstui.analysis.gold.telling.forecast import (
     reportable_s,
     with_growth,
 )
-from natstui.analysis.gold.telling.picture import widths_of, with_members
+from natstui.analysis.gold.telling.picture import with_members
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -273,30 +274,41 @@ BUSIEST = Table(
 
 
 def load(
-    silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame, thresholds: Thresholds
+    sessions: DataFrame, stream_rate: DataFrame, consumer_rate: DataFrame, thresholds: Thresholds
 ) -> DataFrame:
     """Return `load`: one row per session and interval.
 
     A load is the mean over all series in the interval, times the number of series at once.
     """
     keys = ["session", "bucket_at_us"]
-    widths = widths_of(silver).withColumn("width_s", F.lit(thresholds.bucket_s))
-    members = F.max("members")
+    bucket = {"rank": F.lit(0), "width_s": F.lit(thresholds.bucket_s)}
+
+    def totals(rates: DataFrame, *values: Column) -> DataFrame:
+        rows = rates.groupBy(*keys).agg(F.sum("covered_s").alias("covered_s"), *values)
+        return with_members(rows.withColumns(bucket), rates, sessions)
 
     def per_s(name: str) -> Column:
-        return members * F.sum(name) / F.nullif(F.sum("covered_s"), F.lit(0.0))
+        return F.col("members") * F.col(name) / F.nullif("covered_s", F.lit(0.0))
 
-    streams = with_members(stream_rate, stream_rate, widths).groupBy(*keys)
-    consumers = with_members(consumer_rate, consumer_rate, widths).groupBy(*keys)
     pending = F.sum(F.col("pending_mean_msgs") * F.col("samples_count")) / F.sum("samples_count")
-    rows = streams.agg(
+    streams = totals(
+        stream_rate, *(F.sum(name).alias(name) for name in ("published_msgs", "grown_bytes"))
+    )
+    consumers = totals(
+        consumer_rate,
+        *(F.sum(name).alias(name) for name in ("delivered_msgs", "settled_msgs")),
+        pending.alias("pending_mean_msgs"),
+    )
+    rows = streams.select(
+        *keys,
         per_s("published_msgs").alias("published_per_s"),
         per_s("grown_bytes").alias("grown_bytes_per_s"),
     ).join(
-        consumers.agg(
+        consumers.select(
+            *keys,
             per_s("delivered_msgs").alias("delivered_per_s"),
             per_s("settled_msgs").alias("settled_per_s"),
-            (members * pending).alias("pending_mean_msgs"),
+            (F.col("members") * F.col("pending_mean_msgs")).alias("pending_mean_msgs"),
         ),
         keys,
         "full",
@@ -403,12 +415,12 @@ ANSWERS = (
     Answer(
         LOAD,
         lambda inputs: load(
-            inputs.silver,
+            inputs.gold(SESSION_SUMMARY.name),
             inputs.gold("stream_rate"),
             inputs.gold("consumer_rate"),
             inputs.thresholds,
         ),
-        needs=("stream_rate", "consumer_rate"),
+        needs=("stream_rate", "consumer_rate", SESSION_SUMMARY.name),
         sorted_by=("session", "bucket_at_us"),
         # It is drawn as a chart, which would be wrong if rows were left out.
         least_rows_count=5_000,

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, AnswerInputs
 from natstui.analysis.gold.rates import SECOND_US, bucket_start, repeats
-from natstui.analysis.silver.layer import Silver
+from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
 
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
@@ -52,40 +52,43 @@ _BUCKET = ("session", "rank", "bucket_at_us", "width_s")
 
 def picture(inputs: AnswerInputs) -> DataFrame:
     """Return `picture`: one row per session, charted consumer (or all) and interval."""
-    widths = widths_of(inputs.silver)
-    samples = inputs.silver.consumer_sample
-    single_rows = samples.join(F.broadcast(_charted_consumers(inputs)), "series_id")
-    single_rows = _with_buckets(single_rows, widths).withColumn("members", F.lit(1.0))
-    total_rows = _totals(samples, inputs.gold("consumer_rate"), widths)
-    rows = _consumers(total_rows).unionAll(_consumers(single_rows))
-    streams = _totals(inputs.silver.stream_sample, inputs.gold("stream_rate"), widths)
-    return PICTURE.contract(rows.join(_published_rates(streams), [*_BUCKET], "full"))
+    sessions = inputs.gold(SESSION_SUMMARY.name)
+    widths = widths_of(sessions)
+    samples = _with_buckets(inputs.silver.consumer_sample, widths).drop("stream", "consumer")
+    charted = F.broadcast(_charted_consumers(inputs))
+    rows = _consumer_sums(samples.join(charted, "series_id", "left"))
+    rows = with_members(rows, inputs.gold("consumer_rate"), sessions).withColumns(
+        {
+            "delivered_per_s": _per_s("delivered_msgs"),
+            "pending_msgs": F.col("members") * F.col("pending_msgs") / F.col("samples_count"),
+            "behind_max_s": F.col("behind_max_us") / 1e6,
+        }
+    )
+    streams = _with_buckets(inputs.silver.stream_sample, widths)
+    streams = streams.groupBy("session", "bucket_at_us", "width_s").agg(
+        *(F.sum(name).alias(name) for name in ("elapsed_us", "published_msgs"))
+    )
+    streams = streams.withColumn("rank", F.lit(0))
+    streams = with_members(streams, inputs.gold("stream_rate"), sessions)
+    published = streams.select(*_BUCKET, _per_s("published_msgs").alias("published_per_s"))
+    return PICTURE.contract(rows.join(published, [*_BUCKET], "full"))
 
 
-def widths_of(silver: Silver) -> DataFrame:
-    """Return the bucket width, the start and the end of each session.
-
-    The width is the smallest with at most `MOST_POINTS` buckets.
-    """
-    duration_s = (F.max("at_us") - F.min("at_us")) / 1e6
+def widths_of(sessions: DataFrame) -> DataFrame:
+    """Return the bucket width of each session: the smallest with at most `MOST_POINTS` buckets."""
+    lasted_s = F.col("duration_s")
     width_s = reduce(
-        lambda otherwise, width: F.when(F.col("lasted_s") <= width * MOST_POINTS, width).otherwise(
+        lambda otherwise, width: F.when(lasted_s <= width * MOST_POINTS, width).otherwise(
             otherwise
         ),
         reversed(WIDTHS_S[:-1]),
         F.lit(WIDTHS_S[-1]),
     )
-    polls = silver.poll.groupBy("session").agg(
-        duration_s.alias("lasted_s"),
-        F.min("at_us").alias("begun_at_us"),
-        F.max("at_us").alias("over_at_us"),
-    )
-    width = width_s.cast("bigint").alias("width_s")
-    return polls.select("session", width, "begun_at_us", "over_at_us")
+    return sessions.select("session", width_s.cast("bigint").alias("width_s"))
 
 
 def _charted_consumers(inputs: AnswerInputs) -> DataFrame:
-    """Return the charted series, each with its rank: lost > stuck > late > wasteful."""
+    """Return the charted series by rank, with their names: lost > stuck > late > wasteful."""
     identity = [*CONSUMER_KEY]
     stuck = inputs.gold("stuck").groupBy(*identity).agg(F.sum("duration_s").alias("stuck_s"))
     redeliveries = inputs.gold("redelivery").select(*identity, "given_up_count", "repeated_msgs")
@@ -100,9 +103,8 @@ def _charted_consumers(inputs: AnswerInputs) -> DataFrame:
     order = Window.partitionBy("session").orderBy(*worst_first)
     rows = rows.withColumn("rank", F.row_number().over(order))
     most_per_session = max(1, MOST_DRAWN // max(len(inputs.systems), 1))
-    series = inputs.gold("consumer_rate").select("series_id", *identity).distinct()
-    rows = rows.where(F.col("rank") <= most_per_session).join(series, identity)
-    return rows.select("series_id", "rank")
+    rows = rows.where(F.col("rank") <= most_per_session)
+    return rows.select(F.xxhash64(*identity).alias("series_id"), "rank", "stream", "consumer")
 
 
 def bucket_of(name: str) -> Column:
@@ -115,18 +117,38 @@ def _with_buckets(samples: DataFrame, widths: DataFrame) -> DataFrame:
     return rows.withColumn("bucket_at_us", bucket_of("at_us"))
 
 
-def _totals(samples: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
-    rows = with_members(_with_buckets(samples, widths), rates, widths)
-    no_name = F.lit(None).cast("string")
-    return rows.withColumns({"rank": F.lit(0), "stream": no_name, "consumer": no_name})
+def _consumer_sums(samples: DataFrame) -> DataFrame:
+    """Return sums by bucket: of each rank, and of all samples together with rank 0.
+
+    Samples of a consumer without a chart have no rank.
+    """
+    bucket, names = ("session", "bucket_at_us", "width_s"), ("rank", "stream", "consumer")
+    added = {
+        "elapsed_us": F.col("elapsed_us"),
+        "delivered_msgs": F.col("delivered_msgs"),
+        "pending_msgs": F.col("pending_msgs").cast("double"),
+        "samples_count": F.when(F.col("pending_msgs").isNotNull(), 1),
+        "repeated_msgs": repeats(),
+    }
+    sums = samples.groupBy(*bucket, *names).agg(
+        *(F.sum(value).alias(name) for name, value in added.items()),
+        F.max(F.col("at_us") - F.col("next_at_us")).alias("behind_max_us"),
+    )
+    sums = sums.groupingSets([[*bucket], [*bucket, *names]], *bucket, *names).agg(
+        *(F.sum(name).alias(name) for name in added),
+        F.max("behind_max_us").alias("behind_max_us"),
+        (F.grouping("rank") == 1).alias("is_total"),
+    )
+    sums = sums.where(F.col("is_total") | F.col("rank").isNotNull())
+    return sums.withColumn("rank", F.coalesce("rank", F.lit(0)))
 
 
-def with_members(rows: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFrame:
-    """Add `members`, the mean number of series in the bucket of a row.
+def with_members(rows: DataFrame, rates: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Add `members`, the mean number of series in a bucket: 1 for a rank above 0.
 
     With many series each poll reads only a part, which represents all. Short-lived series must not
-    count for the entire bucket. `rates` are those of all series, `widths` the width of the buckets
-    with the start and end of each session.
+    count for the entire bucket. `rows` are one per session, rank, bucket and `width_s`, `rates`
+    those of all series.
     """
     first = F.col("last_at_us") - F.round(F.col("covered_s") * 1_000_000)
     series_lives = rates.groupBy("session", "series_id").agg(
@@ -135,9 +157,10 @@ def with_members(rows: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFr
         F.sum("samples_count").alias("samples"),
         F.min("created_at_us").alias("created_at_us"),
     )
-    series_lives = series_lives.join(F.broadcast(widths), "session")
+    ends = sessions.select("session", "start_at_us", "end_at_us")
+    series_lives = series_lives.join(F.broadcast(ends), "session")
     first, last = F.col("first_at_us"), F.col("last_at_us")
-    session_start, session_end = F.col("begun_at_us"), F.col("over_at_us")
+    session_start, session_end = F.col("start_at_us"), F.col("end_at_us")
     # It was there before it was read first, and after it was read last: until it would be next.
     step_us = (last.cast("double") - first) / F.greatest(F.col("samples") - 1, F.lit(1))
     series_lives = series_lives.withColumns(
@@ -150,13 +173,10 @@ def with_members(rows: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFr
             ),
         }
     )
-    series_lives = series_lives.withColumns(
-        {"from_us": F.least(first, "since_us"), "to_us": F.greatest(last, "until_us")}
-    )
-    # Those that are drawn, and not all from first to last: a damaged time would make billions.
-    buckets = rows.select("session", "bucket_at_us").distinct()
-    is_in_life = F.col("bucket_at_us").between(bucket_of("from_us"), bucket_of("to_us"))
-    buckets_of_series = series_lives.join(buckets, "session").where(is_in_life)
+    series_lives = series_lives.select(
+        F.col("session").alias("of_session"), "since_us", "until_us", "start_at_us", "end_at_us",
+        F.least(first, "since_us").alias("from_us"), F.greatest(last, "until_us").alias("to_us"),
+    )  # fmt: skip
 
     def within_us(start: Column, end: Column) -> Column:
         """Return the time of a bucket that is between two times."""
@@ -167,31 +187,24 @@ def with_members(rows: DataFrame, rates: DataFrame, widths: DataFrame) -> DataFr
         long_us = F.least(end, bucket + F.col("width_s") * 1_000_000) - F.greatest(start, bucket)
         return F.greatest(long_us, F.lit(0.0))
 
+    is_in_life = F.col("bucket_at_us").between(bucket_of("from_us"), bucket_of("to_us"))
     lived_us = F.sum(within_us(F.col("since_us"), F.col("until_us")))
     watched_us = F.max(within_us(session_start, session_end))
     is_known = (watched_us > 0) & (lived_us > 0)
     members = F.when(is_known, lived_us / watched_us).otherwise(F.count("*"))
-    members = buckets_of_series.groupBy("session", "bucket_at_us").agg(members.alias("members"))
-    return rows.join(F.broadcast(members), ["session", "bucket_at_us"])
+    # In the buckets of rows, and not in all of a life: a damaged time would make billions.
+    is_of_bucket = (F.col("session") == F.col("of_session")) & (F.col("rank") == 0) & is_in_life
+    rows_of_lives = rows.join(series_lives, is_of_bucket, "left")
+    rows_of_lives = rows_of_lives.groupBy(*rows.columns).agg(
+        members.alias("members"), F.count("of_session").alias("lives_count")
+    )
+    return rows_of_lives.where((F.col("rank") > 0) | (F.col("lives_count") > 0))
 
 
 def _per_s(name: str) -> Column:
     """Return a rate of all series together; null without a known change."""
-    watched_s = F.sum("elapsed_us") / 1e6
-    return F.when(watched_s > 0, F.max("members") * F.sum(name) / watched_s)
-
-
-def _consumers(rows: DataFrame) -> DataFrame:
-    return rows.groupBy(*_BUCKET, "stream", "consumer").agg(
-        _per_s("delivered_msgs").alias("delivered_per_s"),
-        (F.max("members") * F.avg("pending_msgs")).alias("pending_msgs"),
-        F.sum(repeats()).alias("repeated_msgs"),
-        (F.max(F.col("at_us") - F.col("next_at_us")) / 1e6).alias("behind_max_s"),
-    )
-
-
-def _published_rates(rows: DataFrame) -> DataFrame:
-    return rows.groupBy(*_BUCKET).agg(_per_s("published_msgs").alias("published_per_s"))
+    watched_s = F.col("elapsed_us") / 1e6
+    return F.when(watched_s > 0, F.col("members") * F.col(name) / watched_s)
 
 
 PLACE = 170
@@ -199,7 +212,7 @@ ANSWERS = (
     Answer(
         PICTURE,
         picture,
-        needs=("stream_rate", "consumer_rate", "lag", "stuck", "redelivery"),
+        needs=("stream_rate", "consumer_rate", "lag", "stuck", "redelivery", SESSION_SUMMARY.name),
         sorted_by=("session", "rank", "bucket_at_us"),
         least_rows_count=(MOST_DRAWN + 1) * (MOST_POINTS + 2),
     ),

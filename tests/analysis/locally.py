@@ -19,6 +19,7 @@ from natstui.analysis.bronze.sources import Source, find_sources
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import build as gold
 from natstui.analysis.gold.answer import AnswerInputs
+from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
@@ -216,7 +217,8 @@ class AnswersOfSome:
                     yield row
 
     def _is_empty(self, name: str) -> bool:
-        if self._judged_by is not None:
+        # What was recorded is always judged by.
+        if self._judged_by is not None and name != FINDINGS.name:
             return name not in self._judged_by
         return not self.rows(name)
 

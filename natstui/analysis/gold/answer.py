@@ -69,9 +69,8 @@ def finding(
     Findings of the same kind, subject and cause are reported as one.
     """
     sentence, evidence = texts
-    null = F.lit(None).cast("bigint")
-    start = F.col("start_at_us") if "start_at_us" in rows.columns else null
-    end = F.col("end_at_us") if "end_at_us" in rows.columns else null
+    known, unknown = rows.columns, F.expr("CAST(NULL AS bigint)")
+    start, end = (F.col(n) if n in known else unknown for n in ("start_at_us", "end_at_us"))
     return rows.select(
         F.col("session").alias("session"),
         F.lit(kind).alias("kind"),
@@ -87,7 +86,7 @@ def finding(
 
 def consumer_text() -> Column:
     """Return the text `stream > consumer` of a row."""
-    return F.concat_ws(" > ", "stream", "consumer")
+    return F.expr("concat_ws(' > ', stream, consumer)")
 
 
 def counted(count: Column, noun: str, plural: str = "") -> Column:
@@ -98,12 +97,15 @@ def counted(count: Column, noun: str, plural: str = "") -> Column:
 
 def time_text(name: str) -> Column:
     """Return the text of a time in seconds, in a fitting unit."""
-    time_s = F.col(name)
-    return (
-        F.when(time_s < 120, F.format_string("%.0f s", time_s))
-        .when(time_s < 7200, F.format_string("%.0f min", time_s / 60))
-        .when(time_s < 172_800, F.format_string("%.1f h", time_s / 3600))
-        .otherwise(F.format_string("%.1f days", time_s / 86_400))
+    return F.expr(
+        f"""
+        CASE
+            WHEN {name} < 120 THEN format_string('%.0f s', {name})
+            WHEN {name} < 7200 THEN format_string('%.0f min', {name} / 60)
+            WHEN {name} < 172800 THEN format_string('%.1f h', {name} / 3600)
+            ELSE format_string('%.1f days', {name} / 86400)
+        END
+        """
     )
 
 

@@ -67,36 +67,36 @@ FINDING_GROUPS = Table(
 
 def findings(silver: Silver) -> DataFrame:
     """Return `findings`: one row per entity, code and period, from the recorded changes."""
-    last_values = F.struct("until_at_us", F.col("text").alias("evidence"), "sequences", "numbers")
+    last_values = "struct(until_at_us, text AS evidence, sequences, numbers)"
     # What came back may hold since the same moment as before: each end begins another span.
     # At one time an earlier period ends, then one begins, which may end at once.
-    order_at_same_time = F.when(F.isnull("until_at_us"), 1).when(
-        F.col("since_at_us") < F.col("at_us"), 0
+    order_at_same_time = (
+        "CASE WHEN until_at_us IS NULL THEN 1 WHEN since_at_us < at_us THEN 0 ELSE 2 END"
     )
-    in_order = Window.partitionBy(*_ENTITY).orderBy(
-        "at_us", F.coalesce(order_at_same_time, F.lit(2))
+    of_entity = f"PARTITION BY {', '.join(_ENTITY)}"
+    earlier_rows = (
+        f"{of_entity} ORDER BY at_us, {order_at_same_time} "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     )
-    earlier_rows = in_order.rowsBetween(Window.unboundedPreceding, -1)
     code = F.coalesce(look_up(F.col("code"), RETIRED, "string"), "code")
     changes = silver.finding.withColumn("code", code)
-    changes = changes.withColumn("span", F.count("until_at_us").over(earlier_rows))
-    start = F.col("since_at_us").alias("start_at_us")
-    newest = F.struct("at_us", F.col("until_at_us").isNotNull())
-    spans = changes.groupBy(*_ENTITY, "span", start).agg(
-        F.max_by(last_values, newest).alias("last")
+    changes = changes.withColumn("span", F.expr(f"count(until_at_us) OVER ({earlier_rows})"))
+    newest = "struct(at_us, until_at_us IS NOT NULL)"
+    spans = changes.withColumnRenamed("since_at_us", "start_at_us")
+    spans = spans.groupBy(*_ENTITY, "span", "start_at_us").agg(
+        F.expr(f"max_by({last_values}, {newest}) AS last")
     )
-    spans = spans.select(*_ENTITY, "span", "start_at_us", "last.*")
     # One that was never changes to be over, because the recorder was killed, ends with the next.
-    of_entity = Window.partitionBy(*_ENTITY).orderBy("start_at_us", "span")
-    end = F.coalesce("until_at_us", F.lead("start_at_us").over(of_entity))
-    polled = silver.poll.groupBy("session").agg(F.max("at_us").alias("polled_at_us"))
-    rows = spans.withColumn("end_at_us", end).join(F.broadcast(polled), "session", "left")
-    until_at_us = F.coalesce("end_at_us", F.greatest("polled_at_us", "start_at_us"))
+    end = f"lead(start_at_us) OVER ({of_entity} ORDER BY start_at_us, span)"
+    spans = spans.selectExpr("*", "last.*", f"coalesce(last.until_at_us, {end}) AS end_at_us")
+    polled = silver.poll.groupBy("session").agg(F.expr("max(at_us) AS polled_at_us"))
+    rows = spans.join(F.broadcast(polled), "session", "left")
+    until_at_us = "coalesce(end_at_us, greatest(polled_at_us, start_at_us))"
     return FINDINGS.contract(
         rows.withColumns(
             {
-                "open": F.col("end_at_us").isNull(),
-                "duration_s": (until_at_us - F.col("start_at_us")) / 1e6,
+                "open": F.expr("end_at_us IS NULL"),
+                "duration_s": F.expr(f"({until_at_us} - start_at_us) / 1e6"),
                 "severity": _catalogue_value("severity"),
                 "word": _catalogue_value("word"),
                 "entity": _catalogue_value("entity"),

@@ -68,28 +68,28 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
         unreadable > 0, F.concat("segment", F.lit(": "), counted(unreadable, "line"))
     )
     files = silver.segment.groupBy("session").agg(
-        F.count("*").alias("segments_count"),
-        F.count_if("corrupt").alias("corrupt_segments_count"),
-        F.sum("torn_lines_count").alias("torn_lines_count"),
-        F.sum("unfinished_lines_count").alias("unfinished_lines_count"),
-        F.sum("unknown_lines_count").alias("unknown_lines_count"),
-        F.sum("size_bytes").alias("size_bytes"),
+        F.expr("count(1) AS segments_count"),
+        F.expr("count_if(corrupt) AS corrupt_segments_count"),
+        F.expr("sum(torn_lines_count) AS torn_lines_count"),
+        F.expr("sum(unfinished_lines_count) AS unfinished_lines_count"),
+        F.expr("sum(unknown_lines_count) AS unknown_lines_count"),
+        F.expr("sum(size_bytes) AS size_bytes"),
         _joined_texts(
             F.sort_array(F.collect_list(F.concat_ws(", ", damage_text, left_out_text)))
         ).alias("damage"),
     )
     polls = silver.poll.groupBy("session").agg(
-        F.min("at_us").alias("start_at_us"),
-        F.max("at_us").alias("end_at_us"),
-        F.count("*").alias("polls_count"),
+        F.expr("min(at_us) AS start_at_us"),
+        F.expr("max(at_us) AS end_at_us"),
+        F.expr("count(1) AS polls_count"),
         F.count_if(is_gap()).alias("gaps_count"),
     )
     streams = stream_rate.groupBy("session").agg(
-        F.count_distinct("series_id").alias("streams_count")
+        F.expr("count(DISTINCT series_id) AS streams_count")
     )
     consumers = consumer_rate.groupBy("session").agg(
-        F.count_distinct("series_id").alias("consumers_count"),
-        F.sum("samples_count").alias("consumer_samples_count"),
+        F.expr("count(DISTINCT series_id) AS consumers_count"),
+        F.expr("sum(samples_count) AS consumer_samples_count"),
     )
     unjudged = silver.event.where(F.col("kind") == NOT_JUDGED).groupBy("session")
     unjudged = unjudged.agg(F.min("text").alias("not_judged"))
@@ -98,14 +98,13 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
         rows = rows.join(F.broadcast(part), "session", "left")
     counts = [c.name for c in SESSION_SUMMARY.columns if c.name.endswith("_count")]
     rows = rows.na.fill(0, counts)
-    duration = (F.col("end_at_us") - F.col("start_at_us")) / 1e6
+    duration = F.expr("(end_at_us - start_at_us) / 1e6")
     return SESSION_SUMMARY.contract(rows.withColumn("duration_s", duration))
 
 
 def unreadable_lines() -> Column:
     """Return the lines of a file or session that were left out, except unfinished ones."""
-    torn = F.col("torn_lines_count") - F.col("unfinished_lines_count")
-    return torn + F.col("unknown_lines_count")
+    return F.expr("torn_lines_count - unfinished_lines_count + unknown_lines_count")
 
 
 def _joined_texts(texts: Column) -> Column:

@@ -178,6 +178,8 @@ def stuck_consumers(stretches: DataFrame) -> DataFrame:
 
 def _stuck_with_causes(inputs: AnswerInputs) -> DataFrame:
     rows = stuck(inputs.silver, inputs.gold("consumer_rate"), inputs.thresholds)
+    if inputs.is_empty(FINDINGS.name):
+        return rows
     spans, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
     return STUCK.contract(with_recorded_cause(rows, spans, sessions))
 

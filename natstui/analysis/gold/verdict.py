@@ -86,8 +86,10 @@ def answer(others: Sequence[Answer]) -> Answer:
         ]
         rows = reduce(lambda rows, part: rows.unionAll(part), parts)
         spans, sessions = inputs.gold(FINDINGS.name), inputs.gold(SESSION_SUMMARY.name)
-        rows = with_explanations(rows, spans, sessions).unionByName(recorded_findings(spans))
-        rows = without_repeated(rows, _advice_field("code"), _advice_field("harm"))
+        rows = with_explanations(rows, spans, sessions)
+        if not inputs.is_empty(FINDINGS.name):
+            rows = rows.unionAll(recorded_findings(spans))
+            rows = without_repeated(rows, _advice_field("code"), _advice_field("harm"))
         if not inputs.is_empty(EPHEMERAL.name):
             group_members = members(inputs.silver, inputs.gold(CONSUMER_RATE.name))
             rows = as_families(rows, group_members)

@@ -211,8 +211,6 @@ def _number_configurations(rows: DataFrame) -> DataFrame:
 
 def latest_configuration(configuration: DataFrame, condition: Column) -> DataFrame:
     """Return the newest configuration of each asset among those that meet `condition`."""
-    asset = ["session", "stream", "consumer", "created_at_us"]
-    values = [name for name in configuration.columns if name not in asset]
-    newest = F.max_by(F.struct(*values), "at_us").alias("newest")
-    rows = configuration.where(condition).groupBy(*asset).agg(newest)
-    return rows.select(*asset, "newest.*")
+    rows = configuration.where(condition)
+    rows = rows.groupBy("session", "stream", "consumer", "created_at_us")
+    return rows.agg(F.expr("max_by(struct(*), at_us) AS newest")).select("newest.*")

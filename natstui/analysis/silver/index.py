@@ -35,30 +35,25 @@ def exclude_records(rows: DataFrame, records: DataFrame) -> DataFrame:
 
 def _records(lines: DataFrame) -> DataFrame:
     """Return one row per record: the number of its lines, and whether it is left out."""
-    part_number = F.coalesce("part_number", F.lit(0))
-    is_known_kind = F.col("kind").isin(*schema.KINDS)
+    kinds, part_number = ", ".join(map(repr, schema.KINDS)), "coalesce(part_number, 0)"
     records = lines.groupBy(*_RECORD).agg(
-        F.count("*").alias("lines_count"),
-        F.sum("length_bytes").alias("length_bytes"),
-        F.count_if(~F.col("readable")).alias("bad_lines_count"),
-        F.count_if(F.col("readable") & ~is_known_kind).alias("unknown_lines_count"),
-        F.max("line_number").alias("line_number"),
-        F.coalesce(F.max("parts_count"), F.lit(1)).alias("parts_count"),
-        F.count_distinct(part_number).alias("parts_seen_count"),
-        F.max(part_number).alias("last_part_number"),
+        F.expr("count(1) AS lines_count"),
+        F.expr("sum(length_bytes) AS length_bytes"),
+        F.expr("count_if(NOT readable) AS bad_lines_count"),
+        F.expr(f"count_if(readable AND kind NOT IN ({kinds})) AS unknown_lines_count"),
+        F.expr("max(line_number) AS line_number"),
+        F.expr("coalesce(max(parts_count), 1) AS parts_count"),
+        F.expr(f"count(DISTINCT {part_number}) AS parts_seen_count"),
+        F.expr(f"max({part_number}) AS last_part_number"),
     )
     # Lines without a number stand for themselves.
-    numbered = F.col("line_number").isNotNull()
-    parts_seen_count = F.col("parts_seen_count")
-    in_order = (F.col("lines_count") == parts_seen_count) & (
-        F.col("last_part_number") < parts_seen_count
-    )
-    is_complete = in_order & (parts_seen_count == F.col("parts_count"))
-    return records.withColumns(
-        {
-            "begun": numbered & in_order & (F.col("bad_lines_count") == 0) & ~is_complete,
-            "left_out": (F.col("bad_lines_count") > 0) | (numbered & ~is_complete),
-        }
+    numbered = "line_number IS NOT NULL"
+    in_order = "lines_count = parts_seen_count AND last_part_number < parts_seen_count"
+    is_complete = f"({in_order} AND parts_seen_count = parts_count)"
+    return records.selectExpr(
+        "*",
+        f"{numbered} AND {in_order} AND bad_lines_count = 0 AND NOT {is_complete} AS begun",
+        f"bad_lines_count > 0 OR ({numbered} AND NOT {is_complete}) AS left_out",
     )
 
 

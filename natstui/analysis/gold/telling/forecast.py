@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.comparing.statistics import t_quantile
@@ -54,37 +54,35 @@ def numbered_parts(
 
     `paces` are columns with the growth per second in a part, null if too little was watched.
     """
-    by_time = Window.partitionBy(*group_columns).orderBy(order)
-    newest_first = Window.partitionBy(*group_columns).orderBy(F.col(order).desc())
-    added = {}
+    series = f"PARTITION BY {', '.join(group_columns)}"
+    newest_first = f"{series} ORDER BY {order} DESC ROWS UNBOUNDED PRECEDING"
+    added = []
     for pace in paces:
-        count = F.count(pace).over(Window.partitionBy(*group_columns))
-        third = F.greatest(F.ceil(count / 3), F.lit(LEAST_PARTS))
-        rank = F.count(pace).over(
-            newest_first.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        )
-        added[f"{pace}_before"] = F.lag(pace).over(by_time)
-        added[f"{pace}_third"] = F.when(F.col(pace).isNotNull(), F.ceil(rank / third))
-    return rows.withColumns(added)
+        third = f"greatest(ceil(count({pace}) OVER ({series}) / 3), {LEAST_PARTS})"
+        number = f"ceil(count({pace}) OVER ({newest_first}) / {third})"
+        added += [
+            f"lag({pace}) OVER ({series} ORDER BY {order}) AS {pace}_before",
+            f"IF({pace} IS NULL, NULL, {number}) AS {pace}_third",
+        ]
+    return rows.selectExpr("*", *added)
 
 
 def growth_sums(pace: str) -> list[Column]:
     """Return the aggregated columns of the parts of a series that `with_growth` needs."""
-    third, value, before = F.col(f"{pace}_third"), F.col(pace), F.col(f"{pace}_before")
 
-    def sums_of(name: str, condition: Column) -> list[Column]:
-        pace_inside = F.when(condition, value)
+    def sums_of(name: str, condition: str) -> list[Column]:
+        inside, before = (f"IF({condition}, {value}, NULL)" for value in (pace, f"{pace}_before"))
         return [
-            F.avg(pace_inside).alias(f"{pace}_{name}"),
-            F.count(pace_inside).alias(f"{pace}_{name}_count"),
-            F.stddev_samp(pace_inside).alias(f"{pace}_{name}_spread"),
-            F.corr(pace_inside, F.when(condition, before)).alias(f"{pace}_{name}_r"),
+            F.expr(f"avg({inside}) AS {pace}_{name}"),
+            F.expr(f"count({inside}) AS {pace}_{name}_count"),
+            F.expr(f"stddev_samp({inside}) AS {pace}_{name}_spread"),
+            F.expr(f"corr({inside}, {before}) AS {pace}_{name}_r"),
         ]
 
     return [
-        *sums_of("recent", third == 1),
-        *sums_of("earlier", third == 2),
-        *sums_of("whole", value.isNotNull()),
+        *sums_of("recent", f"{pace}_third = 1"),
+        *sums_of("earlier", f"{pace}_third = 2"),
+        *sums_of("whole", f"{pace} IS NOT NULL"),
     ]
 
 
@@ -98,20 +96,13 @@ def with_growth(rows: DataFrame, paces: list[str], part_s: float | Column) -> Da
     They are added step by step: a single expression would repeat each of them many times.
     """
     sums = [f"{pace}_{name}" for pace in paces for name in _NAMES]
+    rows = rows.withColumns({f"{name}_r": _autocorrelation(name) for name in sums})
     rows = rows.withColumns(
-        {f"{name}_r": _autocorrelation(f"{name}_r", F.col(f"{name}_count")) for name in sums}
-    )
-    rows = rows.withColumns(
-        {f"{name}_inflation": _inflation(F.col(f"{name}_r")) for name in sums}
+        {f"{name}_inflation": _inflation(f"{name}_r") for name in sums}
         | {f"{name}_t": quantile(F.col(f"{name}_count")) for name in sums}
     )
-    rows = rows.withColumns(
-        {
-            f"{name}_error": F.col(f"{name}_spread")
-            * F.sqrt(F.col(f"{name}_inflation") / F.col(f"{name}_count"))
-            for name in sums
-        }
-    )
+    errors = (f"{name}_spread * sqrt({name}_inflation / {name}_count)" for name in sums)
+    rows = rows.selectExpr("*", *map("{} AS {}_error".format, errors, sums))
     for step in (_growth, partial(_accelerations, part_s=part_s)):
         rows = rows.withColumns(
             {name: column for pace in paces for name, column in step(pace).items()}
@@ -122,14 +113,11 @@ def with_growth(rows: DataFrame, paces: list[str], part_s: float | Column) -> Da
 def _growth(pace: str) -> dict[str, Column]:
     """Return whether a pace is certain to grow, and its change with the margin of chance."""
     recent, earlier, whole = (f"{pace}_{name}" for name in _NAMES)
-    are_growing = [
-        F.col(name) > F.col(f"{name}_t") * F.col(f"{name}_error") for name in (recent, whole)
-    ]
-    error = F.hypot(F.col(f"{recent}_error"), F.col(f"{earlier}_error"))
+    are_growing = " AND ".join(f"{name} > {name}_t * {name}_error" for name in (recent, whole))
     return {
-        f"{pace}_certain": F.coalesce(are_growing[0] & are_growing[1], F.lit(False)),
-        f"{pace}_change": F.col(recent) - F.col(earlier),
-        f"{pace}_margin": F.col(f"{earlier}_t") * error,
+        f"{pace}_certain": F.expr(f"coalesce({are_growing}, false)"),
+        f"{pace}_change": F.expr(f"{recent} - {earlier}"),
+        f"{pace}_margin": F.expr(f"{earlier}_t * hypot({recent}_error, {earlier}_error)"),
     }
 
 
@@ -146,17 +134,17 @@ def _accelerations(pace: str, part_s: float | Column) -> dict[str, Column]:
     }
 
 
-def _autocorrelation(name: str, count: Column) -> Column:
+def _autocorrelation(name: str) -> Column:
     """Return the autocorrelation of neighbours, 0 to `_MOST_AUTOCORRELATION`, without bias."""
-    r = F.coalesce(F.nanvl(F.col(name), F.lit(0.0)), F.lit(0.0))
+    r = f"coalesce(nanvl({name}_r, 0D), 0D)"
     # Of few values it is estimated too low, on average by so much (Kendall).
-    r += (1 + 3 * r) / count
-    return F.least(F.greatest(r, F.lit(0.0)), F.lit(_MOST_AUTOCORRELATION))
+    unbiased = f"{r} + (1 + 3 * {r}) / {name}_count"
+    return F.expr(f"least(greatest({unbiased}, 0D), {_MOST_AUTOCORRELATION}D)")
 
 
-def _inflation(autocorrelation: Column) -> Column:
+def _inflation(r: str) -> Column:
     """Return the number of correlated parts that count as one independent part."""
-    return (1 + autocorrelation) / (1 - autocorrelation)
+    return F.expr(f"(1 + {r}) / (1 - {r})")
 
 
 def is_known(pace: str) -> Column:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import consumer_text, finding, time_text
 from natstui.analysis.gold.telling.harm import LOSS_CODES, RECORDED, REPORTED_SEVERITIES
+from natstui.analysis.tables import look_up
 from natstui.model.findings.catalogue.consumers import COMES_AGAIN, FALLING_BEHIND, HOLDS_BACK
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE, STUCK_AFTER_S
@@ -117,7 +118,7 @@ def _explaining_code() -> Column:
     # What is only some of it has a cause of its own: messages that the client terminated.
     is_about_all = (F.col("kind") == _STUCK) | (F.col("cause") == F.col("kind"))
     parts = [
-        F.when((F.col("kind") == kind) & is_about_all, F.array(*(F.lit(k.code) for k in kinds)))
+        F.when((F.col("kind") == kind) & is_about_all, F.lit([k.code for k in kinds]))
         for kind, kinds in _EXPLAINED.items()
     ]
     return F.get(F.filter(F.coalesce(*parts), explains), F.lit(0))
@@ -135,7 +136,7 @@ def _with_span(total: Column, span: Column, until: Column) -> Column:
 
 def _word(code: Column) -> Column:
     kinds = {kind.code: kind.word for kinds_of_row in _EXPLAINED.values() for kind in kinds_of_row}
-    return F.create_map(*(F.lit(text) for pair in kinds.items() for text in pair))[code]
+    return look_up(code, kinds)
 
 
 def recorded_findings(spans: DataFrame) -> DataFrame:

@@ -27,30 +27,29 @@ SERVER_ROLE = Table(
 
 def server_role(silver: Silver) -> DataFrame:
     """Return `server_role`: one row per session and server that was a leader."""
-    streams = _leader_counts(silver.stream_sample, "streams_count", "consumers_count")
-    consumers = _leader_counts(silver.consumer_sample, "consumers_count", "streams_count")
-    rows = streams.unionByName(consumers).groupBy("session", "server").agg(
-        *(F.sum(name).alias(name)
-          for name in ("streams_count", "consumers_count", "left_count", "samples_count"))
-    )  # fmt: skip
+    streams = _leaders(silver.stream_sample, is_stream=True)
+    samples = streams.unionAll(_leaders(silver.consumer_sample, is_stream=False))
+    order = Window.partitionBy("series_id").orderBy("mono_us")
+    rows = samples.withColumn("next_leader", F.lead("server").over(order))
+    is_last, is_stream = F.col("next_leader").isNull(), F.col("is_stream")
+    rows = rows.groupBy("session", "server").agg(
+        F.count_if(is_last & is_stream).alias("streams_count"),
+        F.count_if(is_last & ~is_stream).alias("consumers_count"),
+        F.count_if(F.col("next_leader") != F.col("server")).alias("left_count"),
+        F.count("*").alias("samples_count"),
+    )
     all_samples = F.sum("samples_count").over(Window.partitionBy("session"))
     return SERVER_ROLE.contract(rows.withColumn("led_share", F.col("samples_count") / all_samples))
 
 
-def _leader_counts(samples: DataFrame, own: str, other: str) -> DataFrame:
-    """Return the counts of each server as leader of streams or consumers, in the column `own`."""
-    order = Window.partitionBy("series_id").orderBy("mono_us")
-    rows = samples.where(F.col("leader").isNotNull()).select(
+def _leaders(samples: DataFrame, *, is_stream: bool) -> DataFrame:
+    """Return the leader of each sample that has one."""
+    return samples.where(F.col("leader").isNotNull()).select(
         "session",
+        "series_id",
+        "mono_us",
         F.col("leader").alias("server"),
-        F.lead("leader").over(order).alias("next_leader"),
-    )
-    is_last, next_leader = F.col("next_leader").isNull(), F.col("next_leader")
-    return rows.groupBy("session", "server").agg(
-        F.count("*").alias("samples_count"),
-        F.count_if(is_last).alias(own),
-        F.lit(0).cast("bigint").alias(other),
-        F.count_if(~is_last & (next_leader != F.col("server"))).alias("left_count"),
+        F.lit(is_stream).alias("is_stream"),
     )
 
 

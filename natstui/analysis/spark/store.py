@@ -184,6 +184,8 @@ class Store:
 
     def _write_pieces(self, rows: DataFrame, folder: str) -> None:
         writer = rows.write.mode("overwrite").partitionBy(PART)
+        # Most values are counters and times: dictionaries of them would be made in vain.
+        writer = writer.option("parquet.enable.dictionary", "false")
         writer.option("partitionOverwriteMode", "dynamic").parquet(folder)
 
     def write_silver(self, table: Table, rows: DataFrame) -> None:

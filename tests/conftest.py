@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from collections import Counter
@@ -19,19 +18,6 @@ from natstui.jetstream.testbed.broker import Broker, HeldPorts
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.accounts import Account, ClusterAccount, account_names, accounts_config
 from tests.server_versions import LEFT_OUT, leave_out
-
-NOT_COLLECTED = {
-    path: f"needs {program}"
-    for path, program in (
-        ("jetstream/test_holders_in_two_languages.py", "nats"),
-        ("analysis/test_browser.py", "chromium"),
-        ("analysis/test_browser.py", "pdftotext"),
-        ("cli/test_serve_browser.py", "chromium"),
-    )
-    if shutil.which(program) is None
-}
-"""The files below `tests` that need a program which this machine does not have, and the reason."""
-collect_ignore = list(NOT_COLLECTED)
 
 MARKERS = {
     "new_account": "server",
@@ -55,7 +41,7 @@ WHOLE_ANALYSES = {"answers", "two_runs"}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs another server; mark the rest with its group and its time-out."""
+    """Leave out what this machine lacks; mark the rest with its group and its time-out."""
     leave_out(config, items)
     for item in items:
         for fixture in GROUPS.keys() & set(getattr(item, "fixturenames", ())):
@@ -105,12 +91,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print each file that was not collected, and what needs another server."""
+    """Print each file that another command runs, and what needs another server or a program."""
     for folder in config.getoption("ignore") or ():
         for file in sorted(Path(folder).glob("**/test_*.py")):
             terminalreporter.write_line(f"not collected: {file}: run by make {Path(folder).name}")
-    for path, reason in NOT_COLLECTED.items():
-        terminalreporter.write_line(f"not collected: tests/{path}: {reason}")
     for reason, count in sorted(config.stash.get(LEFT_OUT, Counter()).items()):
         terminalreporter.write_line(f"left out: {count} tests: {reason}")
 

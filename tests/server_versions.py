@@ -1,8 +1,9 @@
-"""Which nats-server the tests run on, and which tests need another version of it."""
+"""The nats-server that the tests run on, and which tests need another one, or a program."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections import Counter
 from functools import cache
@@ -37,6 +38,12 @@ def _named(text: str) -> Version:
     return major, minor, patch
 
 
+def _lacking_programs(item: pytest.Item) -> list[str]:
+    """Return which programs a test needs that are not on the PATH."""
+    names = [name for marker in item.iter_markers("needs_program") for name in marker.args]
+    return [f"{item.location[0]} needs {name}" for name in names if shutil.which(name) is None]
+
+
 def _reasons(item: pytest.Item) -> list[str]:
     """Return why a test cannot run on the tested server; nothing when it can."""
     markers = list(item.iter_markers("needs_server"))
@@ -51,8 +58,10 @@ def _reasons(item: pytest.Item) -> list[str]:
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what needs another server, and count it for the summary."""
-    reasons = {item: found for item in items if (found := _reasons(item))}
+    """Deselect what needs another server or a program, and count it for the summary."""
+    reasons = {
+        item: found for item in items if (found := _lacking_programs(item) or _reasons(item))
+    }
     if not reasons:
         return
     config.hook.pytest_deselected(items=list(reasons))

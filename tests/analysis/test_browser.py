@@ -13,9 +13,8 @@ from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import rows_of, sections
 from tests.analysis.drawn import result
 
-pytestmark = pytest.mark.slow
-
 BROWSER = "chromium"
+pytestmark = [pytest.mark.slow, pytest.mark.needs_program(BROWSER, "pdftotext")]
 
 
 def chromium(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -16,9 +16,12 @@ import pytest
 from tests.accounts import Account
 from tests.cli.serving import served
 
-pytestmark = [pytest.mark.server, pytest.mark.slow]
-
 BROWSER = "chromium"
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.slow,
+    pytest.mark.needs_program(BROWSER),
+]
 PATIENCE_S = 90.0
 
 

@@ -1,6 +1,6 @@
 """Clients in Python and in Go share a consumer; the one in Go is the NATS CLI.
 
-Where there is no `nats` on the PATH, this file is not collected.
+Where there is no `nats` on the PATH, they are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.jetstream.test_holders_of_cluster import (
     store,
 )
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.needs_program("nats")]
 
 LITTLE = 12
 

@@ -297,7 +297,7 @@ def test_rates_are_one_aggregation_of_the_samples(
     root = analysed.answers.store.root
     layer = read_silver(Store(spark, root, "other"), list(analysed.records))
     text = plan(consumer_rate(layer, Thresholds()))
-    assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
+    assert len(re.findall(r"Exchange hashpartitioning", text)) <= 1
     assert not re.search(r"Join|Window|Python", text)
 
 

@@ -119,6 +119,7 @@ class Store:
         self.spark = spark
         self.root = root.rstrip("/")
         self._files = file_system(spark, self.root)
+        self._partitions_count = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self._run = run
         self._run_folder = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
         self._gold = self._run_folder
@@ -290,7 +291,11 @@ class Store:
                 rows = rows.where(F.col(PART).isin(parts))
             if {session for session, part in self._parts.items() if part in parts} != {*sessions}:
                 rows = rows.where(F.col("session").isin(sessions))
-        return table.contract(rows)
+        return self._in_few_parts(table.contract(rows))
+
+    def _in_few_parts(self, rows: DataFrame) -> DataFrame:
+        """Return rows in at most as many partitions as a shuffle has: one needs no shuffle."""
+        return rows.coalesce(self._partitions_count)
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
         """Write a table to the folder of this run, so that later reads do not compute it again.
@@ -339,7 +344,7 @@ class Store:
                 # To find it in the files takes a job; other formats may keep their own.
                 reader = reader.schema(table.ddl())
             rows = reader.load(f"{self._gold}/{table.name}")
-            self._read[table.name] = table.contract(rows)
+            self._read[table.name] = self._in_few_parts(table.contract(rows))
         return self._read[table.name]
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:

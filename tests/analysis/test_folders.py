@@ -159,7 +159,7 @@ SIZES = {
     None: None,
     0: "1",
     SMALL_BYTES: "1",
-    SMALL_BYTES + 1: "5",
+    SMALL_BYTES + 1: "3",
     PARTITION_BYTES * 1000: "1000",
 }
 """What is read, and into how many parts it is cut; None where that is left to the cluster."""

@@ -2,10 +2,6 @@
 PYTHON ?= python
 PYTEST_FLAGS ?=
 PYTEST = $(PYTHON) -m pytest -q --dist loadgroup
-# All files of tests but those of `fuzz`, by their own names and not by folder: so what computes
-# (screens, analyses) and what waits (servers, commands) is mixed.
-TEST_FILES = $$(find tests -name 'test_*.py' | \
-	awk -F/ '$$2 != "fuzz" { print $$NF, $$0 }' | sort | cut -d ' ' -f 2)
 
 .PHONY: check quick format lint types contracts collection test quick-test lowest servers faults long \
 	soak fuzz stable coverage bench docs
@@ -41,7 +37,7 @@ collection:
 # Two workers per core of a small machine: tests wait for some of their time. Three took longer, for
 # what waits beside others looks more often.
 test:
-	$(PYTEST) -n 6 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS) $(TEST_FILES)
+	$(PYTEST) -n 5 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
 
 quick-test:
 	$(PYTEST) -n 2 --ignore=tests/fuzz \

@@ -180,7 +180,7 @@ async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(
         await own.request("STREAM.UPDATE.READ", config)
 
     rate = (RateSegment(None, 1000, 1000),)
-    gets = Role("gets", "js-get-batch", batch_msgs=100, schedule=rate, total_msgs=2000)
+    gets = Role("gets", "js-get-batch", batch_msgs=100, schedule=rate, total_msgs=6000)
     what = plan(gets, stream=StreamPlan("READ", create=False))
     result = await run_here(Connection(servers=(account.url,)), what, go_away)
     await own.close()

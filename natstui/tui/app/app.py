@@ -115,10 +115,16 @@ class NatstuiCommands(Provider):
             yield Hit(score, safe(text), partial(self.app.post_message, message))
 
     def _keys(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
-        """Yield the name, description and action of each key in the footer."""
+        """Yield the name, description and action of each key in the footer.
+
+        Of several keys with the same action, the first one.
+        """
+        actions: set[str] = set()
         for active in self.screen.active_bindings.values():
             binding = active.binding
-            if binding.show and active.enabled and active.node is self.screen:
+            is_new = binding.action not in actions
+            if binding.show and active.enabled and active.node is self.screen and is_new:
+                actions.add(binding.action)
                 key_text = binding.key_display or self.app.get_key_display(binding)
                 description = "  ·  ".join(filter(None, (words_of(binding), f"key {key_text}")))
                 run = partial(self.app.run_action, binding.action, self.screen)

@@ -34,8 +34,7 @@ contracts:
 collection:
 	-@$(PYTEST) --collect-only --ignore=tests/fuzz >/dev/null
 
-# Two workers per core of a small machine: tests wait for some of their time. Three took longer, for
-# what waits beside others looks more often.
+# More workers than a small machine has cores, since tests wait for half of their time.
 test:
 	$(PYTEST) -n 5 --ignore=tests/fuzz -m 'not long' $(PYTEST_FLAGS)
 

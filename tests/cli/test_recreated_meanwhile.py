@@ -24,6 +24,9 @@ def shell(account: Account, tmp_path: Path) -> Shell:
     return Shell(account.url, tmp_path)
 
 
+STORE_NOT_CREATED = 10049
+
+
 def request(url: str, *requests: tuple[str, dict[str, Any] | bytes]) -> None:
     """Send requests, one after the other; a subject that begins with $JS is of the API."""
 
@@ -33,6 +36,11 @@ def request(url: str, *requests: tuple[str, dict[str, Any] | bytes]) -> None:
             for subject, body in requests:
                 payload = body if isinstance(body, bytes) else json.dumps(body).encode()
                 reply = json.loads((await nc.request(subject, payload, 30)).data)
+                # A node of a cluster may still be removing the store of the same name.
+                async with asyncio.timeout(30):
+                    while reply.get("error", {}).get("err_code") == STORE_NOT_CREATED:
+                        await asyncio.sleep(0.1)
+                        reply = json.loads((await nc.request(subject, payload, 30)).data)
                 assert "error" not in reply, reply
         finally:
             await nc.close()

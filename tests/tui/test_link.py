@@ -133,6 +133,12 @@ def test_a_program_that_says_something_else_and_goes_on_is_no_engine(
         link.close()
 
 
+async def test_an_engine_that_was_closed_before_anybody_read_has_no_records() -> None:
+    link = Link((sys.executable, "-c", "print('not read')"))
+    await link.close_aside()
+    assert [record async for record in link.records()] == []
+
+
 async def test_an_engine_that_ends_as_it_is_closed_ends_its_records() -> None:
     link = Link(("cat",))
 

@@ -160,11 +160,14 @@ class Link:
         Raises EngineFailed for a line above the limit.
         """
         bad_lines_count = 0
+        stdout = self._process.stdout
+        if stdout is None or stdout.closed:
+            return
         loop = asyncio.get_running_loop()
         # Nothing piles up here: what is not folded yet waits in the pipe, and then in the engine.
         reader = asyncio.StreamReader(limit=4 * _READ_BYTES)
         self._reading, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout
+            lambda: asyncio.StreamReaderProtocol(reader), stdout
         )
         try:
             parts: list[bytes] = []

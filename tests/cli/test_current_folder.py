@@ -125,7 +125,7 @@ def test_a_process_of_ours_runs_nothing_of_the_current_folder(
 
 @pytest.mark.slow
 def test_a_mark_is_left_where_python_looks_into_the_current_folder(hostile: Path) -> None:
-    subprocess.run([sys.executable, "-m", "json"], capture_output=True, check=False)
+    subprocess.run([sys.executable, "-m", "click"], capture_output=True, check=False)
     assert list(hostile.glob("ran*"))
 
 

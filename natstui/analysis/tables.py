@@ -161,6 +161,11 @@ CONSUMER_IDENTITY = columns(
 CONSUMER_KEY = tuple(column.name for column in CONSUMER_IDENTITY)
 
 
+def series_id(key: tuple[str, ...]) -> ColumnOfSpark:
+    """Return the number of a series, the samples of one stream or consumer: a hash of its key."""
+    return F.xxhash64(*key).alias("series_id")
+
+
 def dictionary(tables: Iterable[Table]) -> str:
     """Return the data dictionary of tables as Markdown."""
     parts: list[str] = ["# Data dictionary\n"]

@@ -17,7 +17,7 @@ from natstui.analysis.bronze.records import POLL, is_packed
 from natstui.analysis.bronze.schema import PACKED_AS
 from natstui.analysis.silver.index import clock_moved_us
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
-from natstui.analysis.tables import Table
+from natstui.analysis.tables import CONSUMER_KEY, STREAM_KEY, Table, series_id
 from natstui.model.findings.thresholds import PEER_ACTIVE_S
 from natstui.model.live.column_differences import NEAR_BELOW_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
@@ -30,11 +30,7 @@ _NOT_KEPT = ("pinned_at_us", "replicas", "desired")
 def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     """Return `stream_sample`: one row per stream and poll with it."""
     rows = _rows(lines, gap_ends, "streams", _kept(schema.STREAM_COLUMNS))
-    rows = rows.withColumnRenamed("name", "stream").withColumns(
-        {
-            "series_id": F.xxhash64("session", "stream", "created_at_us"),
-        }
-    )
+    rows = rows.withColumnRenamed("name", "stream").withColumn("series_id", series_id(STREAM_KEY))
     rows = _with_previous(rows, STREAM_SAMPLE, "last_seq", "stored_msgs", "stored_bytes", "leader")
     rows = _with_elapsed(rows, reset=_change("last_seq") < 0)
     rows = rows.withColumns(
@@ -57,7 +53,7 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     rows = _rows(lines, gap_ends, "consumers", _kept(schema.CONSUMER_COLUMNS))
     rows = rows.withColumnRenamed("name", "consumer").withColumns(
         {
-            "series_id": F.xxhash64("session", "stream", "consumer", "created_at_us"),
+            "series_id": series_id(CONSUMER_KEY),
             "outstanding": (F.col("pending_msgs") > 0) | (F.col("ack_pending_msgs") > 0),
         }
     )

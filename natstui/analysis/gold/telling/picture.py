@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import Answer, AnswerInputs
 from natstui.analysis.gold.rates import SECOND_US, bucket_start, repeats
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_KEY, SESSION, Table, columns, series_id
 
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 MOST_POINTS = 120
@@ -104,7 +104,7 @@ def _charted_consumers(inputs: AnswerInputs) -> DataFrame:
     rows = rows.withColumn("rank", F.row_number().over(order))
     most_per_session = max(1, MOST_DRAWN // max(len(inputs.systems), 1))
     rows = rows.where(F.col("rank") <= most_per_session)
-    return rows.select(F.xxhash64(*identity).alias("series_id"), "rank", "stream", "consumer")
+    return rows.select(series_id(CONSUMER_KEY), "rank", "stream", "consumer")
 
 
 def bucket_of(name: str) -> Column:

@@ -28,7 +28,7 @@ from natstui.session.files.folder import segments
 from natstui.session.files.info import SessionInfo, new_info
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.files.segment import Content, parse, read_content
-from natstui.session.share.redact import REDACTED, Pseudonyms
+from natstui.session.share.redact import API_WORDS, REDACTED, Pseudonyms
 from natstui.session.write.recorder import recordable
 from tests.session.any_record import KINDS, any_record
 from tests.session.making import made
@@ -163,9 +163,11 @@ def test_any_redacted_record_can_be_read_and_holds_no_text_of_its_own(record: Re
     assert entry is not None and entry.record() == redacted
     for field, before, after in compared(record, redacted):
         if isinstance(before, str) and field not in CLOSED and field not in BECOMES["kept"]:
-            becomes = outcome(field, before)
+            tokens = {*after.split(".")} - API_WORDS
             assert (
-                after == becomes or not before or all(map(PSEUDONYM.fullmatch, after.split(".")))
+                after == outcome(field, before)
+                or not before
+                or all(map(PSEUDONYM.fullmatch, tokens))
             ), field
 
 
@@ -190,6 +192,8 @@ def test_a_subject_keeps_its_wildcards_and_the_words_of_the_server() -> None:
     names = Pseudonyms()
     assert names.subject("$JS.API.CONSUMER.LIST.ORDERS") == "$JS.API.CONSUMER.LIST.token-1"
     assert names.subject("eu.ORDERS.*.>") == "token-2.token-1.*.>"
+    # Also where the subject is none of the server: the word tells nothing of whose it is.
+    assert names.subject("DIRECT") == "DIRECT"
 
 
 def test_empty_and_unknown_text_stays_empty_and_unknown() -> None:

@@ -115,7 +115,7 @@ _SUBJECTS = frozenset(
         "Subscription.subject",
     }
 )  # fmt: skip
-_API_WORDS = frozenset(
+API_WORDS = frozenset(
     {
         "API", "ACK", "NEXT", "STREAM", "CONSUMER", "LIST", "NAMES", "INFO", "CREATE", "UPDATE",
         "DELETE", "PURGE", "MSG", "GET", "DIRECT", "DURABLE", "EVENT", "ADVISORY", "METRIC",
@@ -152,8 +152,7 @@ class Pseudonyms:
     def subject(self, text: str) -> str:
         """Return a subject of pseudonyms, with its wildcards and the server's own words."""
         return ".".join(
-            token if token in _API_WORDS else self.name("token", token)
-            for token in text.split(".")
+            token if token in API_WORDS else self.name("token", token) for token in text.split(".")
         )
 
     def value(self, value: Any) -> Any:

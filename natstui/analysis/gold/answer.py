@@ -69,8 +69,8 @@ def finding(
     Findings of the same kind, subject and cause are reported as one.
     """
     sentence, evidence = texts
-    known, unknown = rows.columns, F.expr("CAST(NULL AS bigint)")
-    start, end = (F.col(n) if n in known else unknown for n in ("start_at_us", "end_at_us"))
+    names, null = rows.columns, F.expr("CAST(NULL AS bigint)")
+    start, end = (F.col(n) if n in names else null for n in ("start_at_us", "end_at_us"))
     return rows.select(
         F.col("session").alias("session"),
         F.lit(kind).alias("kind"),
